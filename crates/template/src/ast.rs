@@ -1,10 +1,11 @@
-//! The tree of a parsed template. Two trees are equal when their parts are equal, at whatever positions.
+//! The syntax tree of a template. A comparison of two trees ignores the positions of their parts in the text.
 
 use serde_json::Value;
 
 use crate::functions::function::Function;
 
-/// Where a part starts in the text, in bytes; ignored when trees are compared.
+/// The byte offset at which a part starts in the text. All offsets are equal, so that a comparison of trees ignores
+/// them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At(pub(crate) usize);
 
@@ -14,7 +15,7 @@ impl PartialEq for At {
     }
 }
 
-/// One part of a template's text.
+/// One part of a template: a text, an action or a block.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Node {
     Text(String),
@@ -26,7 +27,7 @@ pub(crate) enum Node {
     Continue,
 }
 
-/// Commands, each of which takes the result of the one before it; may set variables.
+/// A sequence of commands: each takes the result of the command before it. A pipeline may set variables.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pipeline {
     pub(crate) set: Set,
@@ -34,24 +35,24 @@ pub(crate) struct Pipeline {
     pub(crate) at: At,
 }
 
-/// What a pipeline does with variables.
+/// The variables that a pipeline sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Set {
     Nothing,
-    /// `$a := ...`, in a range also `$key, $value := ...`.
+    /// `$a := ...`; in a range also `$key, $value := ...`.
     Declare(Vec<String>),
     /// `$a = ...`
     Assign(Vec<String>),
 }
 
-/// An operand alone, or a function with its arguments.
+/// An operand, or a function with its arguments.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Command {
     Operand(Operand),
     Call { function: &'static Function, arguments: Vec<Operand>, at: At },
 }
 
-/// A value and the fields read from it.
+/// A value, and the names of the fields that are read from it, one below the other.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operand {
     pub(crate) base: Base,
@@ -59,11 +60,11 @@ pub(crate) struct Operand {
     pub(crate) at: At,
 }
 
-/// Where an operand starts.
+/// The value from which an operand reads its fields.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Base {
     Dot,
-    /// `$`, or a path without its leading dot.
+    /// `$`, or the root of a path that is written without its leading dot.
     Root,
     Variable(String),
     Literal(Value),

@@ -2,40 +2,40 @@
 
 use serde::Serialize;
 
-/// Why a text is not a template.
+/// The reason why a text is not a template.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message} (line {line}, column {column})")]
 pub struct ParseError {
     pub message: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: usize,
-    /// From 0, in bytes.
+    /// The offset, from 0, in bytes.
     pub offset: usize,
 }
 
-/// Why a template could not be rendered over a tree. Never holds a value of the tree.
+/// The reason why a template could not be rendered over a tree. It never contains a value of the tree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{kind} (line {line}, column {column})")]
 pub struct RenderError {
     pub kind: RenderErrorKind,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: usize,
-    /// From 0, in bytes.
+    /// The offset, from 0, in bytes.
     pub offset: usize,
 }
 
-/// The kinds of failure of a rendering.
+/// The kinds of rendering errors.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum RenderErrorKind {
     #[error("`{path}` has no value{}", hint(nearest))]
     MissingKey {
         path: String,
-        /// The existing key that is most like the missing one.
+        /// The existing key that is most similar to the missing one.
         nearest: Option<String>,
     },
     #[error("`{path}` cannot be read: its parent is {found}, not a map")]
@@ -54,7 +54,7 @@ fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map_or_else(String::new, |name| format!("; did you mean `{name}`?"))
 }
 
-/// Returns line and column, from 1, of the byte at `offset`.
+/// Returns the line and the column, both from 1, of the byte at `offset`.
 pub(crate) fn position(text: &str, offset: usize) -> (usize, usize) {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;

@@ -1,4 +1,4 @@
-//! Renders a parsed template over a tree, and counts the cost.
+//! Renders a parsed template over a tree, and counts steps and bytes against the limits.
 
 use serde_json::Value;
 
@@ -11,17 +11,17 @@ use crate::limits::Limits;
 use crate::nearest::nearest;
 use crate::value::{V, entries, kind, size, truth, whole};
 
-/// Renders `nodes`, parsed from `text`, over `tree`.
+/// Renders `nodes`, which were parsed from `text`, over `tree`.
 pub(crate) fn render(text: &str, nodes: &[Node], tree: &Value, limits: &Limits) -> Result<String, RenderError> {
     let mut run = Run { text, tree, limits, steps: 0, out: String::new(), variables: Vec::new() };
     run.list(nodes, &V::Tree(tree))?;
     Ok(run.out)
 }
 
-/// The keys and elements of a range.
+/// The iterations of a range: each with a key or position, and an element.
 type Steps<'t> = Vec<(Value, V<'t>)>;
 
-/// Why a list of nodes ended.
+/// The way in which the rendering of nodes ended.
 #[derive(PartialEq, Eq)]
 enum Flow {
     Done,
@@ -35,7 +35,7 @@ struct Run<'a, 't> {
     limits: &'a Limits,
     steps: u64,
     out: String,
-    /// Innermost last.
+    /// The variables in scope, the innermost last.
     variables: Vec<(String, V<'t>)>,
 }
 
@@ -175,7 +175,7 @@ impl<'t> Run<'_, 't> {
         Ok(Flow::Done)
     }
 
-    /// Returns the values of a range over a whole number, as in Go since 1.22: from 0 up to the number minus one.
+    /// Returns the iterations of a range over a whole number: from 0 to the number minus one, as in Go since 1.22.
     fn count(&mut self, number: &serde_json::Number, names: usize, at: usize) -> Result<Steps<'t>, RenderError> {
         let Some(end) = whole(number) else {
             return self.fail(at, misuse("`range` takes a list, a map or a whole number, got a fraction"));
@@ -193,7 +193,7 @@ impl<'t> Run<'_, 't> {
         }
     }
 
-    /// Evaluates a pipeline; a missing key is null when `lenient`.
+    /// Evaluates a pipeline. If `lenient`, a missing key is null and not an error.
     fn pipeline(&mut self, pipeline: &Pipeline, dot: &V<'t>, lenient: bool) -> Result<V<'t>, RenderError> {
         let mut value = None;
         for (at, command) in pipeline.commands.iter().enumerate() {
@@ -227,7 +227,7 @@ impl<'t> Run<'_, 't> {
         }
     }
 
-    /// Calls `function`; `index` gives null for a missing key of a map when `lenient`.
+    /// Calls `function`. If `lenient`, `index` returns null for a missing key of a map.
     fn call(
         &mut self,
         function: &'static Function,
@@ -241,7 +241,7 @@ impl<'t> Run<'_, 't> {
         let mut arguments = Vec::with_capacity(operands.len() + 1);
         for operand in operands {
             let value = self.operand(operand, dot, function.lenient)?;
-            // `and` and `or` stop at the first value that decides, as in Go.
+            // `and` and `or` stop at the first argument that decides the result, as in Go.
             let decided = match function.name {
                 "and" => !truth(value.get()),
                 "or" => truth(value.get()),
@@ -287,7 +287,7 @@ impl<'t> Run<'_, 't> {
         }
     }
 
-    /// Counts the bytes of `value` as steps and returns them.
+    /// Adds one step for each 256 bytes of `value`. Returns its size in bytes.
     fn charge(&mut self, value: &Value, at: usize) -> Result<usize, RenderError> {
         let Some(bytes) = size(value) else {
             return self.fail(at, misuse("the value nests too deep"));
@@ -324,7 +324,7 @@ impl<'t> Run<'_, 't> {
         Ok(value)
     }
 
-    /// Counts a value that is copied instead of borrowed from the tree.
+    /// Adds steps for the size of a value that is a copy and not a reference into the tree.
     fn charge_copy(&mut self, value: &V<'t>, at: usize) -> Result<(), RenderError> {
         match value {
             V::Tree(_) => Ok(()),

@@ -1,10 +1,10 @@
-//! How values become text: Go's `%v` and `%q`.
+//! Formats values as text, as Go's `%v` and `%q` do.
 
 use serde_json::{Number, Value};
 
 use crate::value::entries;
 
-/// Returns `value` as `{{ value }}` prints it.
+/// Returns `value` in the form in which `{{ value }}` prints it.
 pub(crate) fn print(value: &Value) -> String {
     let mut out = String::new();
     write(value, &mut out);
@@ -42,7 +42,7 @@ fn write(value: &Value, out: &mut String) {
     }
 }
 
-/// Returns a number as in JSON; a whole number has no fraction and, below 1e21, no exponent.
+/// Formats a number as in JSON. A whole number has no fraction and, below 1e21, no exponent.
 pub(crate) fn number_text(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => float_text(float),
@@ -50,7 +50,7 @@ pub(crate) fn number_text(number: &Number) -> String {
     }
 }
 
-/// Returns a fraction as Go's JSON encoder writes it: with an exponent only when it is very small or very large.
+/// Formats a float as Go's JSON encoder does: with an exponent only when it is very small or very large.
 fn float_text(float: f64) -> String {
     let size = float.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
@@ -60,7 +60,7 @@ fn float_text(float: f64) -> String {
     if text.contains("e-") { text } else { text.replace('e', "e+") }
 }
 
-/// Returns `text` in double quotes as Go's `%q` does: printable characters as they are, others escaped.
+/// Returns `text` in double quotes as Go's `%q` does: printable characters unchanged, others escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -85,8 +85,8 @@ pub(crate) fn quoted(text: &str) -> String {
     out
 }
 
-/// Returns whether a character outside of ASCII is printed unescaped. The test puts a letter before it, because Rust
-/// escapes a combining mark that follows the quote directly.
+/// Returns whether `%q` prints a character outside of ASCII unescaped. A letter is put before the character, because
+/// Rust escapes a combining mark at the start of a string.
 fn prints(c: char) -> bool {
     ['a', c].iter().collect::<String>().escape_debug().nth(1) == Some(c)
 }

@@ -1,17 +1,17 @@
-//! Values as JSON, byte for byte as Go's encoder writes them: keys sorted, and signs of HTML escaped where asked.
+//! Writes values as JSON, byte for byte as Go's encoder does: with sorted keys and, on request, with escapes for HTML.
 
 use serde_json::Value;
 
 use crate::format::number_text;
 use crate::value::entries;
 
-/// The layout of JSON.
+/// The layout and the escapes of the JSON text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// `<`, `>` and `&` as `\u003c`, `\u003e` and `\u0026`.
+    /// On one line; `<`, `>` and `&` are written as `\u003c`, `\u003e` and `\u0026`.
     Escaped,
     Raw,
-    /// Over several lines, indented by two spaces; escaped.
+    /// On several lines, indented by two spaces; escaped as in `Escaped`.
     Pretty,
 }
 

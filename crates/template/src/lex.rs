@@ -1,10 +1,10 @@
-//! Splits a template into texts and tokens.
+//! Splits a template into tokens; the text between two actions is one token.
 
 use serde_json::{Number, Value};
 
 use crate::error::ParseError;
 
-/// One token and where it starts, in bytes.
+/// One token, and the byte offset at which it starts.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -16,12 +16,12 @@ pub(crate) enum Kind {
     Text(String),
     Open,
     Close,
-    /// Between two tokens of an action; separates arguments.
+    /// Space between two tokens of an action. It separates arguments.
     Space,
     Dot,
     /// `.name`
     Field(String),
-    /// `$` or `$name`, without the sign.
+    /// `$` or `$name`; the string is the name without the `$`.
     Variable(String),
     Word(String),
     Literal(Value),
@@ -33,7 +33,7 @@ pub(crate) enum Kind {
     Right,
 }
 
-/// The characters that Go accepts as space in and around actions.
+/// The characters that Go accepts as space inside actions and trims around them.
 const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// Splits `text` into tokens.
@@ -66,7 +66,8 @@ impl<'a> Lexer<'a> {
         Err(ParseError::at(self.text, self.at, message))
     }
 
-    /// Reads text up to an action, and the action; returns whether the text after it loses its leading space.
+    /// Reads the text before the next action, and this action. Returns whether the text after the action loses its
+    /// leading space.
     fn text_and_action(&mut self, trim_start: bool) -> Result<bool, ParseError> {
         let rest = self.rest();
         let Some(open) = rest.find("{{") else {
@@ -93,7 +94,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Skips a whole `{{/* ... */}}`, when there is one.
+    /// Skips a comment, `{{/* ... */}}`, whose opening braces have `open` bytes. Returns whether there was a comment.
     fn comment(&mut self, open: usize) -> Result<bool, ParseError> {
         let rest = self.rest();
         let inner = rest.get(open..).unwrap_or_default();
@@ -119,7 +120,7 @@ impl<'a> Lexer<'a> {
         Ok(true)
     }
 
-    /// Reads an action's tokens; returns whether it ends with `-}}`.
+    /// Reads the tokens of an action. Returns whether the action ends with `-}}`.
     fn action(&mut self) -> Result<bool, ParseError> {
         let open = self.at;
         loop {
@@ -204,7 +205,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Returns whether a dot here continues the operand before it.
+    /// Returns whether a dot at this place continues the operand before it.
     fn chains(&self) -> bool {
         matches!(
             self.tokens.last().map(|token| &token.kind),
@@ -250,13 +251,13 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the letters, digits and underscores that `text` starts with.
+/// Returns the letters, digits and underscores at the start of `text`.
 fn word(text: &str) -> &str {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len());
     text.get(..end).unwrap_or_default()
 }
 
-/// Returns the field name that `text` starts with: a word whose parts may be joined by single dashes.
+/// Returns the field name at the start of `text`: words that may be joined by single dashes.
 fn path_name(text: &str) -> &str {
     let mut end = word(text).len();
     while end > 0 && text.get(end..).is_some_and(|rest| rest.starts_with('-')) {
@@ -283,7 +284,7 @@ fn parse_number(text: &str) -> Option<Number> {
     text.parse::<f64>().ok().filter(|n| n.is_finite()).and_then(Number::from_f64)
 }
 
-/// Reads a whole number as Go writes it: decimal, `0x` hexadecimal, `0o` or `0` octal, `0b` binary, with underscores.
+/// Parses a whole number as Go writes it: decimal, `0x` hexadecimal, `0o` or `0` octal, `0b` binary, with underscores.
 pub(crate) fn whole_literal(text: &str) -> Option<i64> {
     let (sign, digits) = match text.strip_prefix(['-', '+']) {
         Some(digits) => (text.get(..1).filter(|sign| *sign == "-").unwrap_or_default(), digits),
@@ -304,8 +305,8 @@ pub(crate) fn whole_literal(text: &str) -> Option<i64> {
     i64::from_str_radix(&format!("{sign}{plain}"), radix).ok()
 }
 
-/// Returns the text that the inside of a quoted string encodes; `None` when an escape is unknown, or when escaped
-/// bytes together are not UTF-8.
+/// Decodes the inside of a quoted string. Returns `None` for an unknown escape, and when the decoded bytes are not
+/// UTF-8.
 fn unescape(text: &str) -> Option<String> {
     let mut out = Vec::with_capacity(text.len());
     let mut chars = text.chars();

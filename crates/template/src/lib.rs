@@ -1,28 +1,28 @@
-//! Go `text/template` over a JSON tree: parsing, the references a template makes, and rendering. Pure, bounded, and
-//! free of panics.
+//! Templates in the language of Go's `text/template`, over a JSON tree. This crate parses templates, finds the paths
+//! that they read, and renders them. It does no I/O, bounds time and memory, and does not panic.
 //!
 //! The syntax is that of Go's `text/template` (<https://pkg.go.dev/text/template>) with the functions of Sprig that app
-//! configs and charts use. A test renders thousands of templates with Go's own engine too and compares the results.
-//! The intended differences, which `tests/suite/go/differences.rs` lists, are:
+//! configs and charts use. A test renders thousands of templates with this crate and with Go's own engine, and compares
+//! the results. These differences are intended (`tests/suite/go/differences.rs` lists them):
 //!
-//! - the tree's root holds `nuon`; `.freehold` is a synonym of `.nuon`, and `nuon.install.id` without the leading dot
-//!   is read as `.nuon.install.id` (real configs write it);
+//! - the root of the tree has the key `nuon`; `.freehold` is a synonym of `.nuon`, and `nuon.install.id` without the
+//!   leading dot is read as `.nuon.install.id`, because real configs write it;
 //! - names after a dot may contain single dashes (`.nuon.components.store-info`);
-//! - a missing key is an error that names the path, except where the template itself asks (`if`, `with`, `and`, `or`,
-//!   `not`, `default`, `coalesce`, `empty`, `all`, `any`, `required`, `hasKey`, `kindOf`); printing `null` is an error
-//!   too;
+//! - a missing key is an error that names the path, except where the template itself tests for it (`if`, `with`, `and`,
+//!   `or`, `not`, `default`, `coalesce`, `empty`, `all`, `any`, `required`, `hasKey`, `kindOf`); printing `null` is an
+//!   error too;
 //! - there is one type of number: no `int` beside `float64`, and whole numbers are never printed as `1e+06`;
 //! - mistakes that Go ignores are errors: a string that is not a number, a sum beyond 64 bits, wrong arguments of
 //!   `printf`, text that is not base64 or JSON, an invalid pattern.
 //!
-//! Left out: `define`, `template` and `block`; `include`, `tpl` and `lookup` of Helm; characters in single quotes and
-//! complex numbers; functions that change a map (`set`, `unset`), read the clock, the machine, the network or chance
-//! (`now`, `env`, `uuidv4`, `rand...`), make keys or certificates; dates, `semver`, `fromYaml`, `js`, path, URL and
-//! case functions beyond `upper`, `lower`, `title` and `untitle`, and arithmetic with fractions beyond `round`, `floor`
-//! and `ceil`.
+//! Not supported: `define`, `template` and `block`; `include`, `tpl` and `lookup` of Helm; characters in single quotes
+//! and complex numbers; functions that change a map (`set`, `unset`), that read the clock, the machine, the network or
+//! random numbers (`now`, `env`, `uuidv4`, `rand...`), or that make keys or certificates; functions for dates,
+//! `semver`, `fromYaml`, `js`, paths and URLs; case functions beyond `upper`, `lower`, `title` and `untitle`;
+//! arithmetic with fractions beyond `round`, `floor` and `ceil`.
 //!
-//! The public engines are not sufficient: `gtmpl` is no longer developed and its errors have no columns; `gotmpl` bounds
-//! loops but not the size of values (`{{ $x = print $x $x }}`), and its errors do not name the whole path or a near one.
+//! Two public engines are not sufficient. `gtmpl` is unmaintained and its errors have no columns. `gotmpl` bounds loops
+//! but not the size of values (`{{ $x = print $x $x }}`), and its errors do not give the whole path or a similar name.
 
 mod ast;
 mod error;
@@ -50,7 +50,8 @@ pub use limits::Limits;
 pub use nearest::nearest;
 pub use refs::Use;
 
-/// A parsed template. Two templates are equal when their trees are; comments and spaces inside of actions do not count.
+/// A parsed template. Two templates are equal when their syntax trees are equal: comments, and spaces inside actions,
+/// do not matter.
 #[derive(Debug, Clone)]
 pub struct Template {
     text: String,
@@ -61,13 +62,14 @@ impl Template {
     /// Parses `text`.
     ///
     /// # Errors
-    /// When `text` is not a template: the first mistake, with its position in `text`.
+    /// [`ParseError`] for the first mistake, with its position in `text`.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let nodes = parse::parse(text)?;
         Ok(Self { text: text.to_owned(), nodes })
     }
 
-    /// Returns the field paths that the template reads, `nuon` first; a step over the elements of a list or map is `*`.
+    /// Returns the paths of the fields that the template reads. Each path starts with `nuon`; `*` in a path is any
+    /// element of a list or map.
     pub fn references(&self) -> BTreeSet<Vec<String>> {
         self.uses().into_iter().map(|found| found.path).collect()
     }
@@ -77,10 +79,10 @@ impl Template {
         refs::uses(&self.text, &self.nodes)
     }
 
-    /// Renders the template over `tree`, whose root holds `nuon`.
+    /// Renders the template over `tree`, a map with the key `nuon`.
     ///
     /// # Errors
-    /// When a key is missing, a function does not accept its arguments, or a limit is reached.
+    /// [`RenderError`] when a key is missing, a function does not accept its arguments, or a limit is reached.
     pub fn render(&self, tree: &Value, limits: &Limits) -> Result<String, RenderError> {
         eval::render(&self.text, &self.nodes, tree, limits)
     }
@@ -92,14 +94,14 @@ impl PartialEq for Template {
     }
 }
 
-/// The normal form: parsing it gives an equal template.
+/// Writes the template in its normal form. Parsing this text gives an equal template.
 impl fmt::Display for Template {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write::write(&self.nodes, f)
     }
 }
 
-/// Why a text could not be rendered.
+/// The reason why a text could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -109,7 +111,7 @@ pub enum Error {
     /// An error in one string of a larger value.
     #[error("at `{path}`")]
     Inside {
-        /// Keys and positions from the value down, as in `tags.owner` and `subnets.0`.
+        /// The keys and positions that lead to the string, such as `tags.owner` and `subnets.0`.
         path: String,
         #[source]
         source: Box<Error>,
@@ -117,7 +119,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Adds that the error is at `step` of a larger value.
+    /// Returns the error with `step`, a key or position, before its path.
     fn inside(self, step: &str) -> Self {
         match self {
             Self::Inside { path, source } => Self::Inside { path: format!("{step}.{path}"), source },
@@ -134,7 +136,7 @@ pub fn function_names() -> impl Iterator<Item = &'static str> {
 /// Parses `text` and renders it over `tree`.
 ///
 /// # Errors
-/// As [`Template::parse`] and [`Template::render`].
+/// The errors of [`Template::parse`] and [`Template::render`].
 pub fn render(text: &str, tree: &Value, limits: &Limits) -> Result<String, Error> {
     if !text.contains("{{") && text.len() <= limits.max_output_bytes {
         return Ok(text.to_owned());
@@ -145,7 +147,8 @@ pub fn render(text: &str, tree: &Value, limits: &Limits) -> Result<String, Error
 /// Renders every string inside `value` over `tree`; keys and other values stay as they are.
 ///
 /// # Errors
-/// As [`render`], for the first string that fails; [`Error::Inside`] says which one it is in a list or map.
+/// The error of [`render`] for the first string that fails. If this string is in a list or map, the error is
+/// [`Error::Inside`].
 pub fn render_value(value: &Value, tree: &Value, limits: &Limits) -> Result<Value, Error> {
     Ok(match value {
         Value::String(text) => Value::String(render(text, tree, limits)?),

@@ -3,9 +3,10 @@
 /// The limits of one rendering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Evaluated nodes, plus one for each 256 bytes that a function makes.
+    /// The maximum number of steps. Each evaluated part of the template is one step; functions add steps for the bytes
+    /// that they read and make.
     pub max_steps: u64,
-    /// Bytes of the result, and of each intermediate value.
+    /// The maximum size of the result, in bytes. A value in between may have at most eight times this size.
     pub max_output_bytes: usize,
 }
 

@@ -1,6 +1,6 @@
 //! Finds the known word that is most similar to a mistyped one.
 
-/// Returns the candidate that is most similar to `word`, when one is similar enough to be suggested.
+/// Returns the candidate that is most similar to `word`; `None` when no candidate is similar enough for a suggestion.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.len() > 256 {
         return None;

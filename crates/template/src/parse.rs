@@ -1,4 +1,4 @@
-//! Parses tokens into a tree, by recursive descent with a bounded depth.
+//! Parses tokens into a syntax tree, by recursive descent with a bounded depth.
 
 use crate::ast::{At, Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::ParseError;
@@ -6,9 +6,9 @@ use crate::functions::{self, function::Function};
 use crate::lex::{Kind, Token, tokens};
 use crate::nearest::nearest;
 
-/// How deep blocks and parentheses may nest.
+/// The maximum depth of nested blocks and parentheses.
 const MAX_DEPTH: usize = 60;
-/// How many variables may be in scope.
+/// The maximum number of variables in scope.
 const MAX_VARIABLES: usize = 500;
 
 const KEYWORDS: [&str; 10] = ["if", "else", "end", "with", "range", "break", "continue", "define", "template", "block"];
@@ -24,11 +24,11 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, ParseError> {
     }
 }
 
-/// What ended a list of nodes.
+/// The way in which a list of nodes ended, with the offset of the word that ended it.
 enum End {
     Text,
     Block(usize),
-    /// After the word `else`.
+    /// By `else`. The parser has not yet read the tokens after this word.
     Else(usize),
 }
 
@@ -112,7 +112,7 @@ impl Parser<'_> {
                 return Ok((nodes, End::Text));
             };
             if let Kind::Text(text) = token.kind {
-                // Where a comment was, two texts are next to each other.
+                // A comment between two texts has no token, so the texts are joined.
                 match nodes.last_mut() {
                     Some(Node::Text(before)) => before.push_str(&text),
                     _ => nodes.push(Node::Text(text)),
@@ -154,7 +154,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads a block after its word, up to and with its `end`.
+    /// Reads the rest of a block after its keyword, including its `end`.
     fn block(&mut self, block: Block, at: usize) -> Result<Node, ParseError> {
         self.deeper()?;
         let scope = self.variables.len();
@@ -175,7 +175,7 @@ impl Parser<'_> {
         Ok(block.node(head, body, otherwise))
     }
 
-    /// Reads what follows the word `else`.
+    /// Reads the branch after the word `else`, including the `end` of the block.
     fn otherwise(&mut self, block: Block, at: usize) -> Result<Vec<Node>, ParseError> {
         self.spaces();
         let chained = match self.peek() {
@@ -258,7 +258,8 @@ impl Parser<'_> {
         Ok(Pipeline { set, commands, at: At(at) })
     }
 
-    /// Reads `$a :=`, `$a =` or, in a range, `$a, $b :=`, when it is there.
+    /// Reads `$a :=`, `$a =` or, in a range, `$a, $b :=`, if the pipeline starts with it. Also returns the names that
+    /// it declares.
     fn set(&mut self, range: bool) -> Result<(Set, Vec<String>), ParseError> {
         let start = self.next;
         let mut names = Vec::new();
@@ -391,7 +392,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns whether `word` names the root key of the tree although it has no leading dot.
+/// Returns whether `word` is the root key of the tree, which may be written without its leading dot.
 fn is_root(word: &str) -> bool {
     matches!(word, "nuon" | "freehold")
 }

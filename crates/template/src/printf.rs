@@ -9,7 +9,7 @@ use crate::value::{kind, type_name, whole};
 /// The largest width and precision of `printf`, in characters.
 const MAX_WIDTH: usize = 4096;
 
-/// One `%` directive's flags.
+/// The flags, the width and the precision of one `%` directive.
 #[derive(Default)]
 struct Directive {
     minus: bool,
@@ -19,10 +19,10 @@ struct Directive {
     precision: Option<usize>,
 }
 
-/// Returns `format` with its directives filled from `arguments`.
+/// Returns `format` with the arguments in place of its directives.
 ///
 /// # Errors
-/// When directives and arguments do not fit, or the result is longer than `max_bytes`.
+/// The reason, when the directives do not match the arguments, or the result is longer than `max_bytes`.
 pub(crate) fn printf(format: &str, arguments: &[&Value], max_bytes: usize) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = arguments.iter();
@@ -128,7 +128,8 @@ fn verb_text(verb: char, directive: &Directive, value: &Value) -> Result<String,
     })
 }
 
-/// Returns Go's `%g`: the shortest digits, with an exponent when it is below -4 or not below the precision.
+/// Formats a number as Go's `%g` does: with the fewest digits, and with an exponent when the exponent is below -4 or
+/// not below the precision, which is 6 by default.
 fn general(float: f64, precision: Option<usize>) -> String {
     let scientific = match precision {
         Some(precision) => format!("{float:.*e}", precision.max(1) - 1),
@@ -150,7 +151,7 @@ fn without_zeros(digits: &str) -> &str {
     if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits }
 }
 
-/// Writes an exponent with its sign and at least two digits.
+/// Rewrites an exponent with a sign and at least two digits, as Go does.
 fn exponent(text: &str) -> String {
     let (digits, power) = text.split_once('e').unwrap_or((text, "0"));
     match power.strip_prefix('-') {

@@ -1,4 +1,4 @@
-//! Finds the paths that a template reads, by walking its parse tree.
+//! Finds the paths that a template reads, by traversing its syntax tree.
 
 use serde_json::Value;
 
@@ -8,21 +8,21 @@ use crate::functions::function::Function;
 /// One place where a template reads a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Use {
-    /// The keys from the root; `*` is any element of a list or map.
+    /// The keys from the root, where `*` is any element of a list or map.
     pub path: Vec<String>,
-    /// Whether the template has its own fallback for a missing value, such as `default`.
+    /// Whether the template itself handles a missing value at this place, for example with `default`.
     pub guarded: bool,
-    /// From 1.
+    /// The line, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column, from 1, in characters.
     pub column: usize,
-    /// From 0, in bytes.
+    /// The offset, from 0, in bytes.
     pub offset: usize,
 }
 
 type Path = Option<Vec<String>>;
 
-/// Returns every use in `nodes`, in the order of the text.
+/// Returns every place in `nodes` where a path is read, in the order of the text.
 pub(crate) fn uses(text: &str, nodes: &[Node]) -> Vec<Use> {
     let mut walk = Walk { found: Vec::new(), variables: Vec::new() };
     walk.list(nodes, &Some(Vec::new()));
@@ -31,7 +31,7 @@ pub(crate) fn uses(text: &str, nodes: &[Node]) -> Vec<Use> {
     walk.found
 }
 
-/// Sets the lines and columns of `found`, which are sorted, in one pass through the text.
+/// Sets the lines and columns of `found` in one pass through the text. `found` must be sorted by offset.
 fn locate(text: &str, found: &mut [Use]) {
     let (mut line, mut column, mut at) = (1, 1, 0);
     for one in found {
@@ -45,7 +45,7 @@ fn locate(text: &str, found: &mut [Use]) {
 
 struct Walk {
     found: Vec<Use>,
-    /// The path that each variable holds, if known; innermost last.
+    /// The variables in scope, the innermost last, each with the path of its value if this path is known.
     variables: Vec<(String, Path)>,
 }
 
@@ -107,7 +107,8 @@ impl Walk {
         path
     }
 
-    /// Forgets the path of a variable that gets another value, because the branches taken decide which value it has.
+    /// Discards the known path of a variable that is assigned another path: which value it has depends on the branches
+    /// that a rendering executes.
     fn assign(&mut self, name: &str, path: &Path) {
         if let Some(slot) = self.variables.iter_mut().rev().find(|(known, _)| known == name)
             && slot.1 != *path
@@ -160,7 +161,7 @@ impl Walk {
         path
     }
 
-    /// Returns the path that `operand` reads, without recording it; paths inside of parentheses are recorded.
+    /// Returns the path that `operand` reads. Records paths inside parentheses, but not this path itself.
     fn resolve(&mut self, operand: &Operand, dot: &Path, guarded: bool) -> Path {
         let base = match &operand.base {
             Base::Dot => dot.clone(),
@@ -175,7 +176,7 @@ impl Walk {
     }
 
     fn note(&mut self, path: &[String], offset: usize, guarded: bool) {
-        // The root holds `nuon` and nothing else.
+        // The root has the single key `nuon`, so a read of the root, or of any element of it, is a read of `nuon`.
         let mut path = if path.is_empty() { vec![String::new()] } else { path.to_vec() };
         if let Some(first) = path.first_mut()
             && matches!(first.as_str(), "" | "*" | "freehold")

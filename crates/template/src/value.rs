@@ -1,10 +1,10 @@
-//! Values while a template is rendered: borrowed from the tree where possible, otherwise shared.
+//! Values during a rendering: references into the tree where possible, otherwise computed values with shared ownership.
 
 use std::rc::Rc;
 
 use serde_json::{Number, Value};
 
-/// A value of the tree, or a value that the template made.
+/// A value of the tree, or a value that the template computed.
 #[derive(Debug, Clone)]
 pub(crate) enum V<'t> {
     Tree(&'t Value),
@@ -27,7 +27,7 @@ impl<'t> V<'t> {
         }
     }
 
-    /// Returns the child that `pick` finds; the child of a computed value is copied.
+    /// Returns the child that `pick` finds. Copies the child of a computed value.
     pub(crate) fn child(&self, pick: impl Fn(&Value) -> Option<&Value>) -> Option<V<'t>> {
         match self {
             Self::Tree(value) => pick(value).map(V::Tree),
@@ -48,7 +48,7 @@ pub(crate) fn truth(value: &Value) -> bool {
     }
 }
 
-/// Returns the type of a value, as messages name it.
+/// Returns the type of a value, for messages.
 pub(crate) const fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
@@ -60,7 +60,7 @@ pub(crate) const fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// Returns the type of a value, as Go's reflection names it.
+/// Returns the name of a value's type in Go's reflection.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "invalid",
@@ -73,7 +73,7 @@ pub(crate) fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// Returns `number` when it has no fraction.
+/// Returns `number` as an integer; `None` when it has a fraction or is too large.
 pub(crate) fn whole(number: &Number) -> Option<i64> {
     number.as_i64().or_else(|| {
         let float = number.as_f64()?;
@@ -82,10 +82,10 @@ pub(crate) fn whole(number: &Number) -> Option<i64> {
     })
 }
 
-/// How deep a value that a template makes may nest.
+/// The maximum depth of a value that a template computes.
 const MAX_DEPTH: usize = 100;
 
-/// Returns roughly how many bytes `value` has; `None` when it nests too deep to be walked safely.
+/// Returns the approximate size of `value` in bytes; `None` when it is nested deeper than [`MAX_DEPTH`].
 pub(crate) fn size(value: &Value) -> Option<usize> {
     size_at(value, 0)
 }
@@ -114,7 +114,7 @@ fn size_at(value: &Value, depth: usize) -> Option<usize> {
     })
 }
 
-/// Returns the entries of a map sorted by key.
+/// Returns the entries of a map, sorted by key.
 pub(crate) fn entries(map: &serde_json::Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by(|a, b| a.0.cmp(b.0));

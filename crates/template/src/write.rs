@@ -1,4 +1,4 @@
-//! Writes a template in its normal form: without comments, and with one space wherever space is allowed.
+//! Writes a template in its normal form: without comments, and with a single space wherever spaces are allowed.
 
 use std::fmt::{self, Write as _};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use crate::ast::{Base, Command, Node, Operand, Pipeline, Set};
 use crate::format::{number_text, quoted};
 
-/// Separates two braces of the text; parsing removes it.
+/// A comment that separates two braces of a text, which would open an action otherwise. Parsing removes it.
 const APART: &str = " {{- /**/}}";
 
-/// Writes `nodes` so that parsing the text gives the same nodes.
+/// Writes `nodes` as a text. Parsing the text gives the same nodes.
 pub(crate) fn write(nodes: &[Node], out: &mut fmt::Formatter<'_>) -> fmt::Result {
     nodes.iter().try_for_each(|one| node(one, out))
 }
@@ -43,7 +43,7 @@ fn block(word: &str, head: &Pipeline, body: &[Node], otherwise: &[Node], out: &m
     out.write_str("{{ end }}")
 }
 
-/// Writes text; separates an opening brace from a following brace, or from the next node.
+/// Writes a text. Puts [`APART`] between an opening brace and a brace or node after it.
 fn text(text: &str, out: &mut fmt::Formatter<'_>) -> fmt::Result {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -100,7 +100,7 @@ fn literal(value: &Value, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         Value::String(text) => out.write_str(&quoted(text)),
         Value::Number(number) if number.is_f64() => {
             let text = number_text(number);
-            // A fraction with a whole value keeps its `.0`.
+            // A float with a whole value is written with `.0`, so that parsing gives a float again.
             let whole = !text.contains(['.', 'e']);
             write!(out, "{text}{}", if whole { ".0" } else { "" })
         }

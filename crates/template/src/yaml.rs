@@ -1,5 +1,6 @@
-//! Writes values as YAML in block style. A string is plain when every reader of YAML reads it as a string, and in double
-//! quotes with JSON's escapes otherwise; Go's encoder chooses other quotes for some strings, for the same value.
+//! Writes values as YAML in block style. A string has no quotes when every YAML reader takes it for a string, and
+//! double quotes with JSON's escapes otherwise. Go's encoder uses other quotes for some strings; their value is the
+//! same.
 
 use serde_json::Value;
 
@@ -7,17 +8,17 @@ use crate::format::number_text;
 use crate::json::{self, Form};
 use crate::value::entries;
 
-/// Returns `value` as YAML without a line break at its end.
+/// Returns `value` as YAML, without a line break at the end.
 ///
 /// # Errors
-/// When the text is longer than `max_bytes`. Indentation can make it much longer than the value.
+/// The reason, when the text is longer than `max_bytes`. Indentation can make it much longer than the value.
 pub(crate) fn write(value: &Value, max_bytes: usize) -> Result<String, String> {
     let mut out = String::new();
     block(value, 0, &mut out, max_bytes)?;
     Ok(out.trim_matches('\n').to_owned())
 }
 
-/// Writes `value` after a key or dash: on the same line when it is short, on lines of their own otherwise.
+/// Writes a list or map that is not empty on new lines, and any other value on the current line.
 fn block(value: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Result<(), String> {
     if out.len() > max_bytes {
         return Err(format!("the result is larger than {max_bytes} bytes"));
@@ -35,7 +36,7 @@ fn block(value: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Res
                 start(depth, out);
                 out.push_str(&scalar(key));
                 out.push(':');
-                // A list below a key needs no indentation of its own.
+                // A list below a key is not indented further than the key.
                 let inner = if item.is_array() { depth } else { depth + 1 };
                 match item {
                     Value::Array(items) if !items.is_empty() => block(item, inner, out, max_bytes)?,
@@ -52,7 +53,7 @@ fn block(value: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Res
     Ok(())
 }
 
-/// Writes an element after its dash; a map or list begins on the dash's line.
+/// Writes a list element after its dash. A map or list starts on the same line as the dash.
 fn nested(item: &Value, depth: usize, out: &mut String, max_bytes: usize) -> Result<(), String> {
     out.push(' ');
     let from = out.len();
@@ -84,7 +85,7 @@ fn scalar(text: &str) -> String {
     if stands_bare(text) {
         return text.to_owned();
     }
-    // YAML has two line breaks and a byte-order mark that JSON leaves as they are.
+    // JSON leaves these characters as they are, but YAML readers do not read all of them as ordinary characters.
     json::write(&text.into(), Form::Raw)
         .replace('\u{85}', "\\u0085")
         .replace('\u{feff}', "\\ufeff")

@@ -1,55 +1,55 @@
-//! A function of a template: its name, the number of its arguments, its cost, and its code.
+//! The type of a function that templates call: its name, the number of its arguments, its cost, and its code.
 
 use serde_json::Value;
 
 use crate::value::{V, kind, whole};
 
-/// The result of a function. The error says what the function does not accept, without the values themselves.
+/// The result of a function. The error says what the function does not accept, but does not contain the arguments.
 pub(crate) type Answer<'t> = Result<V<'t>, String>;
 
-/// One function.
+/// A function that templates can call.
 #[derive(Debug)]
 pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// Whether it accepts a missing key, as null.
+    /// Whether the function accepts a missing key as null.
     pub(crate) lenient: bool,
-    /// How the cost of a call is counted.
+    /// The steps that a call costs.
     pub(crate) cost: Cost,
     pub(crate) call: for<'t> fn(&[V<'t>], Room) -> Answer<'t>,
 }
 
-/// Names are unique, so functions are equal when their names are.
+/// Compares functions by their names, which are unique.
 impl PartialEq for Function {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-/// How many steps a call counts for its arguments.
+/// The number of steps that a call costs for its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// None: the function returns one of them or a small value.
+    /// No steps: the function returns one of its arguments or a small value.
     Light,
-    /// One for each 256 bytes.
+    /// One step for each 256 bytes of the arguments.
     Walk,
-    /// One for each byte: the function runs a pattern over them.
+    /// One more step for each byte of the arguments, because the function runs a pattern over them.
     Search,
 }
 
-/// How many bytes a function may make.
+/// The maximum size, in bytes, of the value that a function makes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Room(pub(crate) usize);
 
 impl Room {
-    /// Refuses a result of more than the allowed bytes.
+    /// Returns an error when a result has more bytes than allowed.
     pub(crate) fn check(self, bytes: usize) -> Result<(), String> {
         if bytes <= self.0 { Ok(()) } else { Err(format!("the result is larger than {} bytes", self.0)) }
     }
 }
 
-/// Any number of arguments.
+/// The `max` of a function that takes any number of arguments.
 pub(crate) const MANY: usize = usize::MAX;
 
 type Call = for<'t> fn(&[V<'t>], Room) -> Answer<'t>;
@@ -74,7 +74,8 @@ pub(crate) fn made<'t>(value: impl Into<Value>) -> Answer<'t> {
     Ok(V::made(value.into()))
 }
 
-/// Returns argument `index`; null when it is absent, which the table's `min` excludes.
+/// Returns argument `index`, or null when it is absent. A required argument is never absent, because `min` is checked
+/// before the call.
 pub(crate) fn at<'a>(args: &'a [V<'_>], index: usize) -> &'a Value {
     args.get(index).map_or(&Value::Null, V::get)
 }

@@ -1,4 +1,4 @@
-//! The functions of Go itself (<https://pkg.go.dev/text/template#hdr-Functions>).
+//! The functions of Go's `text/template` itself (<https://pkg.go.dev/text/template#hdr-Functions>).
 
 use std::cmp::Ordering;
 
@@ -46,7 +46,8 @@ fn first_where<'t>(args: &[V<'t>], found: impl Fn(&Value) -> bool) -> Answer<'t>
     Ok(pick.cloned().unwrap_or_else(V::null))
 }
 
-/// Returns the element under the keys that follow the first argument; null for a missing key of a map when `lenient`.
+/// Returns the element of the first argument to which the other arguments, its keys, lead. If `lenient`, a missing key
+/// of a map gives null.
 pub(crate) fn index<'t>(args: &[V<'t>], lenient: bool) -> Answer<'t> {
     let Some((first, keys)) = args.split_first() else {
         return Ok(V::null());
@@ -148,7 +149,8 @@ fn ordered<'t>(args: &[V<'t>], name: &str, holds: impl Fn(Ordering) -> bool) -> 
     made(holds(order))
 }
 
-/// Joins arguments as Go's `fmt.Print` does: a space between two that are not strings; always for `println`.
+/// Joins arguments as Go's `fmt.Print` does: with a space between two arguments when neither is a string, or between
+/// all arguments when `always` is set.
 fn spaced(args: &[V<'_>], always: bool) -> String {
     let mut out = String::new();
     let mut before: Option<&Value> = None;
@@ -162,7 +164,7 @@ fn spaced(args: &[V<'_>], always: bool) -> String {
     out
 }
 
-/// Returns the text that `html` and `urlquery` escape: the arguments as `print` writes them.
+/// Returns the text that `html` and `urlquery` escape: the arguments in the form in which `print` writes them.
 fn printed(args: &[V<'_>]) -> String {
     spaced(args, false)
 }

@@ -1,4 +1,4 @@
-//! Arguments as the functions of Sprig take them.
+//! Converts arguments for the functions of Sprig.
 
 use serde_json::{Map, Value};
 
@@ -20,7 +20,8 @@ pub(super) fn last<'t>(args: &[V<'t>]) -> V<'t> {
     args.last().cloned().unwrap_or_else(V::null)
 }
 
-/// Returns the elements of a list, except nulls, as texts; another value counts as a list with one element.
+/// Returns the elements of a list as texts, without nulls. A value that is not a list counts as a list with one
+/// element.
 pub(super) fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().filter(|item| !item.is_null()).map(print).collect(),

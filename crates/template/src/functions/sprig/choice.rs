@@ -1,4 +1,4 @@
-//! Fallbacks, conditions and refusals.
+//! The functions of Sprig for fallbacks, conditions and errors.
 
 use serde_json::Value;
 

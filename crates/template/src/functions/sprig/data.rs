@@ -1,4 +1,4 @@
-//! Values as JSON, YAML, base64 and digests.
+//! The functions of Sprig for JSON, YAML, base64 and digests.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -41,7 +41,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     plain("sha512sum", 1, 1, |args, _| made(hex(&Sha512::digest(text(at(args, 0))?.as_bytes())))),
 ];
 
-/// Refuses a value whose text could be too long: a byte takes up to six when it is escaped.
+/// Refuses a value of more than half of the allowed bytes, because escapes can make its text longer than the value.
 fn roomy(args: &[V<'_>], room: Room) -> Result<(), String> {
     room.check(size(at(args, 0)).unwrap_or(usize::MAX).saturating_mul(2))
 }

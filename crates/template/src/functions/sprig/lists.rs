@@ -1,4 +1,4 @@
-//! Lists.
+//! The functions of Sprig that take or make lists.
 
 use std::collections::BTreeSet;
 
@@ -76,7 +76,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// Returns a text that is the same for equal values.
+/// Returns a text that is the same for equal values and different for other values.
 fn key(value: &Value) -> String {
     json::write(value, Form::Raw)
 }
@@ -88,7 +88,8 @@ fn join<'t>(args: &[V<'t>], room: Room) -> Answer<'t> {
     made(found.join(separator))
 }
 
-/// Returns the numbers from `start` up to, but not including, `stop`.
+/// Returns the numbers from `start` to `stop`, without `stop` itself, at a distance of `step`. Returns no numbers when
+/// `step` does not lead to `stop`.
 fn steps(start: i64, stop: i64, step: i64, room: Room) -> Result<Vec<Value>, String> {
     let away = if stop < start { step >= 0 } else { step <= 0 };
     if away || start == stop {
@@ -102,7 +103,8 @@ fn steps(start: i64, stop: i64, step: i64, room: Room) -> Result<Vec<Value>, Str
         .collect())
 }
 
-/// Returns the numbers that Sprig's `seq` prints; like the Unix command, except for steps backwards.
+/// Returns the numbers that Sprig's `seq` prints. They are those of the Unix command `seq`, except for numbers that
+/// descend.
 fn seq(numbers: &[i64], room: Room) -> Result<Vec<Value>, String> {
     let beyond = |end: i64, by: i64| end.checked_add(by).ok_or_else(|| "the end is too large".to_owned());
     match *numbers {

@@ -1,4 +1,4 @@
-//! Maps. A value is never changed in place: `merge` returns the merged map and leaves its arguments as they were.
+//! The functions of Sprig that take or make maps. They do not change their arguments: `merge` returns a new map.
 
 use std::collections::BTreeSet;
 
@@ -62,7 +62,8 @@ fn dict<'t>(args: &[V<'t>]) -> Answer<'t> {
     made(map)
 }
 
-/// Follows keys into the last argument; returns the argument before it when a key is missing.
+/// Looks up each key in the value of the key before it, starting with the last argument. Returns the second to last
+/// argument when a key is missing.
 fn dig<'t>(args: &[V<'t>]) -> Answer<'t> {
     let [keys @ .., fallback, root] = args else {
         return Ok(V::null());
@@ -87,7 +88,8 @@ fn merged<'t>(args: &[V<'t>], overwrite: bool) -> Answer<'t> {
     made(into)
 }
 
-/// Copies the entries of `from` into `into`, where a value is missing or empty, or everywhere when `overwrite` is set.
+/// Copies the entries of `from` into `into`, nested maps included. Replaces an existing value only when it is empty or
+/// `overwrite` is set.
 fn merge(into: &mut Map<String, Value>, from: &Map<String, Value>, overwrite: bool) {
     for (name, value) in from {
         match (into.get_mut(name), value) {

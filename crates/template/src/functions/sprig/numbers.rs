@@ -1,4 +1,5 @@
-//! Whole numbers of 64 bits, and rounding. A result that does not fit is an error, where Sprig would wrap around.
+//! The functions of Sprig on numbers: arithmetic on integers of 64 bits, and rounding. A result that does not fit is an
+//! error, where Sprig would wrap around.
 
 use serde_json::{Number, Value};
 

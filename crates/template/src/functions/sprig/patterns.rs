@@ -1,4 +1,5 @@
-//! Regular expressions, in the syntax of Go's `regexp` without Unicode classes; they run in linear time.
+//! The functions of Sprig with regular expressions. The syntax is that of Go's `regexp` without Unicode classes, and a
+//! search takes linear time.
 
 use regex_lite::{NoExpand, Regex, RegexBuilder};
 use serde_json::Value;
@@ -37,14 +38,14 @@ fn pattern(args: &[V<'_>]) -> Result<Regex, String> {
         .map_err(|error| format!("the pattern cannot be used: {error}"))
 }
 
-/// Returns how many matches the template asks for; all when the number is negative.
+/// Returns the maximum number of matches that the template asks for; a negative number means all.
 fn most(value: &Value) -> Result<usize, String> {
     Ok(usize::try_from(number(value)?).unwrap_or(usize::MAX))
 }
 
 fn replaced<'t>(args: &[V<'t>], room: Room, literal: bool) -> Answer<'t> {
     let (found, plain, by) = (pattern(args)?, text(at(args, 1))?, text(at(args, 2))?);
-    // Each `$1` of the replacement may repeat the text that was found.
+    // Each `$1` in the replacement may repeat the matched text.
     let each = by.matches('$').count().saturating_add(1).saturating_mul(plain.len());
     let most = found.find_iter(plain).count().saturating_mul(by.len()).saturating_add(each);
     room.check(most.saturating_add(plain.len()))?;
@@ -54,7 +55,7 @@ fn replaced<'t>(args: &[V<'t>], room: Room, literal: bool) -> Answer<'t> {
     })
 }
 
-/// Returns the parts between matches as Go's `Split` does, which skips an empty match at either end.
+/// Splits a text at the matches as Go's `Split` does: an empty match at the start or end does not give an empty part.
 fn split(found: &Regex, plain: &str, most: usize) -> Vec<String> {
     if most == 0 {
         return Vec::new();
@@ -79,7 +80,7 @@ fn split(found: &Regex, plain: &str, most: usize) -> Vec<String> {
     parts
 }
 
-/// Returns a pattern that matches the text itself; it escapes the same characters as Go.
+/// Returns a pattern that matches exactly this text. Escapes the same characters as Go.
 fn quote_meta(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,5 @@
-//! Strings. Lengths and positions are in bytes, as in Go; a position inside of a character moves to its start.
+//! The functions of Sprig on strings. Lengths and positions are in bytes, as in Go. A position inside a character moves
+//! to a boundary of this character.
 
 use std::collections::BTreeSet;
 
@@ -68,7 +69,7 @@ fn joined(args: &[V<'_>], each: impl Fn(String) -> String) -> String {
     texts.join(" ")
 }
 
-/// Returns the character that Go maps `c` to. Go does not use Unicode mappings to more than one character.
+/// Returns the upper case of a character. Like Go, does not use Unicode mappings to more than one character.
 fn upper(c: char) -> char {
     let mut all = c.to_uppercase();
     match (all.next(), all.next()) {
@@ -81,7 +82,7 @@ fn lower(c: char) -> char {
     c.to_lowercase().next().unwrap_or(c)
 }
 
-/// Maps the first character of each word; a word starts after a separator.
+/// Applies `each` to the first character of each word; `separates` decides which characters separate words.
 fn starts(text: &str, separates: fn(char) -> bool, each: fn(char) -> char) -> String {
     let mut out = String::with_capacity(text.len());
     let mut start = true;
@@ -105,7 +106,8 @@ fn trim_all<'t>(args: &[V<'t>]) -> crate::functions::function::Answer<'t> {
     made(text(at(args, 1))?.trim_matches(|c| out.contains(&c)))
 }
 
-/// Returns the parts of argument `value` between separators; an empty separator gives characters.
+/// Splits argument `value` at the separator, which is argument 0, into at most `most` parts. An empty separator splits
+/// it into its characters.
 fn parts<'a>(args: &'a [V<'_>], value: usize, most: usize, room: Room) -> Result<Vec<&'a str>, String> {
     let (separator, plain) = (text(at(args, 0))?, text(at(args, value))?);
     room.check(plain.len().saturating_mul(4))?;
@@ -143,7 +145,7 @@ fn indent(args: &[V<'_>], room: Room) -> Result<String, String> {
     Ok(format!("{space}{}", value.replace('\n', &format!("\n{space}"))))
 }
 
-/// Returns the first `length` bytes, or the last ones when it is negative.
+/// Returns the first `length` bytes of a text, or the last ones when `length` is negative. Does not cut a character.
 fn trunc(length: i64, text: &str) -> &str {
     let count = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX).min(text.len());
     if length >= 0 {
