@@ -1,4 +1,5 @@
-//! The address of a registry: HTTPS, or plain HTTP when the name can only mean this machine.
+//! Parses addresses of registries. Registries use HTTPS; plain HTTP is allowed only for names that always mean this
+//! machine.
 
 use std::net::IpAddr;
 
@@ -15,7 +16,7 @@ pub enum AddressError {
     Plain(String),
 }
 
-/// Returns whether `host`, without a port, can only mean this machine (RFC 6761 section 6.3, RFC 1122 section 3.2.1.3).
+/// Returns whether `host`, without a port, always means this machine (RFC 6761 section 6.3, RFC 1122 section 3.2.1.3).
 pub fn is_loopback_name(host: &str) -> bool {
     let host = host.trim_end_matches('.').to_ascii_lowercase();
     if host == "localhost" || host.ends_with(".localhost") {

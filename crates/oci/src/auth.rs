@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use super::{RegistryError, base_url};
 
-/// How the caller logs in to a registry.
+/// The login of the caller at a registry.
 #[derive(Clone)]
 pub enum Login {
     Anonymous,
@@ -61,7 +61,7 @@ impl Auth {
         Self { login, tokens: Mutex::new(HashMap::new()) }
     }
 
-    /// Adds the token for `access`, or else the login, to a request.
+    /// Adds the token for `access` to a request, or the login while there is no token.
     pub(super) fn sign(&self, request: RequestBuilder, access: &Access) -> RequestBuilder {
         let token = self.tokens.lock().ok().and_then(|tokens| tokens.get(access).cloned());
         match (token, &self.login) {

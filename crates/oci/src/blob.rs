@@ -20,12 +20,13 @@ use super::{BlobSource, BlobStream, RegistryError, Repository, RetryPolicy};
 
 /// The number of bytes that must move within the idle time of the retry policy; a slower transfer counts as stalled.
 const LEAST: u64 = 16 * 1024;
-/// Bytes that a resumed transfer must move before its retry budget is reset.
+/// The number of bytes that a resumed transfer must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
 /// The largest blob, in bytes, that a registry must store within the idle time; for a larger blob the commit time
 /// applies.
 const SMALL: u64 = 1024 * 1024;
-/// The distance in bytes between two resume points. An upload that resumes there does not read the blob from its start.
+/// The distance in bytes between two resume points. An upload that resumes at such a point does not read the blob from
+/// its start.
 const POINT_EVERY: u64 = 1024 * 1024;
 /// The number of resume points in memory: enough to reach back over all bytes that can be in transit.
 const POINTS: usize = 16;
@@ -33,7 +34,7 @@ const POINTS: usize = 16;
 /// The progress of one transfer: how far it is, its resume points, and the error of its source.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// The offset in the blob, in bytes, up to which the reader has delivered.
+    /// The offset in the blob, in bytes, before which the reader has delivered all bytes.
     passed: AtomicU64,
     /// True while the upload waits for bytes from its source.
     waiting: AtomicBool,
@@ -158,8 +159,7 @@ pub(crate) struct Reader {
     retries: Retries,
     /// The offset, in bytes, at which the transfer last started or resumed.
     cut: u64,
-    /// The time spent waiting since the last `LEAST` bytes were complete, and the number of bytes that arrived since
-    /// then.
+    /// The time spent waiting for the next `LEAST` bytes, and the number of these bytes that have arrived.
     waited: (Duration, u64),
     done: bool,
     ledger: Arc<Ledger>,
@@ -170,8 +170,8 @@ impl Reader {
         Self::resume(source, blob, policy, 0, Arc::default())
     }
 
-    /// Returns a reader that passes on the bytes from the offset `from` on. It starts at the last resume point of
-    /// `ledger` before that, and hashes the bytes between without passing them on.
+    /// Returns a reader that passes on the bytes from the offset `from` on. The reader starts to hash at the last
+    /// resume point of `ledger` before this offset. It does not pass on the bytes between the two.
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,

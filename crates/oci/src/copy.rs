@@ -28,13 +28,14 @@ pub struct Copied {
     /// True if the target already had the artifact before the copy.
     pub unchanged: bool,
     pub moved: Moved,
-    /// The manifests that refer to the artifact. After the copy, the target has all of them.
+    /// The manifests that refer to the artifact and are in the target after the copy; empty when referrers are not
+    /// copied.
     pub referrers: Vec<Descriptor>,
 }
 
 /// Copies the artifact `version` of `from`, with its referrers, into `to`. Blobs that `to` already has are not fetched.
-/// If `to` already has the artifact, one request to `to` finds that out; its referrers need further requests. A
-/// repeated copy changes nothing.
+/// An artifact that `to` already has costs one request to `to`, and further requests for its referrers. A repeated copy
+/// changes nothing.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -72,8 +73,8 @@ pub async fn copy(
     Ok(Copied { artifact, whole, unchanged, moved, referrers })
 }
 
-/// Returns whether `to` has the artifact under its tag. The tag shows that the copy is complete, because it is pushed
-/// last: after the blobs and the other manifests.
+/// Returns whether `to` has the artifact under its tag. The tag shows that the copy is complete, because the tag is
+/// pushed last: after the blobs and the other manifests.
 async fn is_there(to: &Repository, digest: &Digest) -> Result<bool, RegistryError> {
     let found = to.manifest_digest(&Version::Tag(digest_tag(digest))).await?;
     Ok(found.is_some_and(|found| found == *digest))

@@ -35,7 +35,7 @@ pub enum RegistryError {
         /// The wait that the header `Retry-After` asks for.
         retry_after: Option<Duration>,
     },
-    /// The answer did not arrive, or not completely.
+    /// The answer was incomplete or did not arrive.
     #[error("no complete answer from `{host}` to {what}")]
     Transport {
         host: String,

@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 use super::upload::Placed;
 use super::{BLOBS_AT_ONCE, BlobSource, Manifest, RegistryError, Repository, Version, digest_tag};
 
-/// The numbers of transferred blobs, by the way in which they got into the target.
+/// Counts of the blobs of a copy, by the way in which they got into the target.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     /// The number of blobs that the target already had.

@@ -1,4 +1,5 @@
-//! Image references as people write them: `host/name:tag`, `host/name@sha256:...`, with Docker Hub's short forms.
+//! Parses image references as people write them: `host/name:tag`, `host/name@sha256:...`, with Docker Hub's short
+//! forms.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +9,7 @@ use freehold_protocol::Digest;
 /// The name of one image in one registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reference {
-    /// The registry's host, with a port when there is one.
+    /// The registry's host, with a port if the reference has one.
     pub host: String,
     /// The repository's name.
     pub repository: String,

@@ -48,8 +48,8 @@ struct List {
 /// Pushes `bytes` as an artifact of `artifact_type` that refers to `subject`, under its own tag, and makes the registry
 /// list it. The same bytes give the same artifact, so a repeated push changes nothing.
 ///
-/// If a registry has immutable tags and no referrers API, its list has only the first referrers of a subject. Others
-/// can still be read by their digest or tag.
+/// In a registry with immutable tags and without the referrers API, the list cannot change once it is written: it lists
+/// only the first referrers of a subject. Others can still be read by their digest or tag.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -223,7 +223,7 @@ fn with(listed: Option<&Vec<Referrer>>, new: &[Referrer]) -> Option<Vec<Referrer
     (list.len() > before).then_some(list)
 }
 
-/// Writes the list under the fallback tag. Returns an error inside `Ok` when the registry refuses to overwrite the tag.
+/// Writes the list under the fallback tag. Returns `Ok(Some(error))` when the registry refuses to overwrite the tag.
 async fn push_list(
     repository: &Repository,
     subject: &Digest,
@@ -234,7 +234,7 @@ async fn push_list(
         .map_err(|detail| repository.bad("a list of referrers", detail))?;
     match repository.push_manifest(&index, &fallback(subject)).await {
         Ok(()) => Ok(None),
-        // A registry with immutable tags refuses: ECR with 400, others with 409 or 412.
+        // A registry with immutable tags refuses: ECR answers 400, other registries 409 or 412.
         Err(error @ RegistryError::Status { status: 400 | 409 | 412, .. }) => Ok(Some(error)),
         Err(error) => Err(error),
     }

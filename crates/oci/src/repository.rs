@@ -1,4 +1,4 @@
-//! A repository of a registry: looks for blobs, reads and pushes manifests.
+//! Looks for blobs in a repository of a registry, and reads and pushes manifests.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Retries requests after transient errors, within a budget. Each pause has full jitter, or is the wait that the
+//! Retries requests after transient errors, within a budget. A pause is random (full jitter), or as long as the
 //! registry asks for.
 
 use std::time::Duration;
@@ -18,7 +18,8 @@ pub struct RetryPolicy {
     pub commit: Duration,
     /// The highest number of tries of one request. Progress of a transfer resets the count.
     pub attempts: u32,
-    /// The base of the random pauses: the first is at most twice as long, and the bound doubles each time, up to 10 s.
+    /// The base of the random pauses. The first pause is at most twice this long. The upper bound doubles with each
+    /// failure, up to 10 s.
     pub pause: Duration,
     /// The longest total time of all pauses of one request, including the waits that the registry asks for.
     pub pauses: Duration,

@@ -84,7 +84,7 @@ pub fn signature_tag(digest: &Digest) -> String {
 /// Returns the signatures of the image `digest` that are stored under [`signature_tag`], the newest first.
 ///
 /// # Errors
-/// [`RegistryError`]; also when there are more than 250 signatures, or the document of one is larger than 64 KiB.
+/// [`RegistryError`]; also when there are more than 250 signatures, or a signed document is larger than 64 KiB.
 pub async fn tagged_signatures(repository: &Repository, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
     let tag = Version::Tag(signature_tag(digest));
     let Some(manifest) = found(repository.manifest(&tag).await)? else { return Ok(Vec::new()) };
@@ -96,11 +96,11 @@ pub async fn tagged_signatures(repository: &Repository, digest: &Digest) -> Resu
 /// Returns the signatures in manifests that refer to the image `digest`.
 ///
 /// # Errors
-/// [`RegistryError`]; also when there are more than 250 signatures, the document of one is larger than 64 KiB, or more
+/// [`RegistryError`]; also when there are more than 250 signatures, a signed document is larger than 64 KiB, or more
 /// than 100 manifests may hold signatures.
 pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
     let mut listed = referrers(repository, digest, None).await?;
-    // A list may give the media type of the config as the type of a manifest. Here the config is the empty one.
+    // Some lists give the media type of a manifest's config as its type. For signatures, this config is the empty one.
     listed.retain(|one| ["", EMPTY_TYPE, SIGNATURE_ARTIFACT, BUNDLE_TYPE].contains(&one.artifact_type.as_str()));
     if listed.len() > MAX_MANIFESTS {
         let what = format!("the signatures of `{digest}`");

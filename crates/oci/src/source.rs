@@ -173,8 +173,7 @@ fn file_stream(file: tokio::fs::File) -> BlobStream {
     .boxed()
 }
 
-/// Yields the bytes in small pieces: each piece that is taken counts as progress, and a transfer without progress as
-/// stalled.
+/// Yields the bytes in small pieces, because each piece that is taken counts as progress of the transfer.
 fn bytes_stream(bytes: Bytes) -> BlobStream {
     futures_util::stream::try_unfold(bytes, |mut rest| async move {
         let piece = rest.split_to(rest.len().min(CHUNK));

@@ -14,13 +14,13 @@ use super::http::header;
 use super::retry::Retries;
 use super::{BlobSource, RegistryError, Repository};
 
-/// The largest blob, in bytes, that is sent in the same request that ends its upload, which saves one request. A larger
-/// blob is sent in a request of its own, because only such an upload can be resumed.
+/// The largest blob, in bytes, that is sent in the request that ends its upload. This saves one request. A larger blob
+/// is sent in a request of its own, because only such an upload can be resumed.
 const SINGLE: u64 = 1024 * 1024;
-/// Bytes that a resumed upload must move before its retry budget is reset.
+/// The number of bytes that a resumed upload must move before its retry budget is reset.
 const PROGRESS: u64 = 256 * 1024;
 
-/// How a blob got into a repository.
+/// The way in which a blob got into a repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Placed {
     /// The registry had the blob already.
@@ -89,7 +89,7 @@ impl Repository {
                 best = at;
                 retries.progressed();
             }
-            // The upload may be complete if only the answer was lost.
+            // The upload may be complete: perhaps only the answer was lost.
             if begun && session.is_none() && self.has_blob(&blob.digest).await? {
                 return Ok(Placed::Sent);
             }
