@@ -61,7 +61,7 @@ pub struct Checked {
 /// Returns the findings about a template, sorted by line. A template that Freehold rendered has no findings.
 ///
 /// # Errors
-/// When the text is not a template.
+/// [`Unreadable`] when the text is not a template.
 pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
     Ok(verify(template, &[])?.findings)
 }
@@ -69,14 +69,14 @@ pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
 /// Checks a template to which a customer may have added the resources `own`.
 ///
 /// # Errors
-/// When the text is not a template.
+/// [`Unreadable`] when the text is not a template.
 pub fn verify(template: &str, own: &[Own]) -> Result<Checked, Unreadable> {
     let whole = read(template)?;
     let (root, added) = without(whole, own);
     let mut findings = rules::find(&Template::new(&root)?);
     let (differences, names) = rendered::compare(&root);
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
-    // Where a rule has a finding, the finding that the line differs is left out: it says less.
+    // If a rule has a finding for a line, the finding that this line differs is left out, because it says less.
     findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));
     findings.extend(own.iter().filter(|own| !added.iter().any(|one| one.name == own.name)).map(absent));
     Ok(Checked { findings: findings.into_iter().collect(), added, names })

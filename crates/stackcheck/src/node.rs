@@ -18,7 +18,7 @@ pub(crate) enum Kind {
 }
 
 impl Node {
-    /// Returns the entries of a map; another node has none.
+    /// Returns the entries of a map, and no entries for another node.
     pub(crate) fn entries(&self) -> &[(String, Self)] {
         match &self.kind {
             Kind::Map(entries) => entries,
@@ -64,8 +64,8 @@ impl Node {
         self.get("Fn::If")?.items().first()?.text()
     }
 
-    /// Takes an `Fn::If` with `AWS::NoValue` on exactly one side. Returns the name of its condition, and whether this
-    /// condition must be true or false to choose the other side. Returns `None` for another value.
+    /// Returns the condition of an `Fn::If` that has `AWS::NoValue` on exactly one side, and the value of this
+    /// condition that chooses the other side. Returns `None` for any other value.
     pub(crate) fn choice(&self) -> Option<(&str, bool)> {
         let sides: Vec<bool> = self.get("Fn::If")?.items().iter().skip(1).map(|side| side.each().is_empty()).collect();
         match sides.as_slice() {

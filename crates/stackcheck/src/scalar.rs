@@ -9,7 +9,8 @@ const WORDS: [&str; 10] = ["", "~", "false", "n", "no", "null", "off", "on", "tr
 pub(crate) fn is_text(plain: &str) -> bool {
     let word = plain.to_ascii_lowercase();
     let is_word = WORDS.contains(&word.as_str()) || word == "yes";
-    // Numbers in every notation: 0x1f, 0o17, 1_000, 1:30, 1e3, .inf; dates: 2026-11-30, with a time or without.
+    // The check covers numbers in every notation (0x1f, 0o17, 1_000, 1:30, 1e3, .inf) and dates (2026-11-30), with or
+    // without a time.
     let begins = word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '.'));
     let numeric = begins && word.chars().all(|c| c.is_ascii_hexdigit() || "xo_:.+-einftz ".contains(c));
     !is_word && !numeric

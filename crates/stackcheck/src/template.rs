@@ -105,7 +105,7 @@ impl<'t> Template<'t> {
     }
 }
 
-/// Returns the name in `${Name}`.
+/// Returns the name in `${Name}`; `None` for another text.
 fn reference(text: &str) -> Option<&str> {
     text.strip_prefix("${")?.strip_suffix('}')
 }

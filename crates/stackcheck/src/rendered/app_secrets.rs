@@ -1,5 +1,5 @@
-//! Reads the secrets of an app from a template: entered by the customer or generated, readable by roles of the app or
-//! not.
+//! Reads the secrets of an app from a template. A secret is entered by the customer or generated, and roles of the app
+//! may or may not read it.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::node::Node;
 
 /// The prefix of the ids of parameters for secrets of the app.
 const PREFIX: &str = "AppSecret";
-/// The KMS key of a secret that roles of the app may read.
+/// The KMS key that encrypts a secret if roles of the app may read it.
 const KEY_OF_THE_ACCOUNT: &str = "alias/aws/secretsmanager";
 
 /// Returns whether a parameter asks the customer for a secret of the app.

@@ -1,5 +1,5 @@
-//! Renders the template that Freehold would render, from the names, roles and inputs in a given template. A value that
-//! the app decides is a hole.
+//! Renders the template that Freehold would render, from the names, roles and inputs in a given template. Each value
+//! that the app fills in is left as a hole.
 
 use freehold_protocol::app_version::network_zones;
 use freehold_protocol::names;

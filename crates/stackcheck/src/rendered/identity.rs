@@ -109,8 +109,8 @@ impl Source<'_> {
         place
     }
 
-    /// Returns the region and the account of the vendor's queues. They are in the ARN of the orders queue, for which
-    /// the runner has a permission.
+    /// Returns the region and the account of the vendor's queues. Takes them from the ARN of the orders queue, which
+    /// the runner's permission to receive orders names.
     fn vendor(&mut self, tenant: &TenantName, install: &InstallId) -> Option<(String, AccountId)> {
         let (orders, mut found) = (names::orders_queue(tenant, install), None);
         self.root.walk(&mut |node| {
@@ -129,7 +129,7 @@ impl Source<'_> {
         found
     }
 
-    /// Returns the URL and the SHA-256 of the runner's program; both are empty when the vendor publishes none.
+    /// Returns the URL and the SHA-256 of the runner's program; both are empty when the vendor publishes no runner.
     fn runner(&mut self) -> Option<(String, String)> {
         let url = self.text(&["Parameters", "RunnerUrl", "Default"], |text| text.is_empty() || is_https(text));
         let sha256 = self.text(&["Parameters", "RunnerSha256", "Default"], |text| text.is_empty() || is_hex(text, 64));

@@ -15,6 +15,7 @@ pub(super) fn name_of_secret<'t>(root: &'t Node, id: &str, prefix: &str) -> Opti
     let name = root.at(&["Resources", &format!("Secret{id}"), "Properties", "Name"])?.text()?.rsplit('/').next()?;
     let is_name =
         (1..=200).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    // The id of the parameter is derived from the name of the input or secret, which ends the secret's name in AWS.
+    // The id of a parameter is derived from the name of an input or secret. The secret's name in AWS ends with this
+    // name.
     (is_name && parameter_id(prefix, name) == id).then_some(name)
 }

@@ -1,4 +1,5 @@
-//! Every role with policies of the vendor has a permissions boundary, and nobody can remove the boundary.
+//! Checks that every role with policies of the vendor has a permissions boundary, and that nobody can remove the
+//! boundary.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
@@ -45,8 +46,8 @@ fn of_role(template: &Template<'_>, role: Resource<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns whether a role's policies allow actions that they do not name, or actions of IAM. Attached managed policies
-/// count as such policies.
+/// Returns whether a role's policies allow actions that they do not name, or actions of IAM. Also returns true for a
+/// role with attached managed policies.
 fn is_wide(role: Resource<'_>) -> bool {
     let wide = statements(role.node).into_iter().filter(|statement| statement.allows()).any(grants_unnamed);
     wide || role.property(&["ManagedPolicyArns"]).is_some_and(|list| !list.each().is_empty())

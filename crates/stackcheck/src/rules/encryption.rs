@@ -1,4 +1,4 @@
-//! Buckets, secrets, queues, topics and volumes are encrypted.
+//! Checks that buckets, secrets, queues, topics and volumes are encrypted.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;

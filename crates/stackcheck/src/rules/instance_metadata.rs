@@ -1,4 +1,4 @@
-//! The metadata of an instance can be read only with a token, and only from the instance itself.
+//! Checks that the metadata of an instance can be read only with a token, and only from the instance itself.
 
 use crate::finding::{Finding, Rule};
 use crate::template::{Resource, Template};

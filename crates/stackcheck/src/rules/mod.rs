@@ -16,8 +16,8 @@ use crate::finding::Finding;
 use crate::read::{Unreadable, read};
 use crate::template::Template;
 
-/// Returns the findings of the nine rules about a template, sorted by line. Does not compare it with the template that
-/// Freehold renders.
+/// Returns the findings of the nine rules about a template, sorted by line. Does not compare the template with the one
+/// that Freehold renders.
 ///
 /// # Errors
 /// [`Unreadable`] when the text is not a template.

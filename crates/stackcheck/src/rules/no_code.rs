@@ -1,4 +1,5 @@
-//! No code runs while the stack is created: there is no transform, custom resource, function or nested stack.
+//! Checks that no code runs while the stack is created: there is no transform, custom resource, function or nested
+//! stack.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;

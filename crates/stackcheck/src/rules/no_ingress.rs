@@ -1,4 +1,4 @@
-//! No security group lets traffic in.
+//! Checks that no security group lets traffic in.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;

@@ -1,4 +1,4 @@
-//! Nobody outside of the account may assume a role or use a resource.
+//! Checks that nobody outside of the account may assume a role or use a resource.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
@@ -45,8 +45,8 @@ fn principals(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns the reason to refuse a principal, which is neither of this account nor a service of AWS; `None` for any
-/// other.
+/// Returns the reason to refuse a principal that is neither of this account nor a service of AWS. Returns `None` for a
+/// permitted principal.
 fn outside(template: &Template<'_>, kind: &str, who: &Node) -> Option<String> {
     let text = who.to_text();
     match kind {

@@ -1,4 +1,4 @@
-//! No bucket can be made public.
+//! Checks that no bucket can be made public.
 
 use crate::finding::{Finding, Rule};
 use crate::template::{Resource, Template};
@@ -6,7 +6,7 @@ use crate::template::{Resource, Template};
 /// The four settings that block public access to a bucket.
 const BLOCKS: [&str; 4] = ["BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"];
 
-/// Finds buckets without all of the four settings.
+/// Finds buckets that lack one of the four settings.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     template.resources().filter(|resource| resource.kind == "AWS::S3::Bucket").filter_map(of_bucket).collect()
 }

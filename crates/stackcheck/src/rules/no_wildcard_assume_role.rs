@@ -1,4 +1,4 @@
-//! A policy that allows to assume roles names each of these roles.
+//! Checks that a policy that allows `sts:AssumeRole` names each role.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
@@ -55,7 +55,7 @@ fn is_boundary_only(template: &Template<'_>, policy: Resource<'_>) -> bool {
     let attached = ["Roles", "Users", "Groups"].iter().any(|who| policy.property(&[who]).is_some());
     let own = format!("${{{}}}", policy.name);
     let bounds = |role: Resource<'_>| role.property(&["PermissionsBoundary"]).is_some_and(|one| one.names(&own));
-    // Some roles also attach the policy, under a condition that leaves only its statements that deny.
+    // Some roles also attach the policy, but only under a condition under which all its statements deny.
     let lists = |role: Resource<'_>| {
         let listed = role.property(&["ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
         let mut listed = listed.iter().filter(|one| one.names(&own));
@@ -77,9 +77,9 @@ fn only_denies(policy: &Node, case: (&str, bool)) -> bool {
     there.map(Statement).all(Statement::denies)
 }
 
-/// Returns whether a role's boundary lets it assume named roles only, under every condition of the template. The
-/// boundary of the customer is not known here. A role with it must attach a policy of the template that limits
-/// `sts:AssumeRole`.
+/// Returns whether a role's boundary lets it assume named roles only, under every condition of the template. A boundary
+/// of the customer's own is not known here. A role with such a boundary must attach a policy of the template that
+/// limits `sts:AssumeRole`.
 fn is_limited(template: &Template<'_>, role: &Node) -> bool {
     let boundary = role.at(&["Properties", "PermissionsBoundary"]);
     let sides = boundary.map(Node::each).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The dangerous modes are off until the customer switches them on.
+//! Checks that the dangerous modes are off until the customer switches them on.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
