@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::functions::function::Function;
 
-/// The byte offset at which a part starts in the text. All offsets are equal, so that a comparison of trees ignores
-/// them.
+/// The byte offset at which a part starts in the text. Any two offsets compare as equal, so that a comparison of trees
+/// ignores them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct At(pub(crate) usize);
 
@@ -39,9 +39,9 @@ pub(crate) struct Pipeline {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Set {
     Nothing,
-    /// `$a := ...`; in a range also `$key, $value := ...`.
+    /// Declares variables: `$a := ...`, in a range also `$key, $value := ...`.
     Declare(Vec<String>),
-    /// `$a = ...`
+    /// Gives new values to declared variables: `$a = ...`.
     Assign(Vec<String>),
 }
 

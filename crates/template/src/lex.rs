@@ -19,9 +19,9 @@ pub(crate) enum Kind {
     /// Space between two tokens of an action. It separates arguments.
     Space,
     Dot,
-    /// `.name`
+    /// A field, `.name`; the string is the name without the dot.
     Field(String),
-    /// `$` or `$name`; the string is the name without the `$`.
+    /// A variable, `$` or `$name`; the string is the name without the `$`.
     Variable(String),
     Word(String),
     Literal(Value),
@@ -66,8 +66,8 @@ impl<'a> Lexer<'a> {
         Err(ParseError::at(self.text, self.at, message))
     }
 
-    /// Reads the text before the next action, and this action. Returns whether the text after the action loses its
-    /// leading space.
+    /// Reads the text before the next action, and this action. Returns true when the leading space of the text after
+    /// the action must be trimmed.
     fn text_and_action(&mut self, trim_start: bool) -> Result<bool, ParseError> {
         let rest = self.rest();
         let Some(open) = rest.find("{{") else {

@@ -6,7 +6,7 @@ pub struct Limits {
     /// The maximum number of steps. Each evaluated part of the template is one step; functions add steps for the bytes
     /// that they read and make.
     pub max_steps: u64,
-    /// The maximum size of the result, in bytes. A value in between may have at most eight times this size.
+    /// The maximum size of the result, in bytes. An intermediate value may be at most eight times as large.
     pub max_output_bytes: usize,
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Node>, ParseError> {
 enum End {
     Text,
     Block(usize),
-    /// By `else`. The parser has not yet read the tokens after this word.
+    /// The list ended with `else`. The parser has not yet read the tokens after this word.
     Else(usize),
 }
 

@@ -10,7 +10,7 @@ use crate::functions::function::Function;
 pub struct Use {
     /// The keys from the root, where `*` is any element of a list or map.
     pub path: Vec<String>,
-    /// Whether the template itself handles a missing value at this place, for example with `default`.
+    /// True when the template itself handles a missing value at this place, for example with `default`.
     pub guarded: bool,
     /// The line, from 1.
     pub line: usize,
@@ -107,8 +107,8 @@ impl Walk {
         path
     }
 
-    /// Discards the known path of a variable that is assigned another path: which value it has depends on the branches
-    /// that a rendering executes.
+    /// Discards the known path of a variable that is assigned another path, because the branches that a rendering
+    /// executes decide which value the variable has.
     fn assign(&mut self, name: &str, path: &Path) {
         if let Some(slot) = self.variables.iter_mut().rev().find(|(known, _)| known == name)
             && slot.1 != *path

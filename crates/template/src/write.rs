@@ -106,7 +106,7 @@ fn literal(value: &Value, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Value::Number(number) => write!(out, "{number}"),
         Value::Bool(flag) => write!(out, "{flag}"),
-        // A template has no literals of other kinds.
+        // Of these values, only `nil` can be a literal in a template.
         Value::Null | Value::Array(_) | Value::Object(_) => out.write_str("nil"),
     }
 }

@@ -85,7 +85,7 @@ fn scalar(text: &str) -> String {
     if stands_bare(text) {
         return text.to_owned();
     }
-    // JSON leaves these characters as they are, but YAML readers do not read all of them as ordinary characters.
+    // JSON does not escape these characters, but some YAML readers do not accept them as ordinary text.
     json::write(&text.into(), Form::Raw)
         .replace('\u{85}', "\\u0085")
         .replace('\u{feff}', "\\ufeff")

@@ -13,7 +13,7 @@ pub(crate) struct Function {
     pub(crate) name: &'static str,
     pub(crate) min: usize,
     pub(crate) max: usize,
-    /// Whether the function accepts a missing key as null.
+    /// True when the function accepts a missing key as null.
     pub(crate) lenient: bool,
     /// The steps that a call costs.
     pub(crate) cost: Cost,
@@ -34,7 +34,7 @@ pub(crate) enum Cost {
     Light,
     /// One step for each 256 bytes of the arguments.
     Walk,
-    /// One more step for each byte of the arguments, because the function runs a pattern over them.
+    /// As `Walk`, and one more step for each byte of the arguments, because the function runs a pattern over them.
     Search,
 }
 

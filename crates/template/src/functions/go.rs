@@ -46,8 +46,8 @@ fn first_where<'t>(args: &[V<'t>], found: impl Fn(&Value) -> bool) -> Answer<'t>
     Ok(pick.cloned().unwrap_or_else(V::null))
 }
 
-/// Returns the element of the first argument to which the other arguments, its keys, lead. If `lenient`, a missing key
-/// of a map gives null.
+/// Looks up the other arguments, one after the other, as keys or positions in the first argument. If `lenient`, a
+/// missing key of a map gives null.
 pub(crate) fn index<'t>(args: &[V<'t>], lenient: bool) -> Answer<'t> {
     let Some((first, keys)) = args.split_first() else {
         return Ok(V::null());

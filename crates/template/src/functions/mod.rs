@@ -1,4 +1,4 @@
-//! The functions that a template may call, by name: those of Go and those of Sprig.
+//! Finds the functions that a template may call by their names: those of Go and those of Sprig.
 
 pub(crate) mod function;
 pub(crate) mod go;
@@ -10,8 +10,8 @@ fn tables() -> impl Iterator<Item = &'static Function> {
     std::iter::once(go::FUNCTIONS).chain(sprig::TABLES.iter().copied()).flatten()
 }
 
-/// Returns the function `name`; `mustX` gives the function `x`. In Sprig, only `mustX` fails on a mistake. Here, `x`
-/// fails too.
+/// Returns the function `name`. A name `mustX` also finds the function `x`: in Sprig, only `mustX` reports mistakes,
+/// but here `x` reports them too.
 pub(crate) fn find(name: &str) -> Option<&'static Function> {
     let known = |name: &str| tables().find(|function| function.name == name);
     known(name).or_else(|| {

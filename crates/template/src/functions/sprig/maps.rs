@@ -62,8 +62,8 @@ fn dict<'t>(args: &[V<'t>]) -> Answer<'t> {
     made(map)
 }
 
-/// Looks up each key in the value of the key before it, starting with the last argument. Returns the second to last
-/// argument when a key is missing.
+/// Looks up the keys one after the other, each in the value of the key before it. The first key is looked up in the
+/// last argument. Returns the second to last argument when a key is missing.
 fn dig<'t>(args: &[V<'t>]) -> Answer<'t> {
     let [keys @ .., fallback, root] = args else {
         return Ok(V::null());

@@ -22,7 +22,7 @@ pub(crate) static TABLES: [&[Function]; 7] = [
     text::FUNCTIONS,
 ];
 
-/// The functions that have a second name with `must`, such as `mustFirst`.
+/// The functions that can also be called by a name with `must`, such as `mustFirst`.
 pub(crate) const HAVE_MUST: [&str; 28] = [
     "append",
     "chunk",

@@ -1,5 +1,5 @@
-//! The functions of Sprig on strings. Lengths and positions are in bytes, as in Go. A position inside a character moves
-//! to a boundary of this character.
+//! The functions of Sprig on strings. Lengths and positions are in bytes, as in Go. A position inside a character is
+//! moved to a boundary of this character.
 
 use std::collections::BTreeSet;
 
@@ -145,7 +145,7 @@ fn indent(args: &[V<'_>], room: Room) -> Result<String, String> {
     Ok(format!("{space}{}", value.replace('\n', &format!("\n{space}"))))
 }
 
-/// Returns the first `length` bytes of a text, or the last ones when `length` is negative. Does not cut a character.
+/// Returns the first `length` bytes of a text, or the last ones when `length` is negative. Never splits a character.
 fn trunc(length: i64, text: &str) -> &str {
     let count = usize::try_from(length.unsigned_abs()).unwrap_or(usize::MAX).min(text.len());
     if length >= 0 {
