@@ -34,7 +34,7 @@ const POINTS: usize = 16;
 /// The progress of one transfer: how far it is, its resume points, and the error of its source.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    /// The offset in the blob, in bytes, before which the reader has delivered all bytes.
+    /// The number of bytes at the start of the blob that the HTTP client or another consumer has received.
     passed: AtomicU64,
     /// True while the upload waits for bytes from its source.
     waiting: AtomicBool,
@@ -171,7 +171,7 @@ impl Reader {
     }
 
     /// Returns a reader that passes on the bytes from the offset `from` on. The reader starts to hash at the last
-    /// resume point of `ledger` before this offset. It does not pass on the bytes between the two.
+    /// resume point of `ledger` before this offset. It does not pass on the bytes before `from`.
     pub(crate) fn resume(
         source: BlobSource,
         blob: Descriptor,

@@ -24,7 +24,7 @@ const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 /// The highest number of referrers that is accepted for one artifact; `MAX_PAGES` bounds the pages of the list.
 const MAX_REFERRERS: usize = 500;
 const MAX_PAGES: usize = 50;
-/// The number of tries to write the fallback tag while other clients change it.
+/// The highest number of tries to write the fallback tag while other clients change it.
 const TAG_TRIES: usize = 5;
 
 /// A manifest that refers to another manifest, its subject.
@@ -49,7 +49,7 @@ struct List {
 /// list it. The same bytes give the same artifact, so a repeated push changes nothing.
 ///
 /// In a registry with immutable tags and without the referrers API, the list cannot change once it is written: it lists
-/// only the first referrers of a subject. Others can still be read by their digest or tag.
+/// only the first referrers of a subject. Other referrers can still be read by their digest or tag.
 ///
 /// # Errors
 /// [`RegistryError`].
@@ -184,7 +184,7 @@ fn referrer(repository: &Repository, manifest: &Manifest) -> Result<Referrer, Re
     Ok(Referrer { manifest: manifest.descriptor(), artifact_type, annotations: purpose.annotations })
 }
 
-/// Makes the registry list `new` as referrers of `subject`. A registry with the referrers API does so by itself.
+/// Makes the registry list `new` as referrers of `subject`. A registry with the referrers API lists them by itself.
 /// Otherwise this client updates the list under the fallback tag, which other clients may write at the same time.
 async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referrer]) -> Result<(), RegistryError> {
     if new.is_empty() || from_api(repository, subject).await?.is_some() {
@@ -234,7 +234,7 @@ async fn push_list(
         .map_err(|detail| repository.bad("a list of referrers", detail))?;
     match repository.push_manifest(&index, &fallback(subject)).await {
         Ok(()) => Ok(None),
-        // A registry with immutable tags refuses: ECR answers 400, other registries 409 or 412.
+        // A registry with immutable tags refuses to overwrite the tag: ECR answers 400, other registries 409 or 412.
         Err(error @ RegistryError::Status { status: 400 | 409 | 412, .. }) => Ok(Some(error)),
         Err(error) => Err(error),
     }

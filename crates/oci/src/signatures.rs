@@ -14,9 +14,9 @@ use super::{Manifest, RegistryError, Repository, Version, referrers};
 
 /// The media type of a simple-signing document, which names the image. Its exact bytes are signed.
 pub const SIGNATURE_LAYER: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// The annotation of a layer with such a document; its value is the signature in base64.
+/// The annotation of a layer with a simple-signing document; its value is the signature in base64.
 pub const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
-/// The `artifactType` of a manifest that has such layers and refers to the image.
+/// The `artifactType` of a manifest that has layers with simple-signing documents and refers to the image.
 pub const SIGNATURE_ARTIFACT: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
 /// The `artifactType` and media type of a Sigstore bundle: an envelope with a signed statement. Cosign writes it by
 /// default since 3.0.
@@ -131,7 +131,7 @@ fn read(repository: &Repository, manifest: &Manifest) -> Result<Vec<Signature>, 
                 let detail = format!("a signature in it is over more than {MAX_DOCUMENT} bytes");
                 return Err(repository.bad(&what(), detail));
             }
-            // A larger bundle is not a signature. It may, for example, list the parts of the image.
+            // A larger bundle is not a signature but, for example, a list of the parts of the image.
             (BUNDLE_TYPE, _) if small && !other => all.push(Signature { form: Form::Bundle, document }),
             _ => {}
         }

@@ -1,5 +1,5 @@
-//! Uploads blobs. Mounts a blob that another repository of the registry has, streams all others, and resumes after a
-//! broken connection.
+//! Uploads blobs. Mounts a blob that another repository of the registry has, streams all other blobs, and resumes after
+//! a broken connection.
 
 use std::sync::Arc;
 
