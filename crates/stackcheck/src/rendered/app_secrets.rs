@@ -35,7 +35,7 @@ pub(super) fn wrong(root: &Node, id: &str, node: &Node) -> Vec<Finding> {
     wrong
 }
 
-/// Returns the secrets of the app in a template, in the form that the renderer takes.
+/// Returns the secrets of the app in a template, in the form that the renderer expects.
 pub(super) fn read(root: &Node) -> Vec<Value> {
     let resources = root.get("Resources").map(Node::entries).unwrap_or_default();
     let of_app = resources.iter().filter_map(|(resource, node)| {

@@ -29,7 +29,7 @@ pub(super) fn expected(names: &Names, roles: &Roles, inputs: &Inputs, has_networ
     read(&text).map_err(|error| error.to_string())
 }
 
-/// Returns the values for the template, in the form in which the control plane gives them.
+/// Returns the values with which the control plane would render the template.
 fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Value {
     let Names { tenant, tenant_account, tenant_region, install, .. } = names;
     let arn = |name: String| format!("\"arn:aws:sqs:{tenant_region}:{tenant_account}:{name}\"");

@@ -13,7 +13,7 @@ use crate::node::Node;
 /// The pattern of a number that may be empty, as a quoted scalar.
 const OPTIONAL_NUMBER: &str = r#""^([-+]?[0-9]*\\.?[0-9]+([eE][-+]?[0-9]+)?)?$""#;
 
-/// The questions of an app, in the form that the renderer takes.
+/// The questions of an app, in the form that the renderer expects.
 #[derive(Debug, Default)]
 pub(super) struct Inputs {
     pub(super) groups: Vec<Value>,
@@ -111,7 +111,7 @@ impl<'t> Question<'t> {
         Self { kind, is_sensitive: node.get("NoEcho").is_some(), default }
     }
 
-    /// Returns the parameter `id` for this question, in the form that the renderer takes.
+    /// Returns the parameter `id` for this question, in the form that the renderer expects.
     fn rendered(&self, id: &str) -> Value {
         let empty = "\"\"".to_owned();
         let default = self.default.map(|_| if self.is_sensitive { empty.clone() } else { Hole::Default.quoted() });
@@ -161,8 +161,8 @@ impl<'t> Question<'t> {
     }
 }
 
-/// Returns the secret that stores the answer to a sensitive input, in the form that the renderer takes; `None` when the
-/// template has no such secret.
+/// Returns the secret that stores the answer to a sensitive input, in the form that the renderer expects; `None` when
+/// the template has no such secret.
 fn secret(root: &Node, id: &str, is_optional: bool) -> Option<Value> {
     let name = name_of_secret(root, id, "Input")?;
     Some(json!({ "id": id, "name": name, "description": Hole::SecretDescription.quoted(), "optional": is_optional }))
