@@ -52,7 +52,7 @@ pub(crate) enum Command {
     Call { function: &'static Function, arguments: Vec<Operand>, at: At },
 }
 
-/// A value, and the names of the fields that are read from it, one below the other.
+/// A value, and the path of the field that is read from it; the path is empty for the value itself.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Operand {
     pub(crate) base: Base,

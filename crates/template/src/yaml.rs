@@ -1,6 +1,6 @@
-//! Writes values as YAML in block style. A string has no quotes when every YAML reader takes it for a string, and
-//! double quotes with JSON's escapes otherwise. Go's encoder uses other quotes for some strings; their value is the
-//! same.
+//! Writes values as YAML in block style. A string has no quotes when every YAML reader reads it as a string without
+//! them, and double quotes with JSON's escapes otherwise. Go's encoder uses other quotes for some strings; their value
+//! is the same.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Finds the functions that a template may call by their names: those of Go and those of Sprig.
+//! Finds, by name, the functions that a template may call: those of Go and those of Sprig.
 
 pub(crate) mod function;
 pub(crate) mod go;

@@ -103,7 +103,7 @@ fn steps(start: i64, stop: i64, step: i64, room: Room) -> Result<Vec<Value>, Str
         .collect())
 }
 
-/// Returns the numbers that Sprig's `seq` prints. They are those of the Unix command `seq`, except for numbers that
+/// Returns the numbers that Sprig's `seq` prints. They are those of the Unix command `seq`, except when the numbers
 /// descend.
 fn seq(numbers: &[i64], room: Room) -> Result<Vec<Value>, String> {
     let beyond = |end: i64, by: i64| end.checked_add(by).ok_or_else(|| "the end is too large".to_owned());

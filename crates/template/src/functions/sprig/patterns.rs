@@ -55,7 +55,7 @@ fn replaced<'t>(args: &[V<'t>], room: Room, literal: bool) -> Answer<'t> {
     })
 }
 
-/// Splits a text at the matches as Go's `Split` does: an empty match at the start or end does not give an empty part.
+/// Splits a text at the matches as Go's `Split` does: an empty match at the start or end does not add an empty part.
 fn split(found: &Regex, plain: &str, most: usize) -> Vec<String> {
     if most == 0 {
         return Vec::new();
