@@ -31,7 +31,7 @@ const POINT_EVERY: u64 = 1024 * 1024;
 /// The number of resume points in memory: enough to reach back over all bytes that can be in transit.
 const POINTS: usize = 16;
 
-/// The progress of one transfer: how far it is, its resume points, and the error of its source.
+/// The progress of one transfer: the bytes that have been delivered, the resume points, and the error of the source.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// The number of bytes at the start of the blob that the HTTP client or another consumer has received.

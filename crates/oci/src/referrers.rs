@@ -198,7 +198,7 @@ async fn list_referrers(repository: &Repository, subject: &Digest, new: &[Referr
         if let Some(error) = refused
             && after == before
         {
-            // The tag cannot be moved. A referrer that the list lacks can still be read by its digest.
+            // The tag is immutable. A referrer that the list lacks can still be read by its digest.
             return if after.is_some() { Ok(()) } else { Err(error) };
         }
         // Another client may have replaced the list in the meantime; the next attempt adds to its list.

@@ -12,7 +12,8 @@ use super::manifest::EMPTY_TYPE;
 use super::repository::found;
 use super::{Manifest, RegistryError, Repository, Version, referrers};
 
-/// The media type of a simple-signing document, which names the image. Its exact bytes are signed.
+/// The media type of a simple-signing document, which names the image. The signature covers exactly the document's
+/// bytes.
 pub const SIGNATURE_LAYER: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
 /// The annotation of a layer with a simple-signing document; its value is the signature in base64.
 pub const SIGNATURE_ANNOTATION: &str = "dev.cosignproject.cosign/signature";
@@ -22,7 +23,7 @@ pub const SIGNATURE_ARTIFACT: &str = "application/vnd.dev.cosign.artifact.sig.v1
 /// default since 3.0.
 pub const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 
-/// The annotation of a manifest that declares the `predicateType` of the statement in its bundle.
+/// The annotation of a manifest with a bundle; its value is the `predicateType` of the bundle's statement.
 const PREDICATE_ANNOTATION: &str = "dev.sigstore.bundle.predicateType";
 /// The `predicateType` of a statement that is a signature of an image; other statements are not signatures.
 pub const SIGNATURE_PREDICATE: &str = "https://sigstore.dev/cosign/sign/v1";
@@ -44,7 +45,8 @@ pub struct Signature {
 /// The form in which a signature and the signed document are stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Form {
-    /// A simple-signing document, with its signature in base64 beside it. The exact bytes of the document are signed.
+    /// A simple-signing document, with its signature in base64 beside it. The signature covers exactly the document's
+    /// bytes.
     SimpleSigning { signature: String },
     /// A Sigstore bundle, which contains both the statement and its signature.
     Bundle,
