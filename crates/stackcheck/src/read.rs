@@ -9,7 +9,8 @@ use crate::scalar::is_text;
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// The largest template that CloudFormation reads, in bytes (AWS CloudFormation quotas, "Template body size in an S3 object").
+/// The largest template that CloudFormation reads, in bytes (AWS CloudFormation quotas, "Template body size in an S3
+/// object").
 const MAX_BYTES: usize = 1_000_000;
 /// The names in CloudFormation's short forms, such as `Ref` in `!Ref`.
 const SHORT_FORMS: [&str; 21] = [

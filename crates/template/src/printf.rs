@@ -1,5 +1,5 @@
-//! The part of Go's `printf` that JSON values need: `%v %s %q %t %T %d %x %X %o %b %c %f %e %g`, with the flags `-`, `+` and
-//! `0`, a width and a precision.
+//! The part of Go's `printf` that JSON values need: `%v %s %q %t %T %d %x %X %o %b %c %f %e %g`, with the flags `-`,
+//! `+` and `0`, a width and a precision.
 
 use serde_json::Value;
 
