@@ -1,24 +1,25 @@
-//! Audit records: one for every change of a job, and one for every report that the control plane refuses.
+//! Audit records: what happened to a job, and when.
 
 use freehold_protocol::report::Fence;
 use freehold_protocol::{JobId, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// One line of a job's history; written in the transaction that makes the change.
+/// A line of a job's history. It is written in the transaction that makes the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub at: Timestamp,
     pub job: JobId,
-    /// What happened: the name of an event, such as `started`, or `refused`.
+    /// The name of the event, such as `started`.
     pub what: String,
-    /// The names of the states before and after.
+    /// The name of the job's state before the event.
     pub from: String,
+    /// The name of the job's state after the event.
     pub to: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<Fence>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
-    /// Why, when something was refused or failed.
+    /// Why the job did not succeed; empty for other states.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

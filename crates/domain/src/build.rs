@@ -4,7 +4,7 @@ use freehold_protocol::order::{Artifact, Package, Source};
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
-/// One build of one source of a component: the same source is built once, even when several versions name it.
+/// A build of one source of a component. The same source is built only once, even when several versions name it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Build {
     pub id: BuildId,
@@ -16,10 +16,12 @@ pub struct Build {
     pub source_digest: Digest,
     pub created_at: Timestamp,
     pub state: BuildState,
-    /// The time since when nothing keeps the artifact in the registry ([`crate::prune_artifacts`]). Nothing new may use it.
+    /// The time when the artifact was marked as unused ([`crate::prune_artifacts`]). While it is set, no new workflow
+    /// or release may use the artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unused_since: Option<Timestamp>,
-    /// Why the vendor revoked its artifact: no runner gets it any more. Installs that have it keep it.
+    /// The vendor's reason for revoking the artifact. No runner can fetch a revoked artifact; installs that have it
+    /// already keep it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
 }
@@ -28,7 +30,7 @@ pub struct Build {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum BuildState {
-    /// A workflow works on it.
+    /// A workflow is making the artifact.
     Building {
         workflow: WorkflowId,
     },
@@ -41,7 +43,8 @@ pub enum BuildState {
         job: JobId,
         reason: String,
     },
-    /// Nothing used the artifact, so it is removed from the registry; until `done` is set, parts of it may still be there.
+    /// The unused artifact was removed from the registry. While `done` is false, parts of it may still be in the
+    /// registry.
     Removed {
         artifact: Artifact,
         at: Timestamp,
@@ -50,7 +53,7 @@ pub enum BuildState {
 }
 
 impl Build {
-    /// Returns the artifact that something new may begin with.
+    /// Returns the artifact, if there is one and new workflows and releases may use it.
     pub const fn usable(&self) -> Option<&Artifact> {
         match (&self.state, self.unused_since) {
             (BuildState::Built { artifact, .. }, None) => Some(artifact),

@@ -13,7 +13,7 @@ use crate::build::Build;
 use crate::contacted_hosts::hosts;
 use crate::runs_as::{Operation, runs_as};
 
-/// The modes, and whether the install stack switches them on by default.
+/// The modes of roles, and whether the install stack switches each of them on by default.
 const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
 
 /// Returns the terms of a version.
@@ -40,10 +40,10 @@ pub fn terms(version: &AppVersion) -> Terms {
     }
 }
 
-/// Returns the contract of a version with the artifacts that its components have now.
+/// Returns the contract of a version with the usable artifacts of `builds`. `digest` is the digest of the version.
 ///
 /// # Errors
-/// As [`canonical::digest`].
+/// The error of [`canonical::digest`].
 pub fn contract(
     version: &AppVersion,
     digest: &Digest,
@@ -65,7 +65,7 @@ fn steps(action: &Action) -> Result<Digest, serde_json::Error> {
     canonical::digest(&(&action.steps, &action.env_vars, &action.step_repos, &action.image))
 }
 
-/// Returns the roles of the install stack; modes without a role in the app version have no permissions and are left
+/// Returns the roles of the install stack. A mode that has no role in the app version gets no permissions, and is left
 /// out.
 fn roles(version: &AppVersion) -> Vec<RoleTerms> {
     let modes = MODES.into_iter().filter_map(|(mode, on)| {
@@ -84,7 +84,7 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     let role = match runs_as(version, Operation::Trigger(action), None, Mode::Maintenance) {
         Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
         Ok(None) => Mode::Maintenance.as_str().to_owned(),
-        // Such an action cannot be run; the terms name the role that the config names.
+        // An action with an unknown role cannot be run. Its terms name the role as the config does.
         Err(_) => [&action.break_glass_role, &action.role]
             .into_iter()
             .find(|role| !role.is_empty())
@@ -99,8 +99,8 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     }
 }
 
-/// Returns the defaults of the inputs that policies read, null where an input has none. Inputs that the customer
-/// answers are left out: those values are the customer's own.
+/// Returns the defaults of the inputs that policies read; null for an input without a default. Sensitive inputs are
+/// left out, and so are inputs that the customer answers, because their values are the customer's own.
 fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<String, Value> {
     let named = |name: &str| {
         policies.iter().any(|policy| match policy {
@@ -112,8 +112,8 @@ fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<Str
     vendors.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
 }
 
-/// Returns whether a template may read the input called `name`. When this is not certain, the answer is yes: the
-/// customer may then agree to a default that does not matter, but never misses one that does.
+/// Returns whether a template may read the input called `name`. In doubt it returns true: the customer may then accept
+/// a default that has no effect, but never overlooks one that has.
 fn mentions(text: &str, name: &str) -> bool {
     let reads_all = || ["range", "toJson", "toPrettyJson", "toYaml", "values"].iter().any(|word| text.contains(word));
     text.contains("{{") && (text.contains(name) || reads_all())

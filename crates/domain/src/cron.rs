@@ -3,21 +3,22 @@
 use freehold_protocol::Timestamp;
 use freehold_protocol::time::civil;
 
-/// The milliseconds of a minute, and the minutes of a day.
+/// The length of a minute, in milliseconds.
 const MINUTE: u64 = 60_000;
+/// The length of a day, in minutes.
 const DAY: u64 = 24 * 60;
-/// How far ahead a minute is looked for, in days. The rarest date, 29 February, is at most eight years away.
+/// How far ahead to search for the next due minute, in days. The rarest date, 29 February, is at most eight years away.
 const HORIZON: u64 = 366 * 8 + 3;
 
 const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const DAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// What one field may hold.
+/// One of the five fields of an expression, and the numbers and names that it accepts.
 struct Field {
     name: &'static str,
     least: u32,
     most: u32,
-    /// Words for the numbers from `least` on.
+    /// The names of the numbers, beginning with `least`, such as `jan`; empty when the field accepts only numbers.
     words: &'static [&'static str],
 }
 
@@ -26,11 +27,11 @@ const FIELDS: [Field; 5] = [
     Field { name: "hour", least: 0, most: 23, words: &[] },
     Field { name: "day of the month", least: 1, most: 31, words: &[] },
     Field { name: "month", least: 1, most: 12, words: &MONTHS },
-    // 7 is Sunday too.
+    // Both 0 and 7 mean Sunday.
     Field { name: "day of the week", least: 0, most: 7, words: &DAYS },
 ];
 
-/// Where and why an expression is not valid.
+/// A mistake in an expression: the place of the wrong part, in bytes, and a message.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NotCron {
     pub offset: usize,
@@ -38,7 +39,7 @@ pub struct NotCron {
     pub message: String,
 }
 
-/// When something is due.
+/// A parsed cron expression. Each field is a set of numbers, one bit for each number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schedule {
     minutes: u64,
@@ -46,7 +47,8 @@ pub struct Schedule {
     days: u64,
     months: u64,
     weekdays: u64,
-    /// Whether both the day of the month and the day of the week are restricted: then one of them is enough, as in cron.
+    /// Whether both the day of the month and the day of the week are restricted. A day is then due when one of the two
+    /// matches, as in cron.
     either_day: bool,
 }
 
@@ -54,7 +56,7 @@ impl Schedule {
     /// Parses an expression such as `*/5 8-18 * * mon-fri`.
     ///
     /// # Errors
-    /// [`NotCron`] with the place of the first mistake.
+    /// [`NotCron`] for the first mistake.
     pub fn parse(text: &str) -> Result<Self, NotCron> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [minutes, hours, days, months, weekdays] = words.as_slice() else {
@@ -77,18 +79,19 @@ impl Schedule {
             weekdays: read(weekday, weekdays)?,
             either_day: !days.starts_with('*') && !weekdays.starts_with('*'),
         };
-        // 7 is Sunday too.
+        // Both 0 and 7 mean Sunday.
         let sunday = found.weekdays >> 7 & 1;
         Ok(Self { weekdays: found.weekdays | sunday, ..found })
     }
 
-    /// Returns whether the minute of `at` is due.
+    /// Returns whether the schedule is due in the minute of `at`.
     pub fn is_due(&self, at: Timestamp) -> bool {
         let minute = at.as_millis() / MINUTE;
         self.has_day(minute / DAY) && has(self.hours, minute % DAY / 60) && has(self.minutes, minute % 60)
     }
 
-    /// Returns the first minute after that of `after` that is due; none for a date that no year has.
+    /// Returns the first due minute after the minute of `after`; `None` when the date does not exist, such as 30
+    /// February.
     pub fn next_after(&self, after: Timestamp) -> Option<Timestamp> {
         let first = after.as_millis() / MINUTE + 1;
         let days = first / DAY..=first / DAY + HORIZON;
@@ -99,7 +102,7 @@ impl Schedule {
         })
     }
 
-    /// Returns whether the day `days` after the epoch, a Thursday, is due.
+    /// Returns whether the schedule is due on the day that is `days` days after the epoch. The epoch was a Thursday.
     fn has_day(&self, days: u64) -> bool {
         let (_, month, day) = civil(days);
         let (of_month, of_week) = (has(self.days, day), has(self.weekdays, (days + 4) % 7));
@@ -112,13 +115,13 @@ const fn has(set: u64, number: u64) -> bool {
 }
 
 impl Field {
-    /// Returns the numbers of a field, each as a bit.
+    /// Returns the numbers that the text of this field names, one bit for each number.
     fn set(&self, word: &str) -> Result<u64, String> {
         word.split(',').try_fold(0, |set, part| Ok(set | self.part(part)?))
     }
 
-    /// Reads `*`, `5`, `5-9`, and each of these with a step such as `/3`. A single number with a step stands for the range
-    /// from it to the end of the field.
+    /// Reads one part of the field: `*`, `5`, `5-9`, or one of these with a step such as `/3`. A single number with a
+    /// step means the range from this number to the largest number of the field.
     fn part(&self, part: &str) -> Result<u64, String> {
         let (range, step) = part.split_once('/').map_or((part, None), |(range, step)| (range, Some(step)));
         let step = match step.map(str::parse::<u32>) {

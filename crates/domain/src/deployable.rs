@@ -8,22 +8,23 @@ use freehold_protocol::app_version::{
 use freehold_protocol::order::{Mode, Signer};
 use freehold_protocol::{ActionName, ComponentName};
 
-/// The thing in the way, as a person may read it after "app `x` cannot be deployed here yet:".
+/// A part that prevents a deploy, and the reason. Its text continues the sentence "app `x` cannot be deployed here
+/// yet:".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undeployable {
     pub part: Part,
-    /// Such as "is a `helm_chart`".
+    /// The reason as the end of a sentence about the part, such as "is a `pulumi`".
     pub why: String,
 }
 
-/// A part of an app version that can be in the way.
+/// A part of an app version that can prevent a deploy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Stack,
     Sandbox,
     Component(ComponentName),
     Action(ActionName),
-    /// The role of a mode; its name in the config.
+    /// The role of a mode: the mode, and the role's name in the config.
     ModeRole(Mode, String),
     NamedRole(String),
 }
@@ -47,12 +48,12 @@ impl std::fmt::Display for Undeployable {
     }
 }
 
-/// Whether a component of this kind can be deployed.
+/// Returns whether a component of this kind can be deployed.
 pub const fn is_deployable(spec: &ComponentSpec) -> bool {
     spec.is_deployable()
 }
 
-/// Returns everything that prevents installing `version`; empty when it can be installed.
+/// Returns the parts that prevent a deploy of `version`, with the reasons; empty when the version can be deployed.
 pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
     let mut found = Vec::new();
     let mut add = |part: &Part, reasons: Vec<String>| {
@@ -131,7 +132,7 @@ fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
     why
 }
 
-/// Names the values that templates read and that Freehold does not provide yet.
+/// Returns a reason when templates read outputs of the sandbox and the app has no sandbox.
 fn references_why(references: &BTreeSet<Reference>, sandbox: Option<&Sandbox>) -> Vec<String> {
     let reads = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
     let orphan = reads && sandbox.is_none();

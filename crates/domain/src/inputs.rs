@@ -1,4 +1,5 @@
-//! The values of an install's inputs: the vendor's, the customer's answers from the install stack, and defaults.
+//! Resolves the values of an install's inputs from the vendor's values, the customer's answers in the install stack,
+//! and the defaults.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +8,12 @@ use serde_json::Value;
 
 use crate::nearest::{hint, nearest};
 
-/// Everything that is wrong with an install's inputs, at once.
+/// All problems with the inputs of an install.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", list_problems(.0))]
 pub struct InputsError(pub Vec<InputProblem>);
 
-/// One thing that is wrong with an input.
+/// A problem with one input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputProblem {
     #[error("app `{app}` has no input `{input}`{}", hint(.nearest))]
@@ -42,8 +43,9 @@ fn list_problems(problems: &[InputProblem]) -> String {
     format!("{} mistakes in the inputs: {}", numbered.len(), numbered.join("; "))
 }
 
-/// Returns the value of every input that templates may use: the customer's answers by parameter, what the vendor gave,
-/// else the default, else nothing. The values of the customer's sensitive inputs are not known here and left out.
+/// Returns the value of every input that templates may use: the customer's answer or the vendor's value, else the
+/// default, else the empty value of the input's type. The customer's sensitive inputs are left out, because the control
+/// plane does not know their values.
 ///
 /// # Errors
 /// Every unknown, missing or mistyped input.
@@ -66,10 +68,10 @@ pub fn resolve_inputs(
     if problems.is_empty() { Ok(values) } else { Err(InputsError(problems)) }
 }
 
-/// Checks what a vendor gives, before the customer has answered anything.
+/// Checks the vendor's values before the customer has answered anything.
 ///
 /// # Errors
-/// Every unknown, missing or mistyped input, and those that are the customer's.
+/// Every unknown, missing or mistyped input, and every input that the customer answers instead of the vendor.
 pub fn check_given(version: &AppVersion, given: &BTreeMap<String, Value>) -> Result<(), InputsError> {
     let vendors = version.inputs.iter().filter(|input| !input.customer);
     let wrong = vendors.filter_map(|input| chosen(input, given.get(&input.name)).err());
@@ -77,19 +79,19 @@ pub fn check_given(version: &AppVersion, given: &BTreeMap<String, Value>) -> Res
     if problems.is_empty() { Ok(()) } else { Err(InputsError(problems)) }
 }
 
-/// Returns what is wrong with the customer's answer to `input`. An answer that only the customer's account holds cannot
-/// be checked here, and counts as right.
+/// Returns the problem with the customer's answer to `input`, if there is one. The answer to a sensitive input stays in
+/// the customer's account, so it is not checked here.
 pub fn wrong_answer(input: &Input, answers: &BTreeMap<String, String>) -> Option<InputProblem> {
     if input.sensitive { None } else { answered(input, answers).err() }
 }
 
-/// Returns what is wrong with the vendor's value of `input`.
+/// Returns the problem with the vendor's value of `input`, if there is one.
 pub fn wrong_value(input: &Input, given: &BTreeMap<String, Value>) -> Option<InputProblem> {
     chosen(input, given.get(&input.name)).err()
 }
 
-/// Returns the stored values of inputs that `version` has and that the vendor answers. A version may drop an input or
-/// leave it to the customer, and an older version may have it again, so the other values stay stored.
+/// Returns the stored values of the inputs of `version` that the vendor answers. The other values stay stored: they
+/// belong to inputs that this version dropped or leaves to the customer, and another version may need them.
 pub fn known_inputs(version: &AppVersion, stored: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     stored
         .iter()
@@ -98,7 +100,8 @@ pub fn known_inputs(version: &AppVersion, stored: &BTreeMap<String, Value>) -> B
         .collect()
 }
 
-/// Returns `old` with the values of `new` in place of its own; null takes a value away, which leaves the default.
+/// Returns `old` with the values of `new` in place of its own. A null in `new` removes a value, so that the default
+/// applies again.
 pub fn merged(old: &BTreeMap<String, Value>, new: &BTreeMap<String, Value>) -> BTreeMap<String, Value> {
     let mut all = old.clone();
     for (name, value) in new {
@@ -110,7 +113,7 @@ pub fn merged(old: &BTreeMap<String, Value>, new: &BTreeMap<String, Value>) -> B
     all
 }
 
-/// Names that are given and should not be.
+/// Returns a problem for every value whose input is unknown or is answered by the customer.
 fn misplaced(version: &AppVersion, given: &BTreeMap<String, Value>) -> Vec<InputProblem> {
     let problem = |name: &String| match version.inputs.iter().find(|input| input.name == *name) {
         Some(input) if input.customer => {
@@ -125,7 +128,7 @@ fn misplaced(version: &AppVersion, given: &BTreeMap<String, Value>) -> Vec<Input
     given.keys().filter_map(problem).collect()
 }
 
-/// Returns the value of an input of the vendor.
+/// Returns the value of an input that the vendor answers.
 fn chosen(input: &Input, given: Option<&Value>) -> Result<Value, InputProblem> {
     let given = given.filter(|value| !value.is_null());
     match given.or(input.usable_default()) {
@@ -138,8 +141,8 @@ fn chosen(input: &Input, given: Option<&Value>) -> Result<Value, InputProblem> {
     }
 }
 
-/// Returns the value of an input of the customer. Once the stack asks for it there is an answer; until then the default
-/// that the stack would have stands.
+/// Returns the value of an input that the customer answers. Before the customer's stack has the question, there is no
+/// answer, and the default applies.
 fn answered(input: &Input, answers: &BTreeMap<String, String>) -> Result<Value, InputProblem> {
     let parameter = input.parameter();
     let answer = answers.get(&parameter).map(|text| Value::from(text.as_str()));

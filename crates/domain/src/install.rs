@@ -1,4 +1,4 @@
-//! One app in one customer account: its runner, its inputs, and which workflow holds it.
+//! Installs: one app in one customer account, with its runner, its inputs, and the workflow that holds it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use serde_json::Value;
 /// The reserved install whose runner builds artifacts in the tenant's own account.
 pub const BUILD_INSTALL: &str = "build";
 
-/// Names that would collide with the tenant's own queues or roles.
+/// Names that an install may not have, because they would collide with the tenant's own queues or roles.
 pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "grants", "reports"];
 
 /// The most jobs that are dispatched to a runner at once, even when it advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
 
-/// An install.
+/// An install: one app in one customer account, or the tenant's build runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Install {
     pub id: InstallId,
@@ -27,17 +27,18 @@ pub struct Install {
     pub created_at: Timestamp,
     /// The public half of the key that is derived from the enrolment secret.
     pub enrolment_key: PublicKey,
-    /// What the vendor gave, as it was given.
+    /// The vendor's values of inputs, by input name, exactly as the vendor gave them.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// What the customer answered in the install stack, by parameter, as the runner reported last. A text counts as a
-    /// value only where [`crate::inputs::resolve_inputs`] takes it.
+    /// The customer's answers in the install stack, by parameter, as the runner last reported them.
+    /// [`crate::inputs::resolve_inputs`] decides whether an answer is a valid value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub answers: BTreeMap<String, String>,
-    /// The keyed digest of each secret of the app, as the runner reported last.
+    /// The keyed digest of each secret of the app, as the runner last reported it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub secrets: BTreeMap<String, Digest>,
-    /// The terms that the customer agreed to, as the runner reported last; absent when the install stack asks for no consent.
+    /// The digest of the terms that the customer accepted, as the runner last reported it; absent when the install
+    /// stack asks for no consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
     /// The URL of the install's orders queue; absent until the queue exists.
@@ -48,31 +49,32 @@ pub struct Install {
     /// Keys of runners that were replaced; reports signed with them are refused.
     #[serde(default)]
     pub retired: BTreeSet<KeyId>,
-    /// The exclusive workflow that works on it now.
+    /// The exclusive workflow that holds the install, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<WorkflowId>,
     /// The serial of the next workflow's orders.
     pub next_serial: u64,
-    /// Why the vendor disabled it: no workflow starts and no artifact is granted. Deployed components continue to run.
+    /// The vendor's reason for disabling the install; absent when it is enabled. In a disabled install, no workflow
+    /// starts and no artifact is granted. Deployed components continue to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
 }
 
-/// What an install is for.
+/// The purpose of an install.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "serves", rename_all = "snake_case")]
 pub enum Serves {
-    /// An app; `version` is the last one that was deployed to the end.
+    /// The install runs an app. `version` is the version of the last deploy of all components that succeeded.
     App {
         app: AppName,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
-    /// The tenant's own builds.
+    /// The install builds the tenant's artifacts.
     Builds,
 }
 
-/// The runner whose reports count for an install.
+/// The current runner of an install. Reports that another runner signed are refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Runner {
     pub public_key: PublicKey,
@@ -82,7 +84,7 @@ pub struct Runner {
     pub since: Timestamp,
 }
 
-/// Why an install refuses something.
+/// The reason why an install refuses an operation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
     #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
@@ -107,7 +109,7 @@ pub enum InstallError {
     Prefix { wanted: InstallId, existing: InstallId },
 }
 
-/// What a hello makes of an install.
+/// The effect of a runner's hello on its install.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum HelloStep {
@@ -118,7 +120,7 @@ pub enum HelloStep {
 }
 
 impl Install {
-    /// Returns a new install, for which only the app, the account and region, and the enrolment key are known.
+    /// Returns a new install, which has no runner, no queue and no values of inputs yet.
     pub fn new(
         id: InstallId,
         serves: Serves,
@@ -147,7 +149,7 @@ impl Install {
         }
     }
 
-    /// Returns the version that it is at, once it is at one.
+    /// Returns the deployed version; `None` before the first deploy of all components has succeeded.
     pub const fn version(&self) -> Option<&Digest> {
         match &self.serves {
             Serves::App { version, .. } => version.as_ref(),
@@ -155,7 +157,7 @@ impl Install {
         }
     }
 
-    /// Returns the app that it runs; none for the tenant's build runner.
+    /// Returns the app that the install runs; `None` for the tenant's build runner.
     pub const fn app(&self) -> Option<&AppName> {
         match &self.serves {
             Serves::App { app, .. } => Some(app),
@@ -163,7 +165,7 @@ impl Install {
         }
     }
 
-    /// Checks that nothing ran in the install: no runner ever announced itself, so that no order was ever sent.
+    /// Checks that nothing ran in the install: no runner ever announced itself, so no order was ever sent.
     ///
     /// # Errors
     /// [`InstallError::Ran`].
@@ -177,10 +179,11 @@ impl Install {
         Err(InstallError::Ran { install: self.id.clone(), what })
     }
 
-    /// Returns what a runner's announcement makes of the install; the key of a replaced runner is retired for good.
+    /// Returns the effect of a runner's hello. If the hello has a new key, the key of the former runner is retired and
+    /// can never come back.
     ///
     /// # Errors
-    /// [`InstallError::Retired`] for a key that was replaced before.
+    /// [`InstallError::Retired`] for the key of a runner that was replaced before.
     pub fn on_hello(&self, hello: &Hello, now: Timestamp) -> Result<HelloStep, InstallError> {
         let key = hello.public_key.key_id();
         if self.retired.contains(&key) {
@@ -216,10 +219,11 @@ impl Install {
         Ok(HelloStep::Changed(Box::new(next)))
     }
 
-    /// Returns the install with `workflow` holding it when `exclusive`, and the serial of that workflow's orders.
+    /// Starts `workflow`: returns the changed install, and the serial for the orders of the workflow. An `exclusive`
+    /// workflow holds the install until it ends.
     ///
     /// # Errors
-    /// [`InstallError::Live`] when another workflow holds it, [`InstallError::Disabled`].
+    /// [`InstallError::Live`] when another workflow holds the install, [`InstallError::Disabled`].
     pub fn begin(&self, workflow: &WorkflowId, exclusive: bool) -> Result<(Self, u64), InstallError> {
         let mut next = self.clone();
         if let Some(why) = &self.disabled {
@@ -248,7 +252,7 @@ impl Install {
         }
         next
     }
-    /// Returns the install of an app of which nothing is deployed any more.
+    /// Returns the install after all parts of its app were removed.
     #[must_use]
     pub fn emptied(&self) -> Self {
         let mut next = self.clone();
@@ -267,7 +271,7 @@ pub fn check_name<'a>(
     wanted: &InstallId,
     existing: impl IntoIterator<Item = &'a InstallId>,
 ) -> Result<(), InstallError> {
-    // Apps call what they make `<install>-...`, and stacks call what they make `fh-...`.
+    // Names of an app's resources begin with `<install>-`, and names of a stack's resources with `fh-`.
     let of_stacks = wanted.as_str() == "fh" || wanted.as_str().starts_with("fh-");
     if of_stacks || RESERVED_INSTALLS.contains(&wanted.as_str()) {
         return Err(InstallError::Reserved(wanted.clone()));

@@ -1,6 +1,7 @@
-//! Which known name a mistyped one was meant to be.
+//! Suggests the known name that somebody probably meant by a mistyped name.
 
-/// Returns the candidate that is spelt most like `word`, when at most a third of its letters differ.
+/// Returns the candidate with the smallest edit distance to `word`, if the distance is at most a third of the longer
+/// length.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     candidates
         .into_iter()
@@ -10,7 +11,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate.to_owned())
 }
 
-/// Returns the end of a message that names the candidate.
+/// Returns the end of an error message that suggests the nearest name; empty when there is none.
 pub(crate) fn hint(nearest: &Option<String>) -> String {
     nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

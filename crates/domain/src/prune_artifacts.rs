@@ -7,24 +7,26 @@ use freehold_protocol::{BuildId, Digest, InstallId, ReleaseName, Timestamp, Work
 
 use crate::build::{Build, BuildState};
 
-/// How long an artifact is kept even when nothing uses it: a release or a deploy may use it later.
+/// How long an artifact is kept after its build even when nothing uses it, in seconds. A release or a deploy may use it
+/// later.
 pub const YOUNG_SECS: u64 = 30 * 24 * 3600;
-/// How long a marked artifact waits for its removal. No workflow or release may begin to use it in that time.
+/// The time from the mark of an artifact to its removal, in seconds. No workflow or release may begin to use the
+/// artifact in that time.
 pub const WAIT_SECS: u64 = 24 * 3600;
 
-/// What keeps an artifact.
+/// The reason why an artifact is kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kept {
-    /// An install runs it.
+    /// The install runs the artifact.
     Runs(InstallId),
-    /// It is of the version that an install is at.
+    /// The artifact belongs to the version that the install is at.
     InstallAt(InstallId),
     Release(ReleaseName),
     /// A workflow that has not ended may ask for the artifact.
     Workflow(WorkflowId),
-    /// It is of the newest version of its app.
+    /// The artifact belongs to the newest version of its app.
     Newest,
-    /// It was built less than [`YOUNG_SECS`] ago.
+    /// The artifact was built less than [`YOUNG_SECS`] ago.
     Young,
 }
 
@@ -41,7 +43,7 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Who uses what.
+/// The reasons to keep artifacts, by build and by artifact.
 #[derive(Debug, Clone, Default)]
 pub struct Uses {
     builds: BTreeMap<BuildId, BTreeSet<Kept>>,
@@ -49,17 +51,17 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Notes that `kept` needs the artifact of a build.
+    /// Records `kept` as a reason to keep the artifact of a build.
     pub fn build(&mut self, build: &BuildId, kept: Kept) {
         self.builds.entry(build.clone()).or_default().insert(kept);
     }
 
-    /// Notes that `kept` needs an artifact, whichever builds made it.
+    /// Records `kept` as a reason to keep an artifact, whichever builds made it.
     pub fn artifact(&mut self, artifact: &Digest, kept: Kept) {
         self.artifacts.entry(artifact.clone()).or_default().insert(kept);
     }
 
-    /// Returns what keeps the artifact of a build; nothing for a build without one.
+    /// Returns the reasons to keep the artifact of a build; empty for a build without an artifact.
     pub fn of(&self, build: &Build, now: Timestamp) -> BTreeSet<Kept> {
         let BuildState::Built { artifact, built_at, .. } = &build.state else { return BTreeSet::new() };
         let by_build = self.builds.get(&build.id).into_iter().flatten();
@@ -69,23 +71,23 @@ impl Uses {
     }
 }
 
-/// What is to be done with a build's artifact.
+/// The next step for the artifact of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     Nothing,
-    /// Nobody uses it: nothing new may begin with it.
+    /// Mark the artifact, because nothing uses it. No new workflow or release may use a marked artifact.
     Mark,
-    /// A marked artifact is in use again.
+    /// Remove the mark, because the artifact is in use again.
     Restore,
-    /// Nobody has used it for [`WAIT_SECS`].
+    /// Remove the artifact, because it has been marked for [`WAIT_SECS`].
     Remove,
-    /// Its removal began and has not ended.
+    /// Resume a removal that began and has not ended.
     Resume,
 }
 
 /// Returns the next step for a build. An artifact in use is never removed. An unused artifact is marked first and
-/// removed [`WAIT_SECS`] later at the earliest. In that time, the use by a workflow or release that began just before
-/// the mark becomes visible.
+/// removed [`WAIT_SECS`] later at the earliest. The wait is needed because a workflow or release that began just before
+/// the mark may not be visible at once.
 pub fn step(build: &Build, uses: &Uses, now: Timestamp) -> Step {
     match &build.state {
         BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { done: true, .. } => {

@@ -1,10 +1,10 @@
-//! Regions of AWS: an install is bound to its region for life, so that a typo in it must not pass.
+//! The regions of AWS. An install is bound to its region for life, so a mistyped region has to be refused.
 
 use freehold_protocol::Shape;
 
 use crate::nearest::{hint, nearest};
 
-/// The regions of AWS. `tests/infra/test_regions.py` compares them with those that cfn-lint knows.
+/// The known regions. `tests/infra/test_regions.py` compares them with the regions that cfn-lint knows.
 pub const REGIONS: [&str; 46] = [
     "af-south-1",
     "ap-east-1",
@@ -54,7 +54,7 @@ pub const REGIONS: [&str; 46] = [
     "us-west-2",
 ];
 
-/// Why a region is refused.
+/// The reason why a region is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RegionError {
     #[error("`{0}` is not an AWS region; expected one like `eu-west-1`")]
@@ -65,7 +65,7 @@ pub enum RegionError {
     Unknown { region: String, nearest: Option<String> },
 }
 
-/// Checks that `region` is a region of AWS; with `unknown`, that it has the form of one.
+/// Checks that `region` is a known AWS region. If `unknown` is true, only the form of its name is checked.
 ///
 /// # Errors
 /// [`RegionError`].

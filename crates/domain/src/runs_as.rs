@@ -1,4 +1,4 @@
-//! Chooses the role of a job from those that the caller and the app version name.
+//! Chooses the role of a job from the roles that the caller and the app version name.
 
 use freehold_protocol::RoleKey;
 use freehold_protocol::app_version::{Action, AppVersion, Component, Sandbox};
@@ -11,12 +11,12 @@ use crate::nearest::{hint, nearest};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunsAs {
     pub mode: Mode,
-    /// The named role that is taken instead of the mode's own.
+    /// The named role under which the job runs instead of the role of its mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
 }
 
-/// The name of a role that the app does not have.
+/// The error for a role that the app does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("app `{app}` has no role `{role}`; {}{}", list_roles(.known), hint(.nearest))]
 pub struct UnknownRole {
@@ -31,7 +31,7 @@ fn list_roles(known: &[String]) -> String {
 }
 
 impl UnknownRole {
-    /// Returns the name that the config gives.
+    /// Returns the name that no role of the app has.
     pub fn role(&self) -> &str {
         &self.role
     }
@@ -82,8 +82,8 @@ impl<'a> Operation<'a> {
     }
 }
 
-/// Returns the role of a job: the one that the caller asked for, else the app version's, else `None` for the mode's
-/// own.
+/// Returns the role of a job: the role that the caller asked for, else the role that the app version names. Returns
+/// `None` if the job runs under the mode's own role.
 ///
 /// # Errors
 /// [`UnknownRole`] when the app has no role of the name that was chosen.
@@ -101,8 +101,8 @@ pub fn runs_as(
     })
 }
 
-/// Returns the key that `name` was meant to be: one that is spelt like it, or the key of the role that IAM calls so, such as
-/// `break-glass-admin` for `globex-admin`.
+/// Returns the role key that was probably meant by `name`: a key with a similar spelling, or the key of the role that
+/// has this name in IAM, such as `break-glass-admin` for `globex-admin`.
 fn meant(name: &str, known: &[String]) -> Option<String> {
     let of_iam = |key: &&String| {
         let own = key.strip_prefix("break-glass-").or_else(|| key.strip_prefix("custom-"));

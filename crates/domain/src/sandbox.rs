@@ -1,4 +1,4 @@
-//! What components read of the sandbox's outputs, and what it means for them.
+//! The outputs of the sandbox that components read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,24 +9,24 @@ use serde_json::Value;
 /// The outputs of the sandbox that the templates of one component read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SandboxReads {
-    /// All outputs that the templates read; an empty name stands for every output of the sandbox.
+    /// All outputs that the templates read. An empty name means every output of the sandbox.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub outputs: BTreeSet<String>,
-    /// Those without which a template cannot be rendered.
+    /// The outputs without which a template cannot be rendered.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub required: BTreeSet<String>,
 }
 
 impl SandboxReads {
-    /// Returns whether nothing is read.
+    /// Returns whether the templates read no output.
     pub fn is_empty(&self) -> bool {
         self.outputs.is_empty()
     }
 
-    /// Returns the digest that changes when a value that is read changes; nothing when nothing is read.
+    /// Returns a digest of the values of the outputs that the templates read; `None` if they read no output.
     ///
     /// # Errors
-    /// As [`canonical::digest`].
+    /// The error of [`canonical::digest`].
     pub fn digest(&self, outputs: &BTreeMap<String, Value>) -> Result<Option<Digest>, serde_json::Error> {
         if self.is_empty() {
             return Ok(None);
@@ -39,7 +39,8 @@ impl SandboxReads {
         canonical::digest(&read).map(Some)
     }
 
-    /// Returns the sentence about the outputs that `component` requires and the sandbox does not have, if there are any.
+    /// Returns an error message about the outputs that `component` requires and the sandbox does not have; `None` if
+    /// the sandbox has all of them.
     pub fn refusal(&self, component: &ComponentName, outputs: &BTreeMap<String, Value>) -> Option<String> {
         let missing: Vec<&str> =
             self.required.iter().map(String::as_str).filter(|name| !outputs.contains_key(*name)).collect();

@@ -1,9 +1,9 @@
-//! Finds the inputs and secrets of the second version for which an install of the first version has no answer.
+//! Finds the inputs and secrets of the second version for which an install of the first version has no valid answer.
 
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use serde::{Deserialize, Serialize};
 
-/// One question that the second version asks and that needs an answer before a deploy.
+/// A question of the second version that somebody has to answer before a deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub what: Question,
@@ -13,7 +13,7 @@ pub struct Answer {
     pub why: Reason,
 }
 
-/// The name and the type of the question.
+/// The kind of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
@@ -21,19 +21,19 @@ pub enum Question {
     Secret,
 }
 
-/// Why there is no answer yet.
+/// The reason why a question has no valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// The question was not there.
+    /// The first version does not have the question.
     New,
-    /// The answer could be left out.
+    /// The first version does not require an answer.
     NowRequired,
-    /// The default of the question, or the value that was generated for it, no longer exists.
+    /// The first version has a default or a generated value for the question; the second version has neither.
     DefaultGone,
-    /// The other side answers it now.
+    /// The first version asks the vendor and the second version the customer, or the reverse.
     AnsweredElsewhere,
-    /// The question has another type, which the answer may not fit.
+    /// The question has different types in the two versions, so that the existing answer may not fit.
     TypeChanged,
 }
 
@@ -65,7 +65,7 @@ pub(super) fn answers(from: &AppVersion, to: &AppVersion) -> Vec<Answer> {
     inputs.chain(secrets).collect()
 }
 
-/// Whether nothing can be deployed until somebody answers the input.
+/// Returns whether nothing can be deployed until somebody answers the input: it is required and has no usable default.
 pub(super) fn asks(input: &Input) -> bool {
     input.required && input.usable_default().is_none()
 }

@@ -1,12 +1,12 @@
 //! Finds the hosts that an app contacts from the customer's account, as far as the app version names them.
 //!
-//! It reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment, var files,
-//! values files and manifests of components; steps of actions and runbooks; sandbox and runner values; addresses of
-//! nested stack templates; health probes; defaults of inputs that are not sensitive. It also reads the registries of
-//! images that the customer's side pulls itself (`job`, and `image:` lines of manifests and values files), and the git
-//! hosts from which steps clone. It leaves out: hosts that only the vendor's build contacts (sources of components and
-//! the sandbox reach the customer through the tenant registry), hosts in files of a source (the version has only their
-//! digest), hosts without a scheme, and the machine itself.
+//! This module reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment, var
+//! files, values files and manifests of components; steps of actions and runbooks; sandbox and runner values; addresses
+//! of nested stack templates; health probes; defaults of inputs that are not sensitive. It also reads the git hosts
+//! from which steps clone, and the registries of images that are pulled in the customer's account (`job`, and `image:`
+//! lines of manifests and values files). It leaves out: hosts that only the vendor's build contacts (the sources of
+//! components and the sandbox reach the customer through the tenant registry), hosts in the files of a source (the
+//! version has only their digest), hosts without a scheme, and the local machine (`localhost`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use freehold_protocol::order::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Hosts that only one of two versions names.
+/// The hosts that only the second version names (`added`), and the hosts that only the first version names (`removed`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EgressChange {
     pub added: Vec<Egress>,
@@ -23,24 +23,25 @@ pub struct EgressChange {
 }
 
 impl EgressChange {
-    /// Whether both versions name the same hosts.
+    /// Returns whether both versions name the same hosts.
     pub const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
     }
 }
 
-/// One host.
+/// A host, and the places in the app version that name it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Egress {
-    /// With its port, if the text names one. A template or a shell variable, if only the install has the value.
+    /// The host, with its port if the text names one. The host may be a template or a shell variable whose value only
+    /// the install knows.
     pub host: String,
-    /// Where it is named, such as ``component `api` env_vars.URL``.
+    /// The places that name the host, such as ``component `api` env_vars.URL``.
     pub places: Vec<String>,
 }
 
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns the hosts that were added and the hosts that were removed.
+/// Returns the hosts that only one of the two versions names.
 pub(super) fn change(from: &AppVersion, to: &AppVersion) -> EgressChange {
     let (before, after) = (hosts(from), hosts(to));
     let beyond = |these: &Hosts, those: &Hosts| {
@@ -50,7 +51,7 @@ pub(super) fn change(from: &AppVersion, to: &AppVersion) -> EgressChange {
     EgressChange { added: beyond(&after, &before), removed: beyond(&before, &after) }
 }
 
-/// Collects hosts.
+/// The hosts that were found so far, each with the places that name it.
 struct Finder {
     found: Hosts,
 }
@@ -105,7 +106,7 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
     finder.found
 }
 
-/// The value was read from JSON, so it can always be written as JSON.
+/// Returns `value` as JSON. This cannot fail, because the value was read from JSON.
 fn json_of<T: Serialize>(value: &T) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -153,7 +154,8 @@ impl Finder {
         }
     }
 
-    /// An image that one of our components holds comes from the install's own registry, by a template.
+    /// Adds the registry of each `image:` line in `text`. An image that begins with a template is left out: a component
+    /// of the app provides it, so it comes from the install's own registry.
     fn image_lines(&mut self, owner: &str, text: &str) {
         for line in text.lines() {
             let line = line.trim_start_matches([' ', '-', '\t']);
@@ -168,7 +170,7 @@ impl Finder {
     fn source(&mut self, owner: &str, source: &Source) {
         match source {
             Source::Git { url, .. } => match url.split_once('@') {
-                // `git@host:path`, as ssh has it.
+                // The address has the form of ssh: `git@host:path`.
                 Some((_, rest)) if !url.contains("://") => {
                     let host = rest.split(':').next().unwrap_or_default();
                     self.add(host.to_owned(), &format!("{owner} source of a step"));
@@ -190,7 +192,7 @@ fn below(place: &str, key: &str) -> String {
     format!("{place}{between}{key}")
 }
 
-/// Returns the registry of an image, `docker.io` where none is named.
+/// Returns the registry of an image; `docker.io` when the reference does not name a registry.
 fn registry(reference: &str) -> String {
     match reference.split_once('/') {
         Some((host, _)) if host.contains(['.', ':', '{', '$']) || host == "localhost" => host.to_lowercase(),
@@ -215,7 +217,7 @@ fn hosts_in(text: &str) -> Vec<String> {
         let host = authority(after);
         match scheme.as_str() {
             "file" | "unix" => {}
-            // Names of buckets, not of hosts.
+            // These URLs name a bucket and not a host.
             "s3" | "gs" if !host.is_empty() => found.push(format!("{scheme}://{host}")),
             _ if !host.is_empty() => found.push(host),
             _ => {}
@@ -225,7 +227,8 @@ fn hosts_in(text: &str) -> Vec<String> {
     found
 }
 
-/// Returns the host and port that `text` begins with. User and password, which may hold almost any character, go first.
+/// Returns the host and port at the beginning of `text`. A user and a password before the host are skipped; they may
+/// contain almost any character.
 fn authority(text: &str) -> String {
     let mut out = String::new();
     let end = text.find(|c: char| c.is_whitespace() || "/?#\"<>\\`".contains(c)).unwrap_or(text.len());

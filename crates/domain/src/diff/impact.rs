@@ -1,4 +1,5 @@
-//! Which nodes a deploy of the second version runs where the first is deployed, by the planner's own rules.
+//! Predicts the nodes that a deploy of the second version runs in an install that has the first version. The prediction
+//! uses the rules of the planner.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,27 +14,28 @@ use crate::plan::secrets::{NODE, is_copied_again};
 use crate::plan::triggers::{Fired, Moment, Occurrence, events_of_deploy, fired};
 use crate::plan::{DeployScope, add_dependents, fingerprint};
 
-/// One node of a deploy.
+/// A node of the deploy, and why it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// A component's name, `secrets:copies`, or `action:` and an action's name.
+    /// The name of the node: the name of a component or of the sandbox, `secrets:copies`, or `action:` and an action's
+    /// name.
     pub node: String,
     pub cause: Cause,
 }
 
-/// Why a node runs.
+/// The reason why a node runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "because", rename_all = "snake_case")]
 pub enum Cause {
-    /// The component was not there.
+    /// The first version does not have the component.
     New,
-    /// Its source, its values or an input that they use changed.
+    /// The component's source, its values, or an input that the values use has changed.
     Changed,
-    /// It depends on these, which run.
+    /// The component depends on `components`, which run.
     DependsOn { components: BTreeSet<String> },
-    /// An action that these components trigger.
+    /// The action runs after `components`, whose deploy triggers it.
     TriggeredBy { components: BTreeSet<String> },
-    /// An action that has to succeed before these components run.
+    /// The action has to succeed before `components` run.
     Precedes { components: BTreeSet<String> },
 }
 
@@ -77,7 +79,7 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
                 && name.is_none_or(|name| nodes.is_some_and(|nodes| first(&order, nodes) == Some(name)))
         };
         let mut found: Vec<&Fired<'_>> = actions.iter().filter(of_event).collect();
-        // An outer event begins before those inside it, and ends after them.
+        // An outer event begins before the events inside it, and ends after them.
         found.sort_by_key(|one| if moment == Moment::Pre { usize::MAX - one.at } else { one.at });
         found.into_iter().map(|one| started_by(one, &occurrences)).collect()
     };
@@ -93,7 +95,8 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     runs
 }
 
-/// Returns the nodes of a deploy of everything in an order in which they can run: the sandbox, copies of secrets, components.
+/// Returns the names of the sandbox, the node that copies secrets, and all components, in an order in which they can
+/// run.
 fn order(version: &AppVersion) -> Vec<String> {
     let mut order: Vec<String> = graph(version).components.into_iter().map(|one| one.name.to_string()).collect();
     let sandbox = version.sandbox.as_ref().map(|_| ComponentName::sandbox().to_string());
@@ -102,7 +105,7 @@ fn order(version: &AppVersion) -> Vec<String> {
     order
 }
 
-/// Returns which of `nodes` runs first.
+/// Returns the node of `nodes` that comes first in `order`.
 fn first<'a>(order: &'a [String], nodes: &BTreeSet<String>) -> Option<&'a str> {
     order.iter().map(String::as_str).find(|name| nodes.contains(*name))
 }
@@ -116,10 +119,12 @@ fn started_by(one: &Fired<'_>, occurrences: &[Occurrence]) -> Run {
     Run { node: one.node.clone(), cause }
 }
 
-/// What decides whether a part runs again: its fingerprint, and which outputs of the sandbox it reads.
+/// The fingerprint of a part, and the names of the sandbox outputs that it reads. A part runs again when one of the two
+/// changes.
 type DeployedAs = (Digest, BTreeSet<String>);
 
-/// Returns what decides whether a part runs again, its artifact standing for its source.
+/// Returns the values that decide whether a part runs again. The artifact is not known here, so the digest of the
+/// source takes its place.
 fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Option<DeployedAs> {
     let built = component.source_digest().ok()?;
     let artifact = match built {
@@ -129,8 +134,8 @@ fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Optio
     Some((fingerprint(component, &artifact, inputs, &BTreeMap::new()).ok()?, component.sandbox_reads()))
 }
 
-/// The inputs that an install of the first version has answered: the vendor the required ones, the customer those of the
-/// stack.
+/// The names of the inputs that count as answered in an install of the first version: the vendor answered the required
+/// inputs without a default, the customer answered the inputs of the install stack.
 struct Answered<'a> {
     vendor: BTreeSet<&'a str>,
     customer: BTreeSet<&'a str>,
@@ -144,8 +149,9 @@ impl<'a> Answered<'a> {
         Self { vendor: names(|input| !input.customer && asks(input)), customer: names(|input| input.customer) }
     }
 
-    /// Returns the value of every input of `version`, as [`crate::inputs::resolve_inputs`] does. A placeholder that
-    /// names the question stands for an answer, so the answer counts as unchanged until the question's type changes.
+    /// Returns the value of every input of `version`, as [`crate::inputs::resolve_inputs`] does. The answers are not
+    /// known here, so each answer is replaced by a placeholder with the name and type of its question. An answer thus
+    /// counts as unchanged until the type changes.
     fn values(&self, version: &AppVersion) -> BTreeMap<String, Value> {
         let known = version.inputs.iter().filter(|input| !(input.customer && input.sensitive));
         known.map(|input| (input.name.clone(), self.value(input))).collect()

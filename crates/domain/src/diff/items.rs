@@ -1,4 +1,4 @@
-//! Compares the named items of two versions: those added, those removed, and the keys in which the others differ.
+//! Compares the named items of two versions. Finds added items, removed items, and the changed keys of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::values::{Change, change_of_text, changes};
 use crate::graph::describe_trigger;
 
-/// Things of one kind.
+/// The differences between the items of one kind, such as actions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Items {
     pub added: Vec<Named>,
@@ -20,30 +20,30 @@ pub struct Items {
 }
 
 impl Items {
-    /// Whether nothing differs.
+    /// Returns whether nothing differs.
     pub const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()
     }
 }
 
-/// One thing.
+/// An item that only one version has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Named {
     pub name: String,
-    /// What it is, such as `terraform_module`; may be empty.
+    /// The type of the item, such as `terraform_module`; may be empty.
     pub what: String,
 }
 
-/// One thing that both versions have.
+/// An item that differs between the two versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
     pub name: String,
-    /// What it is in the second version.
+    /// The type of the item in the second version; may be empty.
     pub what: String,
     pub changes: Vec<Change>,
 }
 
-/// A part of an app version that is compared: its description and its contents.
+/// An item to compare: its type and its contents.
 struct Thing {
     what: String,
     value: Value,
@@ -68,7 +68,7 @@ fn compare(from: &Things, to: &Things) -> Items {
     items
 }
 
-/// Adds `thing` under `name`; a second thing of the same name is kept too.
+/// Adds an item called `name`. If the name is taken, the item is added as `name #2`, `name #3` and so on.
 fn put(things: &mut Things, name: &str, what: impl Into<String>, value: Value) {
     let mut free = name.to_owned();
     let mut count = 1;
@@ -88,7 +88,7 @@ fn collected<'a, T: 'a>(list: &'a [T], each: impl Fn(&'a T) -> (String, String, 
     things
 }
 
-/// Returns the JSON of `thing` without the keys `left_out`. It was read from JSON, so it can always be written as JSON.
+/// Returns the JSON of `thing` without the keys `left_out`. This cannot fail, because `thing` was read from JSON.
 fn value_of<T: Serialize>(thing: &T, left_out: &[&str]) -> Map<String, Value> {
     let mut map = match serde_json::to_value(thing) {
         Ok(Value::Object(map)) => map,
@@ -98,7 +98,8 @@ fn value_of<T: Serialize>(thing: &T, left_out: &[&str]) -> Map<String, Value> {
     map
 }
 
-/// Compares components: the keys of all levels as a config has them. What its templates refer to follows from them.
+/// Compares components by the keys that a config has on all levels. References are left out, because they follow from
+/// the templates.
 pub(super) fn components(from: &AppVersion, to: &AppVersion) -> Items {
     let things = |version: &AppVersion| {
         collected(&version.components, |one| {
@@ -118,7 +119,7 @@ fn component_value(component: &Component) -> Map<String, Value> {
     all
 }
 
-/// Describes a git source by commit and branch, and a directory by the digest of its files.
+/// Describes a source for the comparison: a git source by commit and branch, a directory by the digest of its files.
 fn source_value(source: &Source) -> Value {
     match source {
         Source::Directory { digest } => json!({ "files": short(digest) }),
@@ -131,7 +132,7 @@ fn source_value(source: &Source) -> Value {
     }
 }
 
-/// Returns the short form of a commit, or only the branch when its commit was not resolved.
+/// Returns the short form of a commit with its branch, or only the branch when the commit was not resolved.
 fn describe_commit(commit: &str, branch: &str) -> String {
     let short: String = commit.chars().take(12).collect();
     match (commit.is_empty(), branch.is_empty()) {
@@ -188,8 +189,8 @@ pub(super) fn inputs(from: &AppVersion, to: &AppVersion) -> Items {
 
 fn input_value(input: &Input, sensitive: bool) -> Map<String, Value> {
     let mut all = value_of(input, &["name", "default"]);
-    // The default is one text, so that no part of it gets a key of its own. A sensitive default is replaced by its
-    // digest, which is enough to see a difference.
+    // A table as default becomes one text, so that its keys are not compared one by one. A sensitive default is
+    // replaced by its digest, which is enough to see a difference.
     let default = input.default.as_ref().map(|value| match (sensitive, value) {
         (true, value) => Value::String(Digest::of(value.to_string().as_bytes()).to_string()),
         (false, Value::Object(_)) => Value::String(value.to_string()),
@@ -215,7 +216,7 @@ pub(super) fn runbooks(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&things(from), &things(to))
 }
 
-/// Compares policies; one without a name is known by its type.
+/// Compares policies by name. A policy without a name is compared by its type.
 pub(super) fn policies(from: &AppVersion, to: &AppVersion) -> Items {
     let things = |version: &AppVersion| {
         collected(&version.policies, |one| {
@@ -226,7 +227,8 @@ pub(super) fn policies(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&things(from), &things(to))
 }
 
-/// Compares the parts that an app has once: sandbox, runner, stack, and the small lists of the app.
+/// Compares the settings of the app: sandbox, runner, stack, input groups, Kubernetes contexts and the matrix of
+/// operation roles.
 pub(super) fn settings(from: &AppVersion, to: &AppVersion) -> Items {
     compare(&settings_of(from), &settings_of(to))
 }

@@ -1,4 +1,5 @@
-//! What differs between two versions of an app, and what a deploy of the second would run where the first is deployed.
+//! Compares two versions of an app. Predicts the nodes that a deploy of the second version runs in an install that has
+//! the first version.
 
 mod answers;
 mod egress;
@@ -21,13 +22,13 @@ pub use items::{Changed, Items, Named};
 pub use roles::{Presence, RoleDiff};
 pub use values::Change;
 
-/// What differs between two versions. Every list is sorted and empty when nothing of its kind differs.
+/// The differences between two versions. Every list is sorted, and is empty when nothing of its kind differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
     pub app: AppName,
-    /// Inputs and secrets that an install of the first version has no answer for.
+    /// Inputs and secrets of the second version for which an install of the first version has no valid answer.
     pub answers: Vec<Answer>,
-    /// Roles that may do more, or less, or are described otherwise.
+    /// Roles whose permissions or descriptions differ.
     pub roles: Vec<RoleDiff>,
     pub egress: EgressChange,
     pub components: Items,
@@ -40,12 +41,12 @@ pub struct Diff {
     pub settings: Items,
     /// Name, description and readme of the app.
     pub texts: Vec<Change>,
-    /// In the order of a deploy.
+    /// The nodes that a deploy of the second version runs, in the order of the deploy.
     pub deploy: Vec<Run>,
 }
 
 impl Diff {
-    /// Whether the two versions say the same.
+    /// Returns whether nothing differs.
     pub fn is_empty(&self) -> bool {
         let items = [
             &self.components,
@@ -67,9 +68,9 @@ impl Diff {
 
 /// Compares two versions of an app.
 ///
-/// What runs is what [`crate::plan::deploy_nodes`] plans for an install that has everything of `from` deployed, whose
-/// vendor answered the required inputs without default and no others, and whose customer answered all that the install
-/// stack asks.
+/// The predicted nodes are the nodes that [`crate::plan::deploy_nodes`] plans for an install with the following state:
+/// Everything of `from` is deployed. The vendor answered the required inputs without a default, and no others. The
+/// customer answered all questions of the install stack.
 pub fn diff(from: &AppVersion, to: &AppVersion) -> Diff {
     Diff {
         app: to.app.clone(),

@@ -1,4 +1,4 @@
-//! Roles that may do more or less than before.
+//! Compares the roles of two versions: their permissions, texts and flags.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::values::{Change, change_of_text};
 
-/// How one role differs; permissions are compared by [`freehold_permissions::compare`].
+/// The differences of one role. [`freehold_permissions::compare`] compares the permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoleDiff {
-    /// Such as `mode provision`, or a named role's name.
+    /// The name of the role; for the role of a mode, `mode` and the mode, such as `mode provision`.
     pub role: String,
     pub presence: Presence,
     pub widened: Vec<Permission>,
@@ -29,13 +29,13 @@ pub enum Presence {
     Kept,
 }
 
-/// One role of either kind.
+/// A role of a mode or a named role, in the form in which roles are compared.
 struct Role<'a> {
     texts: [(&'static str, &'a str); 4],
     powers: Powers<'a>,
 }
 
-/// Returns how the roles differ, those of modes first.
+/// Returns the differences of all roles: first the roles of modes, then the named roles.
 pub(super) fn roles(from: &AppVersion, to: &AppVersion) -> Vec<RoleDiff> {
     let (before, after) = (all(from), all(to));
     let names: BTreeSet<&(bool, String)> = before.keys().chain(after.keys()).collect();
@@ -50,7 +50,7 @@ impl RoleDiff {
     }
 }
 
-/// Returns all roles by key: whether it is a named role, and its name.
+/// Returns all roles of `version`. The key has two parts: whether the role is a named role, and its name.
 fn all(version: &AppVersion) -> BTreeMap<(bool, String), Role<'_>> {
     let modes = version.roles.iter().map(|role| ((false, format!("mode {}", role.mode.as_str())), of_mode(role)));
     let named = version.named_roles.iter().map(|role| ((true, role.name.clone()), of_name(role)));

@@ -5,20 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The longest text of one side, in characters.
+/// The maximum length of the text for one side of a difference, in characters.
 const WIDTH: usize = 60;
-/// How many characters of a long common beginning are shown.
+/// The number of characters that are shown of a long common beginning.
 const LEAD: usize = 12;
 
-/// One key that differs.
+/// A key with different values in the two versions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Such as `vars.bucket` or `steps.show.command`.
+    /// The path of the key, such as `vars.bucket` or `steps.show.command`.
     pub key: String,
-    /// JSON, shortened; absent when the key was not there.
+    /// The value in the first version, as shortened JSON; absent when the first version does not have the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
-    /// JSON, shortened; absent when the key is not there any more.
+    /// The value in the second version, as shortened JSON; absent when the second version does not have the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
 }
@@ -30,7 +30,7 @@ pub(super) fn changes(from: &Value, to: &Value) -> Vec<Change> {
     found
 }
 
-/// Returns the change of one text under `key`, if there is one.
+/// Returns the change of the text under `key`, if the two texts differ.
 pub(super) fn change_of_text(key: &str, from: &str, to: &str) -> Option<Change> {
     let value = |text: &str| (!text.is_empty()).then(|| Value::String(text.to_owned()));
     let (from, to) = (value(from), value(to));
@@ -61,7 +61,8 @@ fn below(key: &str, name: &str) -> String {
     if key.is_empty() { name } else { format!("{key}.{name}") }
 }
 
-/// Lists of things with names are compared by name, other lists by what only one of them holds.
+/// Compares two lists. If all elements have names, elements of the same name are compared; otherwise the change shows
+/// the elements that only one list has.
 fn arrays(key: &str, from: &[Value], to: &[Value], found: &mut Vec<Change>) {
     if let (Some(before), Some(after)) = (by_name(from), by_name(to)) {
         let count = found.len();
@@ -89,7 +90,8 @@ fn by_name(list: &[Value]) -> Option<BTreeMap<&str, &Value>> {
     (named.len() == list.len()).then_some(named)
 }
 
-/// Returns the elements of `list` that `other` does not have, as often as it lacks them.
+/// Returns the elements of `list` that `other` does not have. Equal elements are counted: if `list` has two of them and
+/// `other` has one, the result has one.
 fn only_in(list: &[Value], other: &[Value]) -> Vec<Value> {
     let mut rest: Vec<&Value> = other.iter().collect();
     let mut only = Vec::new();
@@ -117,7 +119,7 @@ fn leaf(key: &str, from: Option<&Value>, to: Option<&Value>) -> Change {
     Change { key: key.to_owned(), from: from.map(|text| short(&text, skip)), to: to.map(|text| short(&text, skip)) }
 }
 
-/// A text of many lines is represented by the first line that differs.
+/// Returns the first line in which the two texts differ, as it is in each of them.
 fn first_lines(from: &str, to: &str) -> (String, String) {
     let mut at = 1;
     let (mut before, mut after) = (from.lines(), to.lines());
@@ -140,8 +142,7 @@ fn json(value: &Value) -> String {
     value.to_string()
 }
 
-/// Returns how many characters to leave out at the start of both texts: the equal ones, except the last [`LEAD`], which
-/// are shown.
+/// Returns how many equal characters to leave out at the start of both texts. The last [`LEAD`] equal characters stay.
 fn common(from: &str, to: &str) -> usize {
     if from.chars().count().max(to.chars().count()) <= WIDTH {
         return 0;

@@ -1,4 +1,5 @@
-//! The graph of an app version: components in the order of a deploy, why each waits, and when actions run.
+//! The graph of an app version: its components in the order of a deploy, why each of them waits for others, and what
+//! starts its actions.
 
 pub mod order;
 
@@ -14,26 +15,27 @@ use order::{Named, Order, order};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Graph {
     pub app: AppName,
-    /// In the order of a deploy: by step, then name.
+    /// The components in the order of a deploy: by step, then by name.
     pub components: Vec<GraphComponent>,
-    /// By `to`, then `from`.
+    /// The dependencies, sorted by `to`, then by `from`.
     pub edges: Vec<Edge>,
-    /// By name.
+    /// The actions, sorted by name.
     pub actions: Vec<GraphAction>,
 }
 
-/// One component, or the sandbox under its name, and where it stands.
+/// A component or the sandbox, and its place in the graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphComponent {
     pub name: ComponentName,
     pub kind: String,
-    /// From 1: all that it depends on has a lower one; the sandbox is alone in the first. Components of one step are deployed side by side.
+    /// The step in which the component is deployed, from 1. Its dependencies have lower steps. The sandbox is alone in
+    /// the first step. Components of the same step are deployed at the same time.
     pub step: usize,
-    /// What its templates read, except for other components.
+    /// The values that the component's templates read, except for outputs of other components.
     pub reads: Reads,
 }
 
-/// What templates read, except for other components, by name.
+/// The names of the values that templates read, except for outputs of components.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reads {
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
@@ -42,15 +44,15 @@ pub struct Reads {
     pub secrets: BTreeSet<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub actions: BTreeSet<ActionName>,
-    /// Whether an output of the sandbox is read.
+    /// Whether a template reads an output of the sandbox.
     #[serde(default)]
     pub sandbox: bool,
-    /// Whether an output of the install stack is read.
+    /// Whether a template reads an output of the install stack.
     #[serde(default)]
     pub install_stack: bool,
 }
 
-/// `to` is deployed after `from`.
+/// A dependency between two components: `to` is deployed after `from`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Edge {
     pub to: ComponentName,
@@ -58,13 +60,13 @@ pub struct Edge {
     pub why: Why,
 }
 
-/// What makes one component wait for another.
+/// The reason why one component waits for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
-    /// A template of it reads the other's outputs, whether the config also says so or not.
+    /// A template of the waiting component reads outputs of the other. The config may declare the dependency too.
     Template,
-    /// The config says so, and no template reads anything of the other.
+    /// The config declares the dependency. No template of the waiting component reads outputs of the other.
     Declared,
 }
 
@@ -78,12 +80,12 @@ impl Why {
     }
 }
 
-/// One action, what starts it, and what it reads.
+/// An action, its triggers, and the values that its templates read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GraphAction {
     pub name: ActionName,
     pub triggers: BTreeSet<Trigger>,
-    /// Components whose outputs it reads or that it names as dependencies.
+    /// Components whose outputs the action reads, and components that it declares as dependencies.
     pub needs: BTreeSet<ComponentName>,
     pub reads: Reads,
 }
@@ -168,13 +170,13 @@ fn reads(references: &BTreeSet<Reference>) -> Reads {
     reads
 }
 
-/// Returns the nodes of a graph whose edges are the dependencies of the components.
+/// Returns the components with the names of their dependencies, as nodes of a graph.
 pub fn component_nodes(version: &AppVersion) -> Vec<Named<'_>> {
     let components = version.components.iter();
     components.map(|one| (one.name.as_str(), one.dependencies.iter().map(ComponentName::as_str).collect())).collect()
 }
 
-/// Returns a description of what starts an action.
+/// Returns a description of a trigger for people, such as "after every deploy".
 pub fn describe_trigger(trigger: &Trigger) -> String {
     match trigger {
         Trigger::Manual => "by hand".to_owned(),

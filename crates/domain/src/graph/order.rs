@@ -1,4 +1,4 @@
-//! The order of a graph's nodes, each after all that it depends on.
+//! Orders the nodes of a graph: each node comes after its dependencies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,24 +8,25 @@ pub type Named<'a> = (&'a str, BTreeSet<&'a str>);
 /// The order of a graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Order<'a> {
-    /// By node, from 1: all that it depends on has a lower one.
+    /// The step of each node, from 1. The dependencies of a node have lower steps.
     pub steps: BTreeMap<&'a str, usize>,
-    /// The nodes that are on a cycle or depend on one, by name.
+    /// The names of the nodes that are on a cycle, or that depend on a node on a cycle.
     pub stuck: BTreeSet<&'a str>,
 }
 
-/// Why a graph has no order.
+/// The reason why a graph has no order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Disorder<'a> {
-    /// Two nodes have this name.
+    /// Two nodes have the same name.
     Duplicate(&'a str),
-    /// No node has the name that another one depends on.
+    /// `node` depends on `missing`, but no node has this name.
     Unknown { node: &'a str, missing: &'a str },
-    /// The node is on a cycle or depends on one.
+    /// The node is on a cycle, or depends on a node on a cycle.
     Cycle(&'a str),
 }
 
-/// Returns the order of `nodes` (Kahn's algorithm: each edge is looked at once). Dependencies that are not nodes count as done.
+/// Returns the order of `nodes` by Kahn's algorithm, which visits each edge once. Dependencies that are not among the
+/// nodes are ignored.
 pub fn order<'a>(nodes: &[Named<'a>]) -> Order<'a> {
     let known: BTreeSet<&str> = nodes.iter().map(|(name, _)| *name).collect();
     let mut waits: BTreeMap<&'a str, BTreeSet<&'a str>> = BTreeMap::new();

@@ -11,41 +11,43 @@ use serde_json::Value;
 
 use crate::AuditRecord;
 
-/// How often the control plane may dispatch one job.
+/// The maximum number of dispatches of one job.
 pub const MAX_DISPATCHES: u32 = 11;
 
-/// A job.
+/// A job: one unit of work for one runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Job {
     pub id: JobId,
     pub install: InstallId,
     pub workflow: WorkflowId,
-    /// The workflow's node that this job does.
+    /// The name of the workflow's node that this job carries out.
     pub node: String,
     pub group: Group,
     pub serial: u64,
     pub mode: Mode,
-    /// The named role that is taken instead of the mode's own.
+    /// The named role under which the job runs instead of the role of its mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
     pub timeout_secs: u32,
     pub created_at: Timestamp,
-    /// When its order expires: no attempt runs past this time.
+    /// The time when the job's order expires. No attempt runs past this time.
     pub not_after: Timestamp,
-    /// Set once someone asked to cancel; the holder of the fence decides whether it came in time.
+    /// The time when someone asked to cancel the job. The attempt with the highest fence decides whether the request
+    /// came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
     pub state: JobState,
-    /// Every change so far, oldest first: state and audit record are one item, so they are written together.
+    /// The audit records of all changes, oldest first. They are stored in the job's own item, so that a state and its
+    /// audit record are written together.
     #[serde(default)]
     pub history: Vec<AuditRecord>,
 }
 
-/// Where a job stands; each variant carries what exists then.
+/// The state of a job. Each variant has the values that exist in that state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum JobState {
-    /// Its order is on the way, or waits for the runner.
+    /// The job's order is on its way to the runner, or waits there.
     Queued {
         dispatch: u32,
     },
@@ -65,7 +67,7 @@ pub enum JobState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact: Option<Artifact>,
     },
-    /// `partial`: something may have been changed before the failure.
+    /// The attempt failed. `partial` is true when the attempt may have changed something before.
     Failed {
         fence: Fence,
         ended_at: Timestamp,
@@ -83,7 +85,7 @@ pub enum JobState {
         ended_at: Timestamp,
         reason: String,
     },
-    /// Nobody ended it in time; every order of it has expired, so nothing can be running any more.
+    /// No attempt ended the job in time. All orders of the job have expired, so no attempt can still run.
     Lost {
         dispatch: u32,
         ended_at: Timestamp,
@@ -122,7 +124,7 @@ impl JobState {
         }
     }
 
-    /// Returns the dispatch number that counts now.
+    /// Returns the number of the job's last dispatch.
     pub const fn dispatch(&self) -> u32 {
         match self {
             Self::Queued { dispatch } | Self::Lost { dispatch, .. } | Self::Cancelled { dispatch, .. } => *dispatch,
@@ -134,7 +136,7 @@ impl JobState {
         }
     }
 
-    /// Returns the highest fence seen in the current dispatch, if an attempt has spoken.
+    /// Returns the highest fence that was reported in the current dispatch, if an attempt has reported.
     pub const fn fence(&self) -> Option<Fence> {
         match self {
             Self::Queued { .. } | Self::Lost { .. } | Self::Cancelled { .. } => None,
@@ -146,7 +148,7 @@ impl JobState {
         }
     }
 
-    /// Returns why the job did not succeed, as a sentence, if it ended otherwise.
+    /// Returns why the job did not succeed, as a sentence; `None` if it succeeded or has not ended.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Queued { .. } | Self::Running { .. } | Self::Succeeded { .. } => None,
@@ -160,7 +162,7 @@ impl JobState {
     }
 }
 
-/// Something that happens to a job.
+/// An event that may change a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobEvent {
     /// An attempt started.
@@ -169,11 +171,11 @@ pub enum JobEvent {
     Progress { fence: Fence, seq: u64, runner: KeyId },
     /// An attempt ended.
     Finished { fence: Fence, runner: KeyId, outcome: Outcome },
-    /// Someone asks to cancel the job.
+    /// Someone asked to cancel the job.
     Cancel,
-    /// Time has passed: a job whose orders have all expired ends.
+    /// Time has passed: the job ends if all its orders have expired.
     Expire,
-    /// The control plane tries again.
+    /// The control plane dispatches the job again.
     Retry,
 }
 
@@ -200,42 +202,42 @@ impl JobEvent {
     }
 }
 
-/// What an event makes of a job.
+/// The effect of an event on a job.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Step {
-    /// The job changed: commit it with its audit record, then perform what follows from its new state.
+    /// The job changed. Commit the job with its audit record, then perform the effects of its new state.
     Changed { job: Box<Job>, audit: Box<AuditRecord> },
-    /// The event was handled before, or changes nothing; effects may be performed again.
+    /// The event was handled before, or does not change the job. Its effects may be performed again.
     Already,
-    /// Nothing changes before a later time.
+    /// The job cannot expire yet.
     NotYet,
 }
 
-/// Why an event is refused; the job is unchanged, the refusal is audited.
+/// The reason why an event is refused. The job stays unchanged; the refused report is stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// The report is from an attempt that a newer attempt has replaced.
     #[error("attempt {found} of job `{job}` is stale; attempt {highest} has replaced it")]
     Stale { job: JobId, found: Fence, highest: Fence },
-    /// Another runner holds the same fence; the first one wins and this one is to stop.
+    /// Another runner holds the same fence. The runner that reported first keeps it; the other has to stop.
     #[error("attempt {fence} of job `{job}` is held by runner `{holder}`")]
     Held { job: JobId, fence: Fence, holder: KeyId },
     /// The job has ended.
     #[error("job `{job}` has ended as {state}")]
     Ended { job: JobId, state: &'static str },
-    /// A dispatch that the control plane never made.
+    /// The report belongs to a dispatch that the control plane never made.
     #[error("dispatch {found} of job `{job}` was never made; the last one is {last}")]
     NeverDispatched { job: JobId, found: u32, last: u32 },
-    /// All tries are used.
+    /// The job was dispatched [`MAX_DISPATCHES`] times.
     #[error("job `{job}` was dispatched {MAX_DISPATCHES} times; deploy again to start a new job")]
     Exhausted { job: JobId },
-    /// Trying again makes no sense in this state.
+    /// A job in this state cannot be retried.
     #[error("job `{job}` is {state}; only a failed, interrupted or lost job can be tried again")]
     NotRetryable { job: JobId, state: &'static str },
 }
 
-/// Everything that a new job is made of.
+/// The values from which a new job is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
     pub install: InstallId,
@@ -249,7 +251,7 @@ pub struct NewJob {
 }
 
 impl Job {
-    /// Returns a queued job whose order may start within `claim_window_secs` and then run for its timeout.
+    /// Returns a queued job. The runner may start it within `claim_window_secs`, and it may then run for its timeout.
     pub fn new(new: NewJob, claim_window_secs: u64, now: Timestamp) -> Self {
         let timeout_secs = new.timeout_secs.min(MAX_JOB_SECS);
         Self {
@@ -270,7 +272,7 @@ impl Job {
         }
     }
 
-    /// Returns what `event` makes of this job at `now`.
+    /// Returns the effect of `event` on this job at the time `now`.
     ///
     /// # Errors
     /// [`Rejected`] when the event must not change the job.
@@ -292,7 +294,7 @@ impl Job {
         }
     }
 
-    /// Returns when a runner last reported something of the job that was recorded.
+    /// Returns the time of the last report of a runner that changed the job.
     pub fn last_report(&self) -> Option<Timestamp> {
         let running = match &self.state {
             JobState::Running { last_contact, .. } => Some(*last_contact),
@@ -363,7 +365,7 @@ impl Job {
         }
     }
 
-    /// A report must belong to the current dispatch.
+    /// Checks that a report belongs to the current dispatch.
     fn check_dispatch(&self, fence: Fence) -> Result<(), Rejected> {
         let last = self.state.dispatch();
         if fence.dispatch > last {
@@ -406,8 +408,8 @@ impl Job {
         asked.change(self.state.clone(), event, now)
     }
 
-    /// Ends the job once its orders have expired and the last attempt's reports had time to arrive: no attempt runs
-    /// past `not_after`, so nothing is running any more, and a new dispatch cannot meet an old one.
+    /// Ends the job once its orders have expired and the last attempt's reports had time to arrive. No attempt runs
+    /// past `not_after`, so no attempt is running then, and a new dispatch cannot overlap with an old one.
     fn expire(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Step {
         if now < self.not_after.plus_secs(LOST_GRACE_SECS) {
             return Step::NotYet;

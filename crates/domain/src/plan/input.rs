@@ -1,4 +1,4 @@
-//! What a deploy is planned from, and why nothing can be planned.
+//! The input of the deploy planner, and its errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ use crate::nearest::hint;
 use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
 
-/// What is deployed of one component, or of the sandbox under its name.
+/// The deployed state of one component or of the sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deployed {
     pub component: ComponentName,
@@ -24,12 +24,12 @@ pub struct Deployed {
     pub at: freehold_protocol::Timestamp,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
-    /// The digest of the sandbox's outputs that it read ([`SandboxReads::digest`]).
+    /// The digest of the sandbox outputs that the component read ([`SandboxReads::digest`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Digest>,
 }
 
-/// Why nothing can be planned.
+/// The reason why a workflow cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     #[error("{} has no artifact; run `freehold build {app}` and deploy again", part(.component))]
@@ -61,22 +61,23 @@ fn list_undeployable(found: &[Undeployable]) -> String {
     shown.join(", ")
 }
 
-/// All that a deploy is planned from.
+/// The input of the deploy planner.
 #[derive(Debug, Clone, Copy)]
 pub struct DeployInput<'a> {
     pub version: &'a AppVersion,
     pub builds: &'a BTreeMap<ComponentName, Build>,
-    /// Resolved values.
+    /// The resolved values of the inputs, by name.
     pub inputs: &'a BTreeMap<String, Value>,
     pub secrets: SecretsState<'a>,
     pub deployed: &'a BTreeMap<ComponentName, Deployed>,
-    /// What each component requires of the sandbox to be rendered; the caller has read its templates.
+    /// The sandbox outputs that the templates of each component need to be rendered. The caller finds them by parsing
+    /// the templates.
     pub required: &'a BTreeMap<ComponentName, BTreeSet<String>>,
     pub serial: u64,
 }
 
 impl DeployInput<'_> {
-    /// Returns what a component reads of the sandbox.
+    /// Returns the sandbox outputs that a component reads.
     pub(super) fn reads(&self, component: &Component) -> SandboxReads {
         let required = self.required.get(&component.name).cloned().unwrap_or_default();
         SandboxReads { outputs: component.sandbox_reads(), required }
@@ -92,12 +93,12 @@ impl DeployInput<'_> {
     }
 }
 
-/// What is known of an install's secrets, of which no value is.
+/// The control plane's knowledge about the secrets of an install: digests, never values.
 #[derive(Debug, Clone, Copy)]
 pub struct SecretsState<'a> {
-    /// The keyed digest of each secret that has a value, as the runner reported last.
+    /// The keyed digest of each secret that has a value, as the runner last reported it.
     pub digests: &'a BTreeMap<String, Digest>,
-    /// The fingerprint of the copies in the cluster, once there are some.
+    /// The fingerprint of the copies in the cluster; `None` before secrets were copied.
     pub copied: Option<&'a Digest>,
 }
 

@@ -1,4 +1,4 @@
-//! Plans the nodes of a workflow: a deploy runs what a change touches.
+//! Plans the nodes of a workflow. A deploy runs only the nodes that a change affects.
 
 mod input;
 mod scope;
@@ -25,7 +25,7 @@ pub use scope::DeployScope;
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
 
-/// Refuses a version that holds what cannot be deployed here yet.
+/// Refuses a version that has a part which cannot be deployed yet.
 ///
 /// # Errors
 /// [`PlanError::NotDeployable`].
@@ -34,8 +34,9 @@ pub fn check_deployable(version: &AppVersion) -> Result<(), PlanError> {
     if found.is_empty() { Ok(()) } else { Err(PlanError::NotDeployable { app: version.app.to_string(), found }) }
 }
 
-/// Returns the digest that changes when deploying `component` again would change something: its artifact, its own
-/// values, its cluster, or the inputs and secrets that its templates refer to.
+/// Returns a digest of everything that a deploy of `component` depends on: its artifact, its own values, its cluster,
+/// and the inputs and secrets that its templates refer to. While the digest is the same, a new deploy would change
+/// nothing.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
@@ -60,7 +61,7 @@ pub fn fingerprint(
     let secrets = secrets::used(&component.references, secrets);
     let digest = match (component.settings.kubernetes_context.as_str(), secrets.is_empty()) {
         ("", true) => canonical::digest(&(artifact, &component.spec, used)),
-        // Another cluster has nothing of the component.
+        // The component has to be deployed again when its cluster changes.
         (context, true) => canonical::digest(&(artifact, &component.spec, used, context)),
         (context, false) => canonical::digest(&(artifact, &component.spec, used, context, secrets)),
     };
@@ -71,7 +72,8 @@ pub fn fingerprint(
 /// that they trigger.
 ///
 /// # Errors
-/// A part without artifact, an unknown one in the scope, or outputs that the sandbox does not have.
+/// [`PlanError`] for a part without an artifact, an unknown part in the scope, or a required output that the sandbox
+/// does not have.
 pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<Node>, PlanError> {
     let version = input.version;
     for name in &scope.only {
@@ -112,7 +114,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     Ok(nodes)
 }
 
-/// Returns the nodes of the sandbox, before all components, and of the components.
+/// Returns the node of the sandbox and the nodes of the components, which come after the sandbox.
 fn part_nodes(
     version: &AppVersion,
     touched: &BTreeSet<ComponentName>,
@@ -137,7 +139,7 @@ fn part_nodes(
     nodes.collect()
 }
 
-/// Adds the sandbox when a component is deployed before there is one.
+/// Adds the sandbox to `touched` if a component is to be deployed and the sandbox is not deployed yet.
 fn add_missing_sandbox(
     version: &AppVersion,
     deployed: &BTreeMap<ComponentName, Deployed>,
@@ -149,8 +151,8 @@ fn add_missing_sandbox(
     }
 }
 
-/// Refuses a deploy of a component that requires an output which the sandbox does not have. A sandbox that the deploy
-/// makes is looked at when it has been made ([`crate::Workflow::on_job`]).
+/// Refuses a deploy of a component that requires an output which the deployed sandbox does not have. If the deploy
+/// itself makes the sandbox, [`crate::Workflow::on_job`] checks the outputs when the sandbox is ready.
 fn check_sandbox(input: DeployInput<'_>, touched: &BTreeSet<ComponentName>) -> Result<(), PlanError> {
     let name = ComponentName::sandbox();
     let Some(sandbox) = input.deployed.get(&name).filter(|_| !touched.contains(&name)) else { return Ok(()) };
@@ -159,7 +161,7 @@ fn check_sandbox(input: DeployInput<'_>, touched: &BTreeSet<ComponentName>) -> R
     refused.map_or(Ok(()), |reason| Err(PlanError::SandboxLacks(reason)))
 }
 
-/// Returns the role of a node, where it is not its mode's own.
+/// Returns the role of a node; `None` if the node runs under the role of the workflow's mode.
 fn role_of(
     input: DeployInput<'_>,
     target: &Target,
@@ -174,7 +176,7 @@ fn role_of(
         Target::Secrets { .. } | Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => None,
     };
     let Some(operation) = operation else { return Ok(None) };
-    // What makes or changes the sandbox is provisioning, also in a deploy.
+    // A node that makes or changes the sandbox runs in mode `provision`, also in a deploy.
     let own_mode = if matches!(target, Target::Sandbox { .. }) { Mode::Provision } else { mode };
     let own = runs_as(version, operation, asked, own_mode)?;
     Ok(own.or_else(|| (own_mode != mode).then_some(RunsAs { mode: own_mode, role: None })))
@@ -185,7 +187,7 @@ fn sandbox_operation<'a>(input: DeployInput<'a>, sandbox: &'a Sandbox) -> Operat
     if exists { Operation::Reprovision(sandbox) } else { Operation::Provision(sandbox) }
 }
 
-/// Returns what a node of a part is about, and the part's fingerprint.
+/// Returns the target of a part's node, and the part's fingerprint.
 fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -> Result<(Target, Digest), PlanError> {
     let built = input.builds.get(&part.name);
     let built = built.and_then(|build| Some((build.id.clone(), build.usable()?.digest.clone())));
@@ -201,7 +203,8 @@ fn part_target(version: &AppVersion, part: &Component, input: DeployInput<'_>) -
     Ok((target, fingerprint))
 }
 
-/// Adds to `touched` every component that depends on one of them, or reads the sandbox if that is one of them.
+/// Adds the dependents of the parts in `touched`. If `touched` has the sandbox, all components that read its outputs
+/// are dependents too.
 pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<ComponentName>) {
     let sandbox = version.sandbox.is_some() && touched.contains(&ComponentName::sandbox());
     loop {

@@ -1,23 +1,23 @@
-//! What a deploy is asked to do.
+//! The scope of a deploy.
 
 use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 
-/// What a deploy is asked to do.
+/// The scope of a deploy.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeployScope {
-    /// Only these components, or the sandbox under its name, and those that depend on them; when empty, all that changed.
+    /// The names of the parts to deploy; dependents are deployed with them. If empty, all changed parts are deployed.
     pub only: BTreeSet<ComponentName>,
-    /// Everything, changed or not.
+    /// Whether all parts are deployed, changed or not.
     pub all: bool,
-    /// Whether this is the install's provisioning, which also runs post-provision actions and begins with a preflight.
+    /// Whether the deploy provisions the install. It then also runs post-provision actions and begins with a preflight.
     pub provision: bool,
-    /// Whether nothing of the app exists yet, for example after a provisioning that failed: this run too begins with a
-    /// preflight.
+    /// Whether nothing of the app is deployed yet, for example after a provisioning that failed. Such a deploy begins
+    /// with a preflight too.
     pub first: bool,
-    /// Whether it changes inputs of the install.
+    /// Whether the deploy changes inputs of the install.
     pub inputs_changed: bool,
-    /// The role for every node that the person who started the workflow chose.
+    /// The role for every node, if the person who started the workflow chose one.
     pub role: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! The secrets of an app in a deploy: what reads one that changed is deployed again, and clusters get copies.
+//! The secrets of an app in a deploy: components that read a changed secret are deployed again, and secrets are copied
+//! into clusters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +13,10 @@ use crate::workflow::{Node, NodeState, Target};
 /// The name of the node that copies secrets. No other node can have it: a component's name has no colon.
 pub const NODE: &str = "secrets:copies";
 
-/// The time limit of one copying, in seconds; it needs a few seconds.
+/// The time limit of the node that copies secrets, in seconds. Copying usually takes a few seconds.
 const TIMEOUT_SECS: u32 = 300;
 
-/// Returns the digests of the secrets among `references`; nothing for one without a value.
+/// Returns the digests of the secrets among `references`; `None` for a secret without a value.
 pub(super) fn used<'a>(
     references: &'a BTreeSet<Reference>,
     digests: &'a BTreeMap<String, Digest>,
@@ -31,13 +32,13 @@ pub(super) fn used<'a>(
     names.map(|name| (name, digests.get(name))).collect()
 }
 
-/// Returns the secrets that clusters get a copy of.
+/// Returns the secrets that are copied into a cluster.
 pub fn copied(version: &AppVersion) -> impl Iterator<Item = &Secret> {
     version.secrets.iter().filter(|secret| secret.kubernetes.is_some())
 }
 
-/// Puts a node that copies secrets before the components, when the copies are no longer what they should be, or when the
-/// cluster may be a new one. Returns whether there is one.
+/// Puts a node that copies secrets before the components, if the copies are out of date or the cluster may be new.
+/// Returns whether it added the node.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
@@ -73,8 +74,8 @@ pub(super) fn precede(
     Ok(true)
 }
 
-/// Returns the digest that changes when copying again would change something. Where the name of a copy is a template, every
-/// input counts.
+/// Returns a digest of everything that the copies depend on. If the name or namespace of a copy is a template, the
+/// digest covers all inputs.
 fn fingerprint(input: DeployInput<'_>) -> Result<Digest, PlanError> {
     let copies: Vec<_> = copied(input.version)
         .map(|secret| (&secret.name, secret.format, &secret.kubernetes, input.secrets.digests.get(&secret.name)))
@@ -85,7 +86,7 @@ fn fingerprint(input: DeployInput<'_>) -> Result<Digest, PlanError> {
     canonical::digest(&(copies, inputs)).map_err(|error| PlanError::Unwritable(error.to_string()))
 }
 
-/// Returns whether a deploy of `to` over `from` copies secrets, as far as the versions say.
+/// Returns whether a deploy of `to` over `from` copies secrets. This is decided from the two versions alone.
 pub(crate) fn is_copied_again(from: &AppVersion, to: &AppVersion, touched: &BTreeSet<ComponentName>) -> bool {
     let copies = |version| copied(version).map(|one| (&one.name, one.format, &one.kubernetes)).collect::<Vec<_>>();
     let remade = to.sandbox.is_some() && touched.contains(&ComponentName::sandbox());

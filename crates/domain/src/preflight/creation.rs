@@ -1,7 +1,7 @@
-//! The call with which resources of a type begin, for the types that apps use most. It is a floor: a resource needs more
-//! (tags, waiting, removal), and what a type needs beyond it is not known here.
+//! The IAM action that creates a resource, for the resource types that apps use most. A role with this action alone is
+//! not enough: tagging, waiting and removal need other actions, which this table does not have.
 
-/// Types of CloudFormation and of Terraform, with the action that creates one.
+/// Resource types, as CloudFormation and as Terraform name them, with the IAM action that creates a resource.
 const CREATIONS: [(&str, &str, &str); 47] = [
     ("AWS::ApiGatewayV2::Api", "aws_apigatewayv2_api", "apigateway:POST"),
     ("AWS::AutoScaling::AutoScalingGroup", "aws_autoscaling_group", "autoscaling:CreateAutoScalingGroup"),
@@ -52,7 +52,7 @@ const CREATIONS: [(&str, &str, &str); 47] = [
     ("AWS::StepFunctions::StateMachine", "aws_sfn_state_machine", "states:CreateStateMachine"),
 ];
 
-/// Returns the action that creates a resource of a type, as CloudFormation or Terraform names it.
+/// Returns the IAM action that creates a resource of type `kind`; `None` for a type that the table does not have.
 pub(super) fn action(kind: &str) -> Option<&'static str> {
     let known = CREATIONS.iter().find(|(stack, module, _)| kind == *stack || kind == *module);
     known.map(|(_, _, action)| *action)

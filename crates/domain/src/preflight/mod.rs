@@ -1,4 +1,4 @@
-//! The preflight: the first node of a first deploy, and what its runner has to check.
+//! The preflight: the first node of a first deploy, and the checks that its runner performs.
 
 mod creation;
 pub mod shortfall;
@@ -14,22 +14,23 @@ use serde_json::Value;
 use crate::contacted_hosts::hosts as contacted_hosts;
 use crate::workflow::{Node, NodeState, Target, Workflow};
 
-/// The name of the node. No other node can have it: a component's name has no colon, and an action's begins with `action:`.
+/// The name of the preflight node. No other node can have this name: a component's name has no colon, and the name of
+/// an action's node begins with `action:`.
 pub const NODE: &str = "preflight:install";
 
 /// The time limit of one preflight, in seconds; it needs a few seconds.
 const TIMEOUT_SECS: u32 = 120;
 
-/// How many times larger than its artifact without providers a gzipped module is at most expected to be on disk.
+/// An upper estimate of how much larger a module becomes on disk than its gzipped artifact. Providers are not included.
 const UNPACKS_TO: u64 = 8;
 
-/// The most hosts, stacks and permissions (actions times resources) that an order names: the check must not take longer
-/// than the deploy.
+/// The maximum numbers of hosts, stacks and permissions (actions times resources) in an order. They keep the check
+/// shorter than the deploy.
 const MAX_HOSTS: usize = 20;
 const MAX_STACKS: usize = 20;
 const MAX_PERMISSIONS: usize = 200;
 
-/// Puts the preflight before `nodes`; an empty workflow gets none.
+/// Puts the preflight before `nodes`. A workflow without nodes gets no preflight.
 pub(crate) fn precede(nodes: &mut Vec<Node>) {
     if nodes.is_empty() {
         return;
@@ -51,7 +52,8 @@ pub(crate) fn precede(nodes: &mut Vec<Node>) {
     nodes.insert(0, first);
 }
 
-/// Returns what the runner checks before the nodes of `workflow`, whose artifacts have these sizes in bytes.
+/// Returns what the runner has to check before it runs the nodes of `workflow`. `artifact_bytes` are the sizes of the
+/// artifacts, in bytes.
 pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMap<ComponentName, u64>) -> CheckInstall {
     let mut needs = CheckInstall::default();
     let mut owners = Vec::new();
@@ -81,8 +83,8 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
     needs
 }
 
-/// Adds what a component or the sandbox needs. The preflight runs under the mode's role, which says nothing about the stack of a component
-/// that is deployed under a role of its own.
+/// Adds what a component or the sandbox needs. The preflight runs under the role of the mode, so it cannot check the
+/// stack of a component that has a role of its own (`own_role`).
 fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName, bytes: u64, own_role: bool) {
     let Some(component) = version.part(name) else { return };
     match &component.spec {
@@ -109,7 +111,8 @@ fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName
             }
             needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
         }
-        // Images go from registry to registry, and the others cannot be deployed here yet.
+        // Images are copied from registry to registry and need no disk. Jobs and Pulumi components cannot be deployed
+        // yet.
         ComponentSpec::ContainerImage { .. }
         | ComponentSpec::DockerBuild { .. }
         | ComponentSpec::Job { .. }
@@ -117,8 +120,8 @@ fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName
     }
 }
 
-/// Returns the hosts that `owners` contact, without bucket names and without hosts that a template names only when it
-/// is rendered.
+/// Returns the hosts that `owners` contact. Names of buckets are left out, and so are hosts that are only known after a
+/// template is rendered.
 fn hosts(version: &AppVersion, owners: &[String]) -> BTreeSet<String> {
     let named = |places: &BTreeSet<String>| places.iter().any(|place| owners.iter().any(|owner| is_of(place, owner)));
     let plain = |host: &str| !host.contains(['{', '$', '%', '/']) && host.contains('.');
@@ -130,14 +133,14 @@ fn is_of(place: &str, owner: &str) -> bool {
     place.strip_prefix(owner).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Adds the actions that the inline policies of the mode's role allow by name. The version does not contain the
-/// documents of AWS managed policies.
+/// Adds the actions that the inline policies of the mode's role allow by name. AWS managed policies are skipped,
+/// because the version does not contain their documents.
 fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
     let Some(role) = version.roles.iter().find(|role| role.mode == mode) else { return };
     let mut room = MAX_PERMISSIONS;
     for policy in &role.policies {
         let RolePolicy::Inline { document, .. } = policy else { continue };
-        // A document with templates outside of strings is not JSON until it is rendered.
+        // A document with templates outside of strings is not JSON until it is rendered, so it is skipped.
         let Ok(document) = serde_json::from_str::<Value>(document) else { continue };
         let statements = match document.get("Statement") {
             Some(Value::Array(all)) => all.as_slice(),
@@ -153,7 +156,7 @@ fn add_permissions(needs: &mut CheckInstall, version: &AppVersion, mode: Mode) {
 fn add_statement(needs: &mut CheckInstall, statement: &Value, room: &mut usize) {
     let actions = texts(statement.get("Action"));
     let left_out = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    // A statement of `NotAction` names none.
+    // A statement with `NotAction` has no `Action` element, so `actions` is empty.
     if actions.is_empty() || statement.get("Condition").is_some() || statement.get("Resource").is_none() {
         needs.permissions_left_out = needs.permissions_left_out.saturating_add(left_out(actions.len().max(1)));
         return;
@@ -174,7 +177,7 @@ fn add_statement(needs: &mut CheckInstall, statement: &Value, room: &mut usize) 
     }
 }
 
-/// Returns the texts of an element that is a text or a list of texts.
+/// Returns the strings of a JSON value that is a string or a list of strings; empty for other values.
 fn texts(value: Option<&Value>) -> BTreeSet<String> {
     match value {
         Some(Value::String(one)) => BTreeSet::from([one.clone()]),

@@ -1,4 +1,4 @@
-//! Tells from an app version alone what a preflight would find missing in the app's own roles.
+//! Predicts, from an app version alone, which permissions a preflight would find missing in the app's own roles.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use freehold_protocol::{ComponentName, RoleKey};
 use super::creation;
 use crate::runs_as::{Operation, RunsAs, UnknownRole, runs_as};
 
-/// The modes that deploy components: the first deploy of an install, and every later one.
+/// The modes that deploy components: `provision` for the first deploy of an install, `maintenance` for all later ones.
 const DEPLOYING: [Mode; 2] = [Mode::Provision, Mode::Maintenance];
-/// The most components that are asked about: an app has some dozens, and a check answers at once.
+/// The maximum number of components that are checked, which keeps a check fast. Apps usually have some dozens.
 const MAX_COMPONENTS: usize = 200;
 
 /// Permissions that a component needs in a customer's account and that its role does not have.
@@ -22,24 +22,24 @@ pub struct Shortfall {
     pub component: ComponentName,
     /// The mode of the deploy.
     pub mode: Mode,
-    /// The role as the config names it; `None` when the app has no role for the mode.
+    /// The name of the role in the config; `None` when the app has no role for the mode.
     pub role: Option<String>,
-    /// Such as `cloudformation:CreateChangeSet`, in the order in which a job calls them.
+    /// The missing IAM actions, such as `cloudformation:CreateChangeSet`, in the order in which a job calls them.
     pub actions: Vec<&'static str>,
-    /// A pattern of ARNs; a template.
+    /// The resource of the actions: a pattern of ARNs, which may contain templates.
     pub resource: String,
-    /// Never [`Answer::Possible`].
+    /// Why the actions are missing; never [`Answer::Possible`].
     pub answer: Answer,
 }
 
-/// Which role: that of a mode, or a named one.
+/// The key of a role: a mode for the role of a mode, or a role key for a named role.
 type Key = (Option<Mode>, Option<RoleKey>);
 
-/// The roles of an app version, their policies read once.
+/// The roles of an app version with their parsed policies.
 #[derive(Debug)]
 pub struct Roles<'v> {
     version: &'v AppVersion,
-    /// Each with its name in the config.
+    /// The name of each role in the config, and the permissions that the role allows.
     read: BTreeMap<Key, (&'v str, Allowance)>,
 }
 
@@ -51,8 +51,8 @@ impl<'v> Roles<'v> {
         Self { version, read: modes.chain(named).collect() }
     }
 
-    /// Returns what the deploys of stacks lack: the same calls that a preflight tries or has simulated. Names of roles
-    /// that do not exist are left out; [`unknown_roles`] finds them.
+    /// Returns the permissions that the deploys of CloudFormation stacks lack, for the same calls that a preflight
+    /// tries or simulates. Components with an unknown role are left out; [`unknown_roles`] reports them.
     pub fn stacks(&self) -> Vec<Shortfall> {
         let stacks = self.version.components.iter().filter_map(|component| match &component.spec {
             ComponentSpec::CloudformationStack { stack_name, .. } => {
@@ -71,8 +71,8 @@ impl<'v> Roles<'v> {
         asked.flat_map(|(component, resource)| self.lacking(component, &actions, &resource)).collect()
     }
 
-    /// Returns what the deploys of `component` lack to create resources of these types (as Terraform or CloudFormation
-    /// names them); types whose first call is not known here lack nothing.
+    /// Returns the permissions that the deploys of `component` lack to create resources of these types (as Terraform or
+    /// CloudFormation names them). Types whose creating action is not known here are ignored.
     pub fn creations<'t>(&self, component: &ComponentName, types: impl IntoIterator<Item = &'t str>) -> Vec<Shortfall> {
         let Some(component) = self.version.component(component) else { return Vec::new() };
         let mut actions: Vec<&'static str> = types.into_iter().filter_map(creation::action).collect();
@@ -109,7 +109,7 @@ impl<'v> Roles<'v> {
                     }),
                 }
             }
-            // One role of its own serves both modes.
+            // If the component has a role of its own, both modes use it, and the result would appear twice.
             of_mode.retain(|new| {
                 !found.iter().any(|old| new.role.is_some() && old.role == new.role && old.actions == new.actions)
             });
@@ -119,15 +119,15 @@ impl<'v> Roles<'v> {
     }
 }
 
-/// What a component or an action names as its role, and is none.
+/// A component, an action or the sandbox that names a role which the app does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoRole {
-    /// Such as ``component `web` ``.
+    /// The part that names the role, such as ``component `web` ``.
     pub what: String,
     pub error: UnknownRole,
 }
 
-/// Returns every role that a plan would refuse because the app does not have it.
+/// Returns every part that names a role which the app does not have. The planner would refuse these parts.
 pub fn unknown_roles(version: &AppVersion) -> Vec<NoRole> {
     let refused = |what: String, operation: Operation<'_>| {
         runs_as(version, operation, None, Mode::Maintenance).err().map(|error| NoRole { what, error })

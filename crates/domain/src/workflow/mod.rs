@@ -1,4 +1,5 @@
-//! Workflows: one execution of a state machine, its graph of nodes, and the decision which nodes run next.
+//! Workflows: one execution of a state machine for an install, its graph of nodes, and the decision which nodes run
+//! next.
 
 mod node;
 mod request;
@@ -22,7 +23,7 @@ pub use request::{Request, TearDown, WorkflowKind};
 pub use retry::MAX_RETRIES;
 pub use target::{Deploys, Target};
 
-/// A workflow.
+/// A workflow: one execution of a state machine for an install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Workflow {
     pub id: WorkflowId,
@@ -30,7 +31,7 @@ pub struct Workflow {
     pub kind: WorkflowKind,
     pub mode: Mode,
     pub created_at: Timestamp,
-    /// The serial of all orders of the workflow: later workflows of the install have higher ones.
+    /// The serial of all orders of the workflow. Later workflows of the install have higher serials.
     pub serial: u64,
     /// The request, from which the workflow is planned.
     pub request: Request,
@@ -43,13 +44,13 @@ pub struct Workflow {
     pub state: WorkflowState,
 }
 
-/// Where a workflow stands.
+/// The state of a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum WorkflowState {
-    /// Not planned yet: waiting for the runner, or just started.
+    /// The workflow is not planned yet: it has just begun, or it waits for the runner.
     Pending,
-    /// Its graph is being worked on; at most `slots` jobs at once.
+    /// The nodes of the workflow run, at most `slots` of them at the same time.
     Running {
         slots: u32,
     },
@@ -86,18 +87,18 @@ impl WorkflowState {
     }
 }
 
-/// What a decision makes of a workflow: its next state, and the jobs to queue with it.
+/// The result of a decision: the workflow's next state, and the jobs to queue with it.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct Advance {
     pub workflow: Workflow,
     /// New jobs, to be committed together with the workflow and then dispatched.
     pub jobs: Vec<Job>,
-    /// Whether anything differs from before.
+    /// Whether the workflow differs from the workflow before the decision.
     pub changed: bool,
 }
 
-/// Why a graph cannot be worked on.
+/// The reason why the nodes of a workflow cannot run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     #[error("node `{node}` depends on `{missing}`, which is not part of the workflow")]
@@ -111,7 +112,7 @@ pub enum GraphError {
 }
 
 impl Workflow {
-    /// Returns the workflow with its graph, ready jobs started.
+    /// Returns the workflow with `nodes` as its graph, and the jobs of the nodes that can start at once.
     ///
     /// # Errors
     /// [`GraphError`] when the nodes are not an acyclic graph of distinct names.
@@ -124,11 +125,12 @@ impl Workflow {
         Ok(Advance { workflow: next, jobs, changed: true })
     }
 
-    /// Returns what the end of `job` makes of the workflow: its node ends, dependents of a failure are skipped, and
-    /// every node whose last dependency has ended starts while slots are free.
+    /// Returns the workflow after the end of `job`. The node of the job ends, and if it failed, its dependents are
+    /// skipped. Nodes whose dependencies have all succeeded start while slots are free.
     ///
     /// # Errors
-    /// [`GraphError::Name`] when a node's group cannot be named; no node of a started workflow causes it.
+    /// [`GraphError::Name`] when a node's group cannot be named. The nodes of a started workflow do not cause this
+    /// error.
     pub fn on_job(&self, job: &Job, now: Timestamp) -> Result<Advance, GraphError> {
         let mut next = self.clone();
         let Some(node) = next.nodes.iter_mut().find(|node| node.name == job.node) else {
@@ -166,7 +168,7 @@ impl Workflow {
         }
     }
 
-    /// Returns the workflow with its waiting nodes skipped; active jobs are to be cancelled by the caller.
+    /// Returns the workflow with its waiting nodes skipped. The caller has to cancel the active jobs.
     pub fn cancel(&self, now: Timestamp) -> Advance {
         let mut next = self.clone();
         if self.state.is_terminal() || self.cancel_requested.is_some() {
@@ -181,12 +183,12 @@ impl Workflow {
         Advance { workflow: next, jobs: Vec::new(), changed: true }
     }
 
-    /// Returns whether no node will change any more.
+    /// Returns whether the workflow is running and all its nodes have ended.
     pub fn is_settled(&self) -> bool {
         matches!(self.state, WorkflowState::Running { .. }) && self.nodes.iter().all(|node| node.state.is_terminal())
     }
 
-    /// Returns the jobs that are under way.
+    /// Returns the ids of the jobs that are queued or running.
     pub fn active_jobs(&self) -> impl Iterator<Item = &JobId> {
         self.nodes.iter().filter_map(|node| match &node.state {
             NodeState::Active { job } => Some(job),
@@ -198,9 +200,9 @@ impl Workflow {
         })
     }
 
-    /// Returns the workflow ended: by what became of its nodes, or by `error` of the state machine when there is one. A
-    /// cancel that stopped nothing does not make the workflow cancelled: jobs may end before they hear of it. A workflow
-    /// that has ended stays as it is.
+    /// Returns the workflow in its final state. An `error` of the state machine makes it failed; otherwise the states
+    /// of its nodes decide. A cancel request that stopped nothing does not make the workflow cancelled: jobs may end
+    /// before the request reaches them. A workflow that has already ended stays unchanged.
     pub fn finish(&self, error: Option<&str>, now: Timestamp) -> Advance {
         let mut next = self.clone();
         if self.state.is_terminal() {
@@ -221,18 +223,19 @@ impl Workflow {
         Advance { workflow: next, jobs: Vec::new(), changed: true }
     }
 
-    /// Returns whether a cancel stopped something: a job, a node that then never started, or the planning.
+    /// Returns whether a cancel request stopped something: a job, a node that had not started, or the planning.
     fn was_stopped(&self) -> bool {
         let succeeded = |node: &Node| matches!(node.state, NodeState::Succeeded { .. });
         self.cancel_requested.is_some() && (self.nodes.is_empty() || !self.nodes.iter().all(succeeded))
     }
 
-    /// Returns whether the workflow has ended or will end without a single job.
+    /// Returns whether no node of the workflow has started a job.
     pub fn never_started(&self) -> bool {
         self.nodes.iter().all(|node| matches!(node.state, NodeState::Waiting | NodeState::Skipped { .. }))
     }
 
-    /// Returns the former values of the inputs that the install gets back, because the workflow ended before its first job.
+    /// Returns the former values of the inputs that the install has to get back, because the workflow ended before its
+    /// first job.
     pub fn inputs_to_restore(&self) -> Option<&BTreeMap<String, Value>> {
         match (&self.request, &self.state) {
             (Request::Deploy { former_inputs, .. }, WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. })
@@ -246,7 +249,7 @@ impl Workflow {
         }
     }
 
-    /// Returns the workflow without the former values of inputs, which nothing needs after its end.
+    /// Returns the workflow without the former values of inputs. Nothing needs them after the workflow's end.
     #[must_use]
     pub fn without_former_inputs(&self) -> Self {
         let mut next = self.clone();
@@ -256,7 +259,8 @@ impl Workflow {
         next
     }
 
-    /// Returns a sentence about the nodes that neither succeeded nor were cancelled on request, if there are any.
+    /// Returns a text about the nodes that failed or were refused, if there are any. Nodes that were cancelled on
+    /// request are left out.
     fn failure(&self) -> Option<String> {
         let cancelled = |outcome: &str| self.cancel_requested.is_some() && outcome == "cancelled";
         let failed: Vec<_> = self
@@ -299,11 +303,12 @@ impl Workflow {
         }
     }
 
-    /// Returns the groups of the actions that events of the workflow start, by node.
+    /// Returns the groups of the nodes that run actions of an exclusive workflow, by node name.
     ///
-    /// A runner refuses an order that is older than another one of its group. A run that somebody starts meanwhile has a
-    /// newer serial, and two events have the same: so each such node has a group of its own. A runner still runs one
-    /// after the other, because the groups name the same thing ([`Group::thing`]).
+    /// Each such node has a group of its own, because a runner refuses an order that is older than another order of its
+    /// group. A run that somebody starts meanwhile has a higher serial, and nodes of the same workflow have equal
+    /// serials. The runner still runs these actions one at a time, because their groups name the same thing
+    /// ([`Group::thing`]).
     fn groups(&self) -> Result<BTreeMap<String, Group>, GraphError> {
         let mut counts: BTreeMap<&ActionName, usize> = BTreeMap::new();
         let mut groups = BTreeMap::new();
@@ -358,7 +363,7 @@ impl Workflow {
     }
 }
 
-/// Returns the failed node because of which `node` cannot run.
+/// Returns a description of the failure that keeps the dependents of `node` from running.
 fn root_of(node: &Node) -> String {
     match &node.state {
         NodeState::Skipped { because } => because.clone(),

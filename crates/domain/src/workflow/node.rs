@@ -1,4 +1,4 @@
-//! One thing to do in a workflow, and where it stands.
+//! Nodes: the steps of a workflow's graph, and their states.
 
 use std::collections::BTreeSet;
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use super::target::Target;
 use crate::runs_as::RunsAs;
 
-/// One thing to do.
+/// One step of a workflow's graph.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Unique within the workflow.
+    /// The node's name, which is unique within the workflow.
     pub name: String,
     pub target: Target,
-    /// Names of the nodes that must have succeeded before.
+    /// Names of the nodes that have to succeed before this node starts.
     #[serde(default)]
     pub dependencies: BTreeSet<String>,
     pub timeout_secs: u32,
-    /// The serial of its job's orders.
+    /// The serial of the orders of the node's job.
     pub serial: u64,
-    /// The role of its job, where it is not the own one of the workflow's mode.
+    /// The role of the node's job; absent if the job runs under the role of the workflow's mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_as: Option<RunsAs>,
-    /// How often its job is dispatched again when it has failed.
+    /// How often a failed job of the node may be dispatched again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
-    /// How often it was dispatched again.
+    /// How often the job was dispatched again.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retried: u32,
     pub state: NodeState,
@@ -37,30 +37,30 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Where a node stands.
+/// The state of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum NodeState {
-    /// Its dependencies have not all ended, or all slots are taken.
+    /// Some dependencies have not ended, or no slot is free.
     Waiting,
-    /// Its job has been handed to the dispatch queue.
+    /// The node's job was sent to the dispatch queue and has not ended.
     Active {
         job: JobId,
     },
     Succeeded {
         job: JobId,
     },
-    /// Ended otherwise: `outcome` is the state in which its job ended.
+    /// The node's job ended without success. `outcome` is the state in which it ended.
     Failed {
         job: JobId,
         outcome: String,
         reason: String,
     },
-    /// Never started, because of `because`.
+    /// The node never started. `because` is the reason: a failed node, a request to cancel, or the end of the workflow.
     Skipped {
         because: String,
     },
-    /// Never started, because something that it needs is not there.
+    /// The node never started, because something that it needs does not exist.
     Refused {
         reason: String,
     },

@@ -1,4 +1,4 @@
-//! What a workflow was asked to do, and the kind of workflow that does it.
+//! The requests that start workflows, and the kinds of workflows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, ReleaseName}
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the caller asked a workflow to do.
+/// The request that a workflow carries out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
 pub enum Request {
@@ -15,34 +15,34 @@ pub enum Request {
         version: Option<Digest>,
         only: BTreeSet<ComponentName>,
         all: bool,
-        /// Whose artifacts these must be.
+        /// The release that the artifacts have to belong to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         release: Option<ReleaseName>,
-        /// The role that the caller wants for the whole workflow.
+        /// The role for all jobs of the workflow, if the caller chose one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
-        /// The former values of the inputs that the request changed, null where there was none: the install gets them
-        /// back when the deploy ends before its first job. Empty once it has ended.
+        /// The former values of the inputs that the request changed; null for an input that had no value. The install
+        /// gets them back when the deploy ends before its first job. Empty once the deploy has ended.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         former_inputs: BTreeMap<String, Value>,
     },
     /// Runs an action.
     Action {
         action: ActionName,
-        /// The version whose steps run; workflows of before have none, and run those of the latest version.
+        /// The version whose steps run. If it is absent, the steps of the latest version run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
-        /// The role that the caller wants.
+        /// The role to run under, if the caller chose one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },
-    /// Removes what is deployed.
+    /// Removes deployed parts.
     TearDown {
         what: TearDown,
         /// Whether resources that hold data may be destroyed.
         #[serde(default)]
         destroy_data: bool,
-        /// The role that the caller wants for the whole workflow.
+        /// The role for all jobs of the workflow, if the caller chose one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },
@@ -50,7 +50,7 @@ pub enum Request {
     Build {
         app: freehold_protocol::AppName,
         builds: Vec<(ComponentName, BuildId)>,
-        /// The app version to follow; older workflows have none.
+        /// The app version to follow; absent in workflows that an older release started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         version: Option<Digest>,
     },
@@ -62,13 +62,13 @@ pub enum Request {
 pub enum TearDown {
     /// All components, then the sandbox.
     All,
-    /// One component and those that depend on it.
+    /// One component and all its dependents.
     Component { component: ComponentName },
-    /// The sandbox, when nothing lives in it any more.
+    /// The sandbox. No component may be deployed in it any more.
     Sandbox,
 }
 
-/// What a workflow is for; also the name of its state machine.
+/// The kind of a workflow. Each kind has a state machine of the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkflowKind {

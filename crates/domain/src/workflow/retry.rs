@@ -1,18 +1,18 @@
-//! Automatic retries of a node: its job is dispatched again when it has failed.
+//! Automatic retries of a node: its job is dispatched again after a failure.
 
 use freehold_protocol::{JobId, Timestamp};
 
 use super::{NodeState, Workflow};
 use crate::job::{Job, JobEvent, JobState, MAX_DISPATCHES, Step};
 
-/// The most automatic retries of one node, whatever its config asks for.
+/// The maximum number of automatic retries of one node, whatever its config asks for.
 pub const MAX_RETRIES: u32 = MAX_DISPATCHES - 1;
 
 impl Workflow {
-    /// Returns the workflow, and the job as it is queued again, when `job` has failed and its node has a retry left.
+    /// Returns the workflow and the requeued job, if `job` has failed and its node has a retry left.
     ///
-    /// A lost job is not retried, because no runner was there, and neither is a blocked one, because somebody has to change
-    /// something first. Nothing is retried once somebody asked to cancel.
+    /// A lost job is not retried, because no runner was there. A blocked job is not retried, because somebody has to
+    /// change something first. After a request to cancel, no job is retried.
     pub fn retry(&self, job: &Job, now: Timestamp) -> Option<(Self, Job)> {
         let failed = matches!(job.state, JobState::Failed { .. } | JobState::Interrupted { .. });
         if !failed || self.cancel_requested.is_some() || job.cancel_requested.is_some() {

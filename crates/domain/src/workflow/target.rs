@@ -1,11 +1,11 @@
-//! What a node is about.
+//! The target of a node: the operation that its job performs, and the part that it concerns.
 
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::SandboxReads;
 
-/// What a node is about.
+/// The target of a node: the operation that its job performs, and the part that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "target", rename_all = "snake_case")]
 pub enum Target {
@@ -15,7 +15,7 @@ pub enum Target {
         build: BuildId,
         artifact: Digest,
         fingerprint: Digest,
-        /// What it reads of the sandbox.
+        /// The sandbox outputs that the component reads.
         #[serde(default, skip_serializing_if = "SandboxReads::is_empty")]
         sandbox: SandboxReads,
     },
@@ -23,15 +23,15 @@ pub enum Target {
     Sandbox { build: BuildId, artifact: Digest, fingerprint: Digest },
     /// Copies secrets of the app into the cluster, before all components.
     Secrets { fingerprint: Digest },
-    /// Removes a component, or the sandbox under its name, by the version that deployed it.
+    /// Removes a component or the sandbox, as the version that deployed it describes it.
     TearDown {
         part: ComponentName,
         version: Digest,
-        /// The build of its artifact; nothing for a kind that is not built.
+        /// The build of the part's artifact; absent if parts of this kind are not built.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         build: Option<BuildId>,
         artifact: Digest,
-        /// Whether it is the sandbox.
+        /// Whether the part is the sandbox.
         #[serde(default)]
         sandbox: bool,
     },
@@ -39,24 +39,24 @@ pub enum Target {
     Action { action: ActionName },
     /// Builds a component's artifact.
     Build { component: ComponentName, build: BuildId },
-    /// Looks for what would stop the other nodes, before all of them.
+    /// Runs before all other nodes and looks for problems that would make them fail.
     Preflight,
 }
 
-/// The deploy of one node.
+/// The part that a node deploys, and the artifact that it is deployed from.
 #[derive(Debug, Clone)]
 pub struct Deploys<'a> {
-    /// The component, or the sandbox under its name.
+    /// The name of the component or the sandbox.
     pub part: ComponentName,
     pub build: &'a BuildId,
     pub artifact: &'a Digest,
     pub fingerprint: &'a Digest,
-    /// What it reads of the sandbox; nothing for the sandbox itself.
+    /// The sandbox outputs that the component reads; `None` for the sandbox.
     pub reads: Option<&'a SandboxReads>,
 }
 
 impl Target {
-    /// Returns what the node deploys from an artifact, if it deploys something.
+    /// Returns the part that the node deploys from an artifact; `None` for nodes that do something else.
     pub fn deploys(&self) -> Option<Deploys<'_>> {
         match self {
             Self::Component { component, build, artifact, fingerprint, sandbox } => {
@@ -73,10 +73,10 @@ impl Target {
         }
     }
 
-    /// Returns the FIFO group: the thing being changed.
+    /// Returns the FIFO group, which names the thing that the job changes.
     ///
     /// # Errors
-    /// Never for names that parsed; the error is passed on instead of a panic.
+    /// None for names that were parsed before. The error is returned to avoid a panic.
     pub fn group(&self) -> Result<Group, freehold_protocol::IdError> {
         match self {
             Self::Component { component, .. } => format!("component:{component}").parse(),

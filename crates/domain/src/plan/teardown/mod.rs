@@ -1,4 +1,4 @@
-//! Plans the removal of what an install has: each component before what it depends on, the sandbox after all components.
+//! Plans a teardown: each component is removed before its dependencies, and the sandbox after all components.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
 use crate::runs_as::{Operation, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target, TearDown};
 
-/// A part that is deployed, as the version that deployed it describes it.
+/// A deployed part, as the version that deployed it describes it.
 #[derive(Debug, Clone)]
 pub struct Standing<'a> {
     pub part: Component,
@@ -18,7 +18,7 @@ pub struct Standing<'a> {
     pub artifact: Digest,
 }
 
-/// Why nothing can be removed.
+/// The reason why a teardown cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TeardownError {
     #[error("nothing of app `{0}` is deployed")]
@@ -35,20 +35,21 @@ pub enum TeardownError {
     Unwritable(String),
 }
 
-/// What a teardown is asked to do.
+/// The scope of a teardown.
 #[derive(Debug, Clone, Copy)]
 pub struct TeardownScope<'a> {
     pub app: &'a AppName,
     pub what: &'a TearDown,
-    /// The role for every node that the person who started the workflow chose.
+    /// The role for every node, if the person who started the workflow chose one.
     pub role: Option<&'a str>,
     pub serial: u64,
 }
 
-/// Returns the nodes that remove `what` of that which is `there`: a component goes with all that depend on it.
+/// Returns the nodes that remove the parts of `scope`. `there` are all deployed parts. A component is removed together
+/// with all its dependents.
 ///
 /// # Errors
-/// [`TeardownError`] when it is not there, or when something that stays needs it.
+/// [`TeardownError`] when the part is not deployed, or when components still need the sandbox.
 pub fn teardown_nodes(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Result<Vec<Node>, TeardownError> {
     let chosen = chosen(there, scope)?;
     let parts = || there.iter().filter(|one| chosen.contains(&one.part.name));
@@ -79,7 +80,8 @@ pub fn teardown_nodes(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Resul
 }
 
 impl<'a> Standing<'a> {
-    /// Returns the sandbox that it is, if it is one: in an app without, a component may have the name.
+    /// Returns the description of the sandbox, if this part is the sandbox. In an app without a sandbox, a component
+    /// may have the same name.
     fn sandbox(&self) -> Option<&'a Sandbox> {
         self.document.sandbox.as_ref().filter(|_| self.part.name.is_sandbox())
     }

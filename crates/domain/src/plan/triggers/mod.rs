@@ -12,7 +12,7 @@ use super::teardown::{TeardownError, TeardownScope};
 use crate::runs_as::{Operation, runs_as};
 use crate::workflow::{Node, NodeState, Target, TearDown};
 
-/// Something that a workflow does and that triggers name.
+/// An event of a workflow. Triggers refer to it by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     Provision,
@@ -48,7 +48,7 @@ impl Event {
         }
     }
 
-    /// Returns the component that the event is about.
+    /// Returns the component of an event that concerns one component only.
     pub const fn component(&self) -> Option<&ComponentName> {
         match self {
             Self::DeployComponent(component) | Self::TeardownComponent(component) => Some(component),
@@ -66,7 +66,7 @@ impl Event {
     }
 }
 
-/// When an action runs.
+/// The moment at which an action runs: before or after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// Before the first node of the event.
@@ -76,7 +76,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// Returns the word before the event's name in configs.
+    /// Returns the prefix of an event's name in configs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pre => "pre",
@@ -85,7 +85,7 @@ impl Moment {
     }
 }
 
-/// An event of a workflow, and the nodes that do it.
+/// An event of a workflow, and the names of the nodes that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrence {
     pub event: Event,
@@ -95,16 +95,16 @@ pub struct Occurrence {
 /// An action that an event starts: one node of the workflow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fired<'a> {
-    /// The node's name: `action:` and the action's name. Where several events start the action, each of its nodes
-    /// ends in `@` and the event.
+    /// The node's name: `action:` and the action's name. If several events start the action, it has a node for each of
+    /// them, and each name ends in `@` and the event.
     pub node: String,
     pub action: &'a Action,
     pub moment: Moment,
-    /// The place of the event among the occurrences.
+    /// The index of the event in the list of occurrences.
     pub at: usize,
 }
 
-/// Returns the events of a deploy of `touched`. An inner event comes before the events around it.
+/// Returns the events of a deploy of the parts in `touched`. An inner event comes before the events that contain it.
 pub fn events_of_deploy(
     version: &AppVersion,
     touched: &BTreeSet<ComponentName>,
@@ -134,7 +134,7 @@ pub fn events_of_deploy(
     occurrences
 }
 
-/// Returns the events of the teardown that has these nodes. An inner event comes before the events around it.
+/// Returns the events of the teardown that has `nodes`. An inner event comes before the events that contain it.
 pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
     let parts = |wanted: bool| {
         nodes.iter().filter_map(move |node| match &node.target {
@@ -162,7 +162,8 @@ pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
     occurrences
 }
 
-/// Adds the actions that a teardown of `nodes` starts, each under the asked role, its own, or that of the mode.
+/// Adds the actions that a teardown of `nodes` starts. Each action runs under the requested role, else its own role,
+/// else the role of the mode.
 ///
 /// # Errors
 /// [`TeardownError::UnknownRole`].
@@ -183,7 +184,7 @@ pub fn add_to_teardown(
     Ok(())
 }
 
-/// Returns the actions that `occurrences` start, each once for each moment of an event.
+/// Returns the actions that `occurrences` start. An action appears once for each event and moment that starts it.
 pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fired<'a>> {
     let mut all = Vec::new();
     for action in &version.actions {
@@ -206,11 +207,12 @@ pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fir
     all
 }
 
-/// Adds a node for each action that `occurrences` start. An inner event comes before those around it.
+/// Adds a node for each action that `occurrences` start. In `occurrences`, an inner event comes before the events that
+/// contain it.
 ///
-/// What runs before an event waits for what the event waits for, and all of the event waits for it: when it fails, the
-/// event does not happen. What runs after an event waits for the event itself. Each also waits for the components that
-/// the action needs, where the workflow deploys them before.
+/// An action before an event gets the dependencies of the event, and all nodes of the event depend on the action: if
+/// the action fails, the nodes of the event are skipped. An action after an event depends on the nodes of the event.
+/// Each action also depends on the components that it needs, if the workflow deploys them earlier.
 pub fn add(version: &AppVersion, nodes: &mut Vec<Node>, occurrences: &[Occurrence]) {
     let fired = fired(version, occurrences);
     for (at, occurrence) in occurrences.iter().enumerate() {
@@ -254,7 +256,7 @@ fn inside(
     actions.chain(&occurrence.nodes).filter(known).cloned().collect()
 }
 
-/// Returns `names` and every node that waits for one of them.
+/// Returns `names` and every node that depends on one of them, directly or through others.
 fn with_dependents(nodes: &[Node], names: &BTreeSet<String>) -> BTreeSet<String> {
     let mut all = names.clone();
     loop {
@@ -267,7 +269,8 @@ fn with_dependents(nodes: &[Node], names: &BTreeSet<String>) -> BTreeSet<String>
     }
 }
 
-/// Returns the nodes of the components that an action depends on or reads, and of the sandbox that it reads.
+/// Returns the nodes that deploy the components which an action depends on or reads, and the node of the sandbox if the
+/// action reads it.
 fn needed(action: &Action, nodes: &[Node]) -> BTreeSet<String> {
     let reads = action.references.iter().filter_map(|reference| match reference {
         Reference::Component(name) => Some(name.clone()),
@@ -288,24 +291,24 @@ fn names(trigger: &Trigger, moment: Moment, event: &Event) -> bool {
         Trigger::PostDeployComponent { component } => ("post-deploy-component", Some(component)),
         Trigger::Event { event, component } => (event.as_str(), component.as_ref()),
     };
-    // Versions of earlier releases keep the older word for the event.
+    // An app version may contain the older name of this event.
     let word = if word == "pre-component-deploy" { "pre-deploy-component" } else { word };
     let wanted = word.strip_prefix(moment.as_str()).and_then(|rest| rest.strip_prefix('-'));
     wanted == Some(event.name()) && component == event.component()
 }
 
-/// Returns the words by which a person knows the event, such as `pre-deploy-component:web`.
+/// Returns the full name of the event for people, such as `pre-deploy-component:web`.
 fn full_name(moment: Moment, event: &Event) -> String {
     let name = format!("{}-{}", moment.as_str(), event.name());
     event.component().map_or(name.clone(), |component| format!("{name}:{component}"))
 }
 
-/// Returns the name of an action's only node in a workflow.
+/// Returns the node name of an action that has only one node in the workflow.
 pub(super) fn action_node_name(action: &Action) -> String {
     format!("action:{}", action.name)
 }
 
-/// Returns the waiting node of an action, still without serial and role.
+/// Returns a waiting node for an action. The caller sets its serial and role.
 pub(super) fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) -> Node {
     Node {
         name,
