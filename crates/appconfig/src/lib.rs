@@ -1,5 +1,5 @@
-//! Turns an app config directory into an app version: reads it, reports every mistake at once, and packs local sources.
-//! Reads files only; sends nothing and runs nothing.
+//! Turns an app config directory into an app version: reads the directory, reports all mistakes at once, and packs
+//! local sources. It only reads files: it sends nothing, and starts no program.
 
 mod build;
 mod check;
@@ -26,27 +26,27 @@ pub use report::diagnostic::{Diagnostic, Related, Severity};
 pub use report::diagnostics::{Diagnostics, Elsewhere};
 pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, schemas, taplo_config};
 
-/// Reads the app config in `dir`, whose name is the app's, for a sync.
+/// Reads the app config in `dir` for a sync. The app has the name of the directory.
 ///
 /// # Errors
-/// Every mistake in the directory, with the warnings, ordered by file and line.
+/// All mistakes and warnings, ordered by file and line, if there is at least one mistake.
 pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
     load_with(dir, &Fetched::new())
 }
 
-/// Reads the app config in `dir`. `fetched` holds the texts that the config names by address.
+/// Does the same as [`load`]. `fetched` holds the texts that the config names by address.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
     finished(build::app::read(Box::new(Disk::new(dir)), Purpose::Sync, fetched))
 }
 
-/// Reads the app config of `app` from memory, for a sync: the bytes of its files by their paths, which are relative and
-/// have forward slashes. No file is executable, and there are no links.
+/// Reads the app config of `app` from memory, for a sync. `files` has the bytes of each file by its path, which is
+/// relative and has forward slashes. No file is executable, and there are no links.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 #[cfg(feature = "memory")]
 pub fn load_files(app: &str, files: &BTreeMap<String, Vec<u8>>, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
     finished(build::app::read(Box::new(Memory::new(app, files)), Purpose::Sync, fetched))
@@ -59,12 +59,12 @@ fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loade
     }
 }
 
-/// Reads the app config in `dir` and returns every mistake and warning.
+/// Reads the app config in `dir`. Returns all mistakes and warnings.
 pub fn check(dir: &Path) -> Diagnostics {
     build::app::read(Box::new(Disk::new(dir)), Purpose::Check, &Fetched::new()).1
 }
 
-/// Reads the app config of `app` from memory, as [`load_files`] does, and returns every mistake and warning.
+/// Reads the app config of `app` from memory, as [`load_files`] does. Returns all mistakes and warnings.
 #[cfg(feature = "memory")]
 pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
     build::app::read(Box::new(Memory::new(app, files)), Purpose::Check, &Fetched::new()).1

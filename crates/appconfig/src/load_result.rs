@@ -1,4 +1,5 @@
-//! The result of reading an app config: the app version, its packed sources, and what the caller still has to fetch.
+//! The result of reading an app config: the app version, its packed sources, and a list of what the caller has to
+//! fetch.
 
 use std::path::PathBuf;
 
@@ -8,16 +9,16 @@ use freehold_protocol::order::Source;
 
 use crate::report::diagnostics::Diagnostics;
 
-/// An app config that was read.
+/// The result of reading an app config.
 #[derive(Debug)]
 pub struct Loaded {
-    /// The app version. It has a meaningful digest when `unresolved` and `addresses` are empty.
+    /// The app version. Its digest is final only when `unresolved` and `addresses` are empty.
     pub version: AppVersion,
-    /// Local sources, packed, sorted by owner.
+    /// The packed local sources, sorted by owner.
     pub sources: Vec<LocalSource>,
-    /// Branches whose commits the caller has to find; [`Loaded::resolve`] takes them.
+    /// The branches whose commits the caller has to find and pass to [`Loaded::resolve`].
     pub unresolved: Vec<UnresolvedGit>,
-    /// Addresses whose text the version needs, sorted: fetch them and call [`crate::load_with`].
+    /// The addresses whose texts are missing, sorted. The caller has to fetch the texts and call [`crate::load_with`].
     pub addresses: Vec<String>,
     pub warnings: Diagnostics,
 }
@@ -25,24 +26,24 @@ pub struct Loaded {
 /// A directory or file on the vendor's machine, packed for upload.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalSource {
-    /// The part of the app that needs it, such as ``component `web` ``.
+    /// The part of the app that uses this source, such as ``component `web` ``.
     pub owner: String,
     pub path: PathBuf,
     /// The digest of `archive`.
     pub digest: Digest,
-    /// A gzipped tar, the same bytes for the same files.
+    /// A gzipped tar archive. The same files always give the same bytes.
     pub archive: Vec<u8>,
 }
 
-/// A branch or tag of a repository, which the version names by commit.
+/// A branch or tag of a repository. The app version needs its commit.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnresolvedGit {
     pub url: String,
-    /// What to ask `git ls-remote` for.
+    /// The name of the branch or tag, as an argument for `git ls-remote`.
     pub branch: String,
 }
 
-/// A text that is not a commit, or a commit for a branch that the app does not need.
+/// The error for a text that is not a commit, or for a branch that the app does not need.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{commit}` is not a commit for `{branch}` of {url}; expected 40 hex digits for a branch that the app needs")]
 pub struct NotACommit {
@@ -52,10 +53,10 @@ pub struct NotACommit {
 }
 
 impl Loaded {
-    /// Puts `commit` wherever the version needs `branch` of the repository at `url`.
+    /// Sets the commit of all sources that are `branch` of the repository at `url`.
     ///
     /// # Errors
-    /// When `commit` is not 40 hex digits, or nothing needs the branch.
+    /// [`NotACommit`] when `commit` is not 40 hex digits, or the app does not need the branch.
     pub fn resolve(&mut self, url: &str, branch: &str, commit: &str) -> Result<(), NotACommit> {
         let wanted = |git: &UnresolvedGit| git.url == url && git.branch == branch;
         if !is_commit(commit) || !self.unresolved.iter().any(wanted) {
@@ -75,7 +76,7 @@ impl Loaded {
     }
 }
 
-/// Returns every source of a version.
+/// Returns all sources of a version.
 fn sources_of(version: &mut AppVersion) -> impl Iterator<Item = &mut Source> {
     let components = version.components.iter_mut().map(|component| &mut component.source);
     let sandbox = version.sandbox.iter_mut().map(|sandbox| &mut sandbox.source);
@@ -83,7 +84,7 @@ fn sources_of(version: &mut AppVersion) -> impl Iterator<Item = &mut Source> {
     components.chain(sandbox).chain(steps)
 }
 
-/// Returns whether `text` is a git commit.
+/// Returns whether `text` is a full git commit: 40 lowercase hex digits.
 pub(crate) fn is_commit(text: &str) -> bool {
     text.len() == 40 && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

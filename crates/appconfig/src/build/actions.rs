@@ -1,4 +1,4 @@
-//! The actions of an app: `actions/`.
+//! Builds the actions of an app from the files in `actions/`.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, StepRepo, Trigger};
@@ -17,10 +17,10 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// How long a run may take when the action does not set it, in seconds.
+/// The default time limit of an action's run, in seconds.
 pub(crate) const DEFAULT_SECS: u32 = 5 * 60;
 
-/// The triggers of a whole install.
+/// The names of triggers that concern a whole install.
 pub(crate) const TRIGGERS: [&str; 23] = [
     "manual",
     "cron",
@@ -47,7 +47,7 @@ pub(crate) const TRIGGERS: [&str; 23] = [
     "role-disabled",
 ];
 
-/// The triggers of one component.
+/// The names of triggers that concern one component.
 pub(crate) const COMPONENT_TRIGGERS: [&str; 10] = [
     "pre-deploy-component",
     "post-deploy-component",
@@ -145,7 +145,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the component of an event; a component that does not exist is reported by [`crate::check::links`].
+    /// Returns the component that a trigger names. A component that does not exist is reported by
+    /// [`crate::check::links`].
     fn component(&mut self, checked: &Checked, node: &Node, word: &str) -> Option<ComponentName> {
         let Some(name) = node.text("component_name") else {
             if node.get("component_name").is_none() {

@@ -37,7 +37,8 @@ use crate::report::diagnostics::Diagnostics;
 use crate::report::draft::Draft;
 use crate::state::app::{App, Purpose};
 
-/// Reads the app in `tree`. A version may be returned even with errors; the caller must not use it then.
+/// Reads the app in `tree`. The result may have a version even when there are errors; the caller must then not use the
+/// version.
 pub(crate) fn read(tree: Box<dyn Tree>, purpose: Purpose, fetched: &Fetched) -> (Option<Loaded>, Diagnostics) {
     let mut app = App {
         files: Files::new(tree),
@@ -137,7 +138,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })
 }
 
-/// Refuses a version that has no canonical form, or one that is too large.
+/// Reports an error if the version cannot be written in canonical form, or is too large.
 fn refuse_unwritable(app: &mut App, version: &AppVersion) {
     let max = limits::MAX_APP_VERSION_BYTES;
     let (message, help) = match canonical::to_vec(version).map(|bytes| bytes.len()) {

@@ -1,4 +1,5 @@
-//! How a branch is rolled out: `branch.toml` and `branches/`. It is checked, but is not part of an app version.
+//! Checks the files that say how a branch is rolled out: `branch.toml` and `branches/`. They are not part of an app
+//! version.
 
 use std::collections::BTreeMap;
 
@@ -76,7 +77,7 @@ fn given<'n>(node: &'n Node, key: &str) -> Option<&'n Entry> {
     })
 }
 
-/// Reports a preview that names its install in two ways, or not at all.
+/// Reports a preview that names its install in more than one way, or not at all.
 fn preview(checked: &Checked) -> Option<Draft> {
     const KEYS: [&str; 3] = ["install_id", "install_name", "label_selector"];
     let node = checked.root.get("preview")?;

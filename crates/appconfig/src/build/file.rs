@@ -1,4 +1,4 @@
-//! One file of an app config: read, parsed, and checked against the table of its kind.
+//! Reads and parses one file of an app config, and checks it against the key table of its kind.
 
 use freehold_template::nearest;
 
@@ -10,7 +10,8 @@ use crate::read::shape;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
-/// Reads the file at `path`, relative to the app's directory, as a file of `kind`. Warns when no kind of file is read from there.
+/// Reads the file at `path`, relative to the app's directory, as a file of `kind`. Warns when `kind` is `None`, because
+/// files at this path have no effect.
 pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     let file = match app.files.read(path) {
         Ok(file) => file,
@@ -49,13 +50,14 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     }
 }
 
-/// Returns whether `text` is what `freehold install runner-config` or `freehold tenant build-runner` writes.
+/// Returns whether `text` is a runner's config, as `freehold install runner-config` and `freehold tenant build-runner`
+/// write it.
 fn is_of_a_runner(text: &str) -> bool {
     let has = |key: &str| text.lines().any(|line| line.split_once('=').is_some_and(|(name, _)| name.trim() == key));
     ["orders_queue_url", "reports_queue_url", "tenant_key"].into_iter().all(has)
 }
 
-/// Returns the kind of the file at `path`.
+/// Returns the kind of the file at `path`; `None` when no kind of file belongs there.
 pub(crate) fn kind_of(path: &str) -> Option<Kind> {
     let found = match path.split_once('/') {
         Some((folder, _)) => FOLDERS.iter().find(|(name, _)| *name == folder),

@@ -1,4 +1,4 @@
-//! Further files of inputs, which a file of inputs names under `source` or `sources`.
+//! Reads further files of inputs, which a file of inputs names under `source` or `sources`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// How many files one pattern may match.
+/// The maximum number of files that one pattern may match.
 const MAX_FILES: usize = 500;
 
-/// Reads every file of inputs that another one names, directly or through others.
+/// Reads every file of inputs that another file of inputs names. The files that it reads may name further files.
 pub(crate) fn read(app: &mut App) {
     let mut seen = BTreeSet::new();
     let mut next = 0;
@@ -44,7 +44,7 @@ fn list(checked: &Checked) -> Vec<(String, Place)> {
     nodes.filter_map(|node| Some((node.as_text()?.to_owned(), checked.place(node)))).collect()
 }
 
-/// Returns the files that `word` names by path or address; reports when there are none.
+/// Returns the files that `word` names by path or address. Reports a `word` that names no file.
 fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
     match naming(word) {
         Some(Naming::Remote) => fetched(app, word),
@@ -58,12 +58,12 @@ fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
     }
 }
 
-/// Returns the address if its text was fetched; otherwise records that it is needed.
+/// Returns the address if the caller provided its text; otherwise records that the text is needed.
 fn fetched(app: &mut App, address: &str) -> Vec<String> {
     let App { files, fetched, addresses, broken, .. } = app;
     let Some(text) = fetched.get(address) else {
         addresses.missing.insert(address.to_owned());
-        // The inputs in this text are unknown, as with a file that cannot be parsed.
+        // The inputs in this text are not known, so they are treated like the inputs of a file that cannot be parsed.
         broken.push(Kind::Inputs);
         return Vec::new();
     };
@@ -92,7 +92,7 @@ fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
     paths
 }
 
-/// Returns the files that match `path`, in which `*` matches any part of a name.
+/// Returns the files that match `path`. A `*` in it matches any text without a slash.
 fn expand(app: &App, path: &str) -> Vec<String> {
     let tree = app.files.tree();
     let mut found = vec![String::new()];
@@ -113,7 +113,7 @@ fn expand(app: &App, path: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether `name` matches `pattern`, in which each `*` matches any text.
+/// Returns whether `name` matches `pattern`. Each `*` in it matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };

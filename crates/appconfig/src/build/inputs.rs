@@ -1,4 +1,4 @@
-//! The inputs of an app and their groups: `inputs.toml`, `inputs/` and `input_groups/`.
+//! Builds the inputs of an app and their groups from `inputs.toml`, `inputs/` and `input_groups/`.
 
 use freehold_protocol::app_version::{Input, InputGroup, InputKind};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the app's groups, in the order of the config.
+/// Returns the app's input groups, in the order of the config.
 pub(crate) fn groups(app: &App) -> Vec<InputGroup> {
     let mut groups: Vec<InputGroup> = Vec::new();
     for checked in &app.checked {
@@ -33,7 +33,7 @@ pub(crate) fn groups(app: &App) -> Vec<InputGroup> {
     groups
 }
 
-/// Returns the app's inputs, sorted by name; reports defaults that do not fit their type.
+/// Returns the app's inputs, sorted by name. Reports defaults that do not fit the types of their inputs.
 pub(crate) fn build(app: &mut App) -> Vec<Input> {
     let mut inputs = Vec::new();
     let mut drafts = Vec::new();
@@ -74,7 +74,7 @@ fn input(files: &Files, checked: &Checked, node: &Node, drafts: &mut Vec<Draft>)
     })
 }
 
-/// Returns the type of an input.
+/// Returns the type of an input; a string if the config names no type.
 fn kind(node: &Node) -> InputKind {
     match node.text("type") {
         Some("number") => InputKind::Number,
@@ -87,8 +87,8 @@ fn kind(node: &Node) -> InputKind {
     }
 }
 
-/// Returns the default; reports one that does not fit the type of the input. Most configs write defaults as strings,
-/// for every type.
+/// Returns the default of an input. Reports a default that does not fit the input's type. Most configs write defaults
+/// of all types as strings.
 fn default(files: &Files, checked: &Checked, node: &Node, kind: InputKind, drafts: &mut Vec<Draft>) -> Option<Value> {
     let default = node.get("default")?;
     let name = node.text("name").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Installs that a vendor keeps beside the app: `installs/`. They are checked, but are not part of an app version.
+//! Checks the installs that a vendor describes in `installs/`. They are not part of an app version.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Checks the answers to the app's inputs, and the switches of its components.
+/// Checks the values for the app's inputs, and the components that an install switches on or off.
 pub(crate) fn check(app: &mut App, index: &Index, inputs: &[Input]) {
     let mut drafts = Vec::new();
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
@@ -57,7 +57,7 @@ fn answers(app: &App, checked: &Checked, table: &Node, index: &Index, inputs: &[
     }
 }
 
-/// Reports a mistake in the answer to one input.
+/// Reports a mistake in the value for one input.
 fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<Draft> {
     let (name, value) = (&entry.key, &entry.value);
     let Some(text) = value.as_text() else {

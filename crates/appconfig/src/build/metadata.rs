@@ -1,4 +1,4 @@
-//! The name, description and clusters of an app: `metadata.toml`.
+//! Reads the name, description and clusters of an app from `metadata.toml`.
 
 use freehold_protocol::app_version::KubernetesContext;
 
@@ -9,17 +9,17 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// The part of the metadata that belongs to the app version.
+/// The values of `metadata.toml` that belong to the app version.
 #[derive(Debug, Default)]
 pub(crate) struct Metadata {
     pub(crate) display_name: String,
     pub(crate) description: String,
     pub(crate) readme: String,
-    /// Sorted by name.
+    /// The Kubernetes contexts, sorted by name.
     pub(crate) kubernetes_contexts: Vec<KubernetesContext>,
 }
 
-/// Reads the metadata; reports Kubernetes contexts whose component does not create a cluster.
+/// Reads the metadata. Reports Kubernetes contexts whose component does not create a cluster.
 pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     let mut drafts = Vec::new();
     let metadata = app.of(Kind::Metadata).next().map(|checked| {
@@ -36,7 +36,7 @@ pub(crate) fn build(app: &mut App, index: &Index) -> Metadata {
     metadata.unwrap_or_default()
 }
 
-/// Returns the Kubernetes contexts whose component exists; [`crate::check::links`] reports the others.
+/// Returns the Kubernetes contexts whose components exist. The other contexts are reported by [`crate::check::links`].
 fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Vec<KubernetesContext> {
     let mut found = Vec::new();
     for node in checked.root.tables("kubernetes_context") {
@@ -50,7 +50,7 @@ fn contexts(app: &App, checked: &Checked, index: &Index, drafts: &mut Vec<Draft>
     found
 }
 
-/// Reports a component whose kind has no outputs that describe a cluster.
+/// Reports a component of a type that cannot create a cluster.
 fn no_cluster(app: &App, checked: &Checked, node: &Node, component: &str) -> Option<Draft> {
     let owner = app.of(Kind::Component).find(|one| one.root.text("name") == Some(component))?;
     let kind = owner.root.text("type")?;

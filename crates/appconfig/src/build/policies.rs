@@ -1,4 +1,4 @@
-//! Policies that check plans, manifests and images: `policies.toml` and `policies/`.
+//! Reads the policies that check plans, manifests and images: `policies.toml` and `policies/`.
 
 use std::collections::BTreeSet;
 
@@ -12,18 +12,18 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Older types that have no effect, each with the type that replaces it.
+/// Old types of policies that have no effect, each with the type that replaces it.
 const IDLE: [(&str, &str); 3] = [
     ("runner_job_terraform_deploy", "terraform_module"),
     ("runner_job_helm_deploy", "helm_chart"),
     ("runner_job_action_workflow", "kubernetes_cluster"),
 ];
 
-/// Types that name a kind of component.
+/// Types of policies that are component types too.
 const KINDS: [&str; 6] =
     ["terraform_module", "helm_chart", "kubernetes_manifest", "container_image", "docker_build", "pulumi"];
 
-/// Returns the app's policies, sorted by name, then type and contents.
+/// Returns the app's policies, sorted by name, then by type, then by contents.
 pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Policy> {
     let mut drafts = Vec::new();
     let mut policies: Vec<Policy> = Vec::new();
@@ -51,7 +51,7 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     components(app, checked, node, index, kind, drafts);
     let value = node.get("contents")?;
     let contents = checked.content(value)?;
-    // A text that is not fetched yet is empty.
+    // The contents are empty while the text at their address has not been fetched.
     let there = !contents.is_empty() || value.as_text() == Some("");
     drafts.extend(match engine {
         PolicyEngine::Opa | PolicyEngine::Kyverno if !there => None,
@@ -68,7 +68,7 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     })
 }
 
-/// Warns about components of a kind that the policy does not check.
+/// Warns about components whose type the policy does not check.
 fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &str, drafts: &mut Vec<Draft>) {
     for named in node.tables("components") {
         let Some(name) = named.as_text().and_then(|word| index.component(word)) else { continue };
@@ -86,7 +86,7 @@ fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &s
     }
 }
 
-/// Warns about a text that is probably not Rego, or in a package that is not evaluated.
+/// Warns about a text that is probably not Rego, or whose package is never evaluated.
 fn not_rego(checked: &Checked, value: &Node, contents: &str) -> Option<Draft> {
     let first = contents.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let package = first.and_then(|line| line.strip_prefix("package")).map(str::trim);
@@ -110,7 +110,7 @@ fn not_kyverno(app: &App, checked: &Checked, node: &Node, value: &Node, contents
         return Some(Draft::warning(checked.place(value), "the policy is empty").expected("a Kyverno policy's YAML"));
     }
     let wrong = syntax::yaml(contents).err()?;
-    // A text with templates outside of strings is YAML only after it is rendered.
+    // A text with templates outside of strings is YAML only after it is rendered, so it is not reported.
     if contents.contains("{{") {
         return None;
     }

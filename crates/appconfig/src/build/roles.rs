@@ -1,4 +1,4 @@
-//! The roles that an app asks for: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
+//! Reads the roles that an app asks for: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
 
 use std::collections::BTreeMap;
 
@@ -19,15 +19,15 @@ use crate::state::file::Checked;
 /// The roles of an app.
 #[derive(Debug, Default)]
 pub(crate) struct Roles {
-    /// The roles of modes, at most one per mode, sorted by mode.
+    /// The roles of modes, sorted by mode. Each mode has at most one role.
     pub(crate) modes: Vec<ModeRole>,
-    /// Sorted by name.
+    /// The named roles, sorted by name.
     pub(crate) named: Vec<NamedRole>,
-    /// Where each role is defined, by its name in the config.
+    /// The place that defines each role, by the role's name in the config.
     pub(crate) places: BTreeMap<String, Place>,
 }
 
-/// When a role is used.
+/// The use of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Mode(Mode),
@@ -35,7 +35,7 @@ enum Use {
     BreakGlass,
 }
 
-/// Returns the app's roles; reports duplicates.
+/// Returns the app's roles. Reports roles that are defined twice.
 pub(crate) fn build(app: &mut App) -> Roles {
     let mut modes: BTreeMap<Mode, (ModeRole, Place)> = BTreeMap::new();
     let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
@@ -90,7 +90,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
     Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect(), places }
 }
 
-/// Returns the roles of a file, each with its use; a role of an unknown type has none.
+/// Returns the roles of a file, each with its use. The use is `None` for a role of an unknown type.
 fn roles_in(checked: &Checked) -> Vec<(Option<Use>, &Node)> {
     let root = &checked.root;
     match checked.kind {
@@ -161,7 +161,8 @@ impl Reader<'_> {
             return None;
         }
         if let Some(name) = text("managed_policy_name") {
-            // The ARN of a managed policy of AWS has no parts but its partition and its name.
+            // The ARN of an AWS managed policy consists of a fixed part and the name of the policy, which may contain
+            // slashes.
             let name = name.split_once(":iam::aws:policy/").map_or(name, |(_, name)| name);
             return Some(RolePolicy::Managed(name.to_owned()));
         }
@@ -177,7 +178,7 @@ impl Reader<'_> {
         Some(RolePolicy::Inline { name: name.to_owned(), document })
     }
 
-    /// Reports a policy that grants nothing, or under two keys.
+    /// Reports a policy that grants nothing, or that grants permissions under two keys.
     fn unclear(&mut self, checked: &Checked, node: &Node, given: &[&str]) {
         let place = checked.place(node);
         let other = OTHER_GRANTS.into_iter().find_map(|key| node.entry(key));
@@ -192,7 +193,7 @@ impl Reader<'_> {
         self.drafts.push(draft.expected("either `managed_policy_name` or `name` and `contents`"));
     }
 
-    /// Returns the text of a policy document; reports where it is not JSON or not a policy.
+    /// Returns the text of a policy document. Reports a text that is not JSON, and mistakes in the document.
     fn document(&mut self, checked: &Checked, node: &Node) -> Option<String> {
         let text = checked.content(node).filter(|text| !text.is_empty())?;
         if let Err(error) = json::check(text) {

@@ -1,4 +1,4 @@
-//! The runbooks of an app: `runbooks/`.
+//! Builds the runbooks of an app from the files in `runbooks/`.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Runbook, RunbookStep, StepKind};
@@ -42,7 +42,7 @@ fn runbook(checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Option<
     })
 }
 
-/// One step while it is read.
+/// The step of a runbook that is being read.
 struct Step<'a> {
     checked: &'a Checked,
     node: &'a Node,
@@ -73,7 +73,7 @@ impl Step<'_> {
         })
     }
 
-    /// Reports that the step lacks something that its type needs.
+    /// Reports that the step does not have `what`, which its type needs.
     fn lacks(&mut self, what: &str, help: &str) {
         let kind = self.node.text("type").unwrap_or_default();
         let draft =
@@ -81,7 +81,7 @@ impl Step<'_> {
         self.drafts.push(draft.help(help));
     }
 
-    /// Returns the step's component; a component that does not exist is reported by [`crate::check::links`].
+    /// Returns the step's component. A component that does not exist is reported by [`crate::check::links`].
     fn component(&mut self) -> Option<ComponentName> {
         if self.node.get("component_name").is_none() {
             self.lacks("a component", "add `component_name = \"...\"`");
@@ -109,7 +109,7 @@ impl Step<'_> {
         })
     }
 
-    /// Reports a step that has none, or more than one, of `keys`.
+    /// Reports a step that has none of `keys`, or more than one of them.
     fn one_of(&mut self, keys: &[&str]) -> Option<()> {
         let given: Vec<&Entry> = keys.iter().filter_map(|key| self.node.entry(key)).collect();
         let choice = keys.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! The sandbox, the infrastructure below all components: `sandbox.toml`.
+//! Reads the sandbox from `sandbox.toml`: the infrastructure in which the components run.
 
 use freehold_protocol::app_version::{Sandbox, SandboxTool};
 use freehold_protocol::order::Source;
@@ -13,11 +13,12 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// How messages name it.
+/// The name of the sandbox in messages.
 pub(crate) const OWNER: &str = "the sandbox";
 
-/// Keys that only one of the tools has.
+/// Keys that only have an effect with Terraform.
 const TERRAFORM: [&str; 4] = ["terraform_version", "vars", "var_file", "providers"];
+/// Keys that only have an effect with Pulumi.
 const PULUMI: [&str; 3] = ["runtime", "pulumi_version", "pulumi_config"];
 
 /// Returns the app's sandbox, if it has one.
@@ -58,7 +59,7 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
     sandbox
 }
 
-/// Returns where the module comes from: a repository, or a directory of the app.
+/// Returns the source of the module: a repository, or a directory of the app.
 fn source(app: &App, checked: &Checked, sources: &mut Sources) -> Option<Source> {
     let keys = ["source", "public_repo", "connected_repo"];
     let entry = sources.one_of(checked, &checked.root, &keys, OWNER, "module")?;

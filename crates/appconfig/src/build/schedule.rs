@@ -1,4 +1,4 @@
-//! Schedules that a config gives to actions, components and the sandbox.
+//! Checks the schedules of actions, components and the sandbox.
 
 use freehold_domain::cron::Schedule;
 
@@ -6,13 +6,14 @@ use crate::read::document::Node;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// Reports why a value is not a schedule of five fields. A template is not checked, because its value is known at run
-/// time only.
+/// Reports a value that is not a cron expression of five fields. A template is not checked, because its value is only
+/// known at run time.
 pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
     let text = node.as_text().filter(|text| !text.contains("{{"))?;
     let found = Schedule::parse(text).err()?;
     let mut place = checked.place(node);
-    // A string of one line without escapes has one quote before it; of any other, the whole is marked.
+    // A one-line string without escapes is two bytes longer in the file: its quotes. Only in such a string can the
+    // wrong part be marked; in other strings the whole value is marked.
     if place.span.len() == text.len() + 2 {
         let start = place.span.start + 1 + found.offset;
         place.span = start..start + found.length.max(1);

@@ -1,4 +1,4 @@
-//! The secrets of an app: `secrets.toml` and `secrets/`.
+//! Reads the secrets of an app from `secrets.toml` and `secrets/`.
 
 use freehold_protocol::app_version::{Secret, SecretFormat, SyncedSecret};
 
@@ -54,7 +54,7 @@ fn is_empty(node: &Node) -> bool {
     node.as_text().is_some_and(str::is_empty)
 }
 
-/// Reports two keys of a secret that exclude each other.
+/// Reports keys of a secret that exclude each other.
 fn exclusive(checked: &Checked, node: &Node, name: &str) -> Option<Draft> {
     let mut given: Vec<&Entry> = ["required", "auto_generate"]
         .into_iter()
@@ -69,7 +69,7 @@ fn exclusive(checked: &Checked, node: &Node, name: &str) -> Option<Draft> {
     Some(draft.help("keep one of `required`, `auto_generate`, `default`"))
 }
 
-/// Returns the place of the copy of the secret in a cluster.
+/// Returns the namespace and name of a secret's copy in a cluster; `None` if the secret is not copied.
 fn synced(checked: &Checked, node: &Node, name: &str, drafts: &mut Vec<Draft>) -> Option<SyncedSecret> {
     const KEYS: [&str; 2] = ["kubernetes_secret_namespace", "kubernetes_secret_name"];
     if !node.flag("kubernetes_sync") {

@@ -1,4 +1,4 @@
-//! The sources of builds: directories beside the config, git repositories, images and chart repositories.
+//! Collects the sources of builds: directories beside the config, git repositories, images and chart repositories.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use crate::state::source::Held;
 /// The sources of an app, collected while the app is read.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// How serious it is when a config uses something that is not supported yet.
+    /// The severity of a feature that is not supported yet.
     pub(crate) unsupported: Severity,
     pub(crate) drafts: Vec<Draft>,
     local: Vec<LocalSource>,
     unresolved: BTreeSet<UnresolvedGit>,
-    /// The local sources, whose content is checked later.
+    /// The local sources. The content of their files is checked later.
     pub(crate) held: Vec<Held>,
-    /// The parts whose sources are not in the app's directory, each with where its source is.
+    /// The parts whose sources are not in the app's directory, each with the address of its source.
     pub(crate) elsewhere: BTreeSet<(String, String)>,
 }
 
@@ -41,7 +41,8 @@ impl Sources {
         }
     }
 
-    /// Moves the mistakes to `app`, and returns the sources, each once and sorted.
+    /// Moves the mistakes to `app`. Returns the local sources, sorted by owner, and the branches whose commits are not
+    /// known.
     pub(crate) fn finish(self, app: &mut App) -> (Vec<LocalSource>, Vec<UnresolvedGit>) {
         app.drafts.extend(self.drafts);
         app.elsewhere.extend(self.elsewhere);
@@ -54,8 +55,8 @@ impl Sources {
         self.drafts.push(Draft::error(place, message).help(help));
     }
 
-    /// Returns the entry of `node` under one of `keys`; reports when there is none or more than one. `owner` names the
-    /// part of the app, such as ``component `web` ``, and `what` its content, such as "image".
+    /// Returns the entry of `node` under one of `keys`. Reports a node that has none or more than one of them. `owner`
+    /// names the part of the app, such as ``component `web` ``, and `what` names its content, such as "image".
     pub(crate) fn one_of<'n>(
         &mut self,
         checked: &Checked,
@@ -67,7 +68,7 @@ impl Sources {
         self.one_of_at(checked, node, checked.place_of(node, "type"), keys, owner, what)
     }
 
-    /// As [`Self::one_of`]; the message marks `place` when `node` has none of the keys.
+    /// Does the same as [`Self::one_of`]. If `node` has none of the keys, the message marks `place`.
     pub(crate) fn one_of_at<'n>(
         &mut self,
         checked: &Checked,
@@ -117,7 +118,8 @@ impl Sources {
         Some(self.git(url, branch, directory))
     }
 
-    /// Returns a git source; the caller has to resolve one that does not name a commit.
+    /// Returns a git source. If `branch` is not a commit, the caller of the crate has to find the commit
+    /// ([`UnresolvedGit`]).
     pub(crate) fn git(&mut self, url: String, branch: String, directory: String) -> Source {
         if is_commit(&branch) {
             return Source::Git { url, commit: branch, directory, branch: String::new() };
@@ -126,7 +128,7 @@ impl Sources {
         Source::Git { url, commit: String::new(), directory, branch }
     }
 
-    /// Packs the directory that `word` names.
+    /// Packs the directory that `word` names, and returns it as a source.
     pub(crate) fn directory(
         &mut self,
         files: &Files,
@@ -141,7 +143,7 @@ impl Sources {
         self.packed(files, Held { owner, place: checked.place(node), word, path, paths: BTreeSet::new() }, packed)
     }
 
-    /// Returns the path, relative to the app's directory, that `word` names.
+    /// Returns the path, relative to the app's directory, that `word` names. Reports a path outside of this directory.
     pub(crate) fn inside(&mut self, files: &Files, checked: &Checked, node: &Node, word: &str) -> Option<String> {
         let path = files.named(checked.file, word);
         if path.is_none() {
@@ -151,7 +153,7 @@ impl Sources {
         path
     }
 
-    /// Takes a packed directory or file as the source of its owner.
+    /// Adds a packed directory or file as the local source `held`. Reports a source that could not be packed.
     pub(crate) fn packed(&mut self, files: &Files, held: Held, packed: std::io::Result<Archive>) -> Option<Source> {
         match packed {
             Ok(Archive { digest, bytes, paths }) => {
@@ -174,7 +176,7 @@ impl Sources {
     }
 }
 
-/// Returns the address of a repository that a config names; `owner/name` is a repository on GitHub.
+/// Returns the URL of the repository that a config names. `owner/name` is a repository on GitHub.
 fn git_url(repo: &str) -> Option<String> {
     if ["https://", "ssh://", "http://", "file://"].iter().any(|scheme| repo.starts_with(scheme))
         || repo.starts_with("git@")

@@ -1,4 +1,4 @@
-//! The runner and the install stack of an app: `runner.toml` and `stack.toml`.
+//! Reads the settings of the runner from `runner.toml`, and those of the install stack from `stack.toml`.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {
     })
 }
 
-/// Returns the settings of the install stack; reports templates whose values are not known when the stack is created.
+/// Returns the settings of the install stack. Reports templates whose values are not known when the stack is created.
 pub(crate) fn build(app: &mut App) -> Option<StackSettings> {
     let mut drafts = Vec::new();
     let stack = app.of(Kind::Stack).next().and_then(|checked| {
@@ -58,7 +58,7 @@ fn platform(word: &str) -> Option<Platform> {
         .find(|one| one.as_str() == word)
 }
 
-/// Names the value that a path reads, if that value exists only after the install stack is launched.
+/// Returns the name of the value that a path reads, if this value exists only after the install stack was launched.
 fn too_late(path: &[String]) -> Option<&'static str> {
     let words: Vec<&str> = path.iter().map(String::as_str).collect();
     match words.as_slice() {

@@ -1,4 +1,4 @@
-//! Values of a config in the form in which an app version holds them.
+//! Converts values of a config into the form that an app version has.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use crate::read::document::{Data, Entry, Node};
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// Returns where the part in `root` takes its providers from.
+/// Returns where the part in `root` gets its Terraform providers from.
 pub(crate) fn provider_source(root: &Node) -> ProviderSource {
     if root.text("providers") == Some("registry") { ProviderSource::Registry } else { ProviderSource::Packed }
 }
 
-/// Returns a table of scalars as texts.
+/// Returns a table of numbers, booleans and strings with all values as strings.
 pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
@@ -28,7 +28,7 @@ pub(crate) fn refused_variables(checked: &Checked) -> Vec<Draft> {
     refused.map(|entry| error(entry).help(REFUSED_VARIABLE_HELP)).collect()
 }
 
-/// Returns a table of any values as JSON.
+/// Returns a table of any values with all values as JSON.
 pub(crate) fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()
@@ -39,7 +39,7 @@ pub(crate) fn texts(node: Option<&Node>) -> Vec<String> {
     node.map(Node::items).unwrap_or_default().iter().filter_map(Node::as_text).map(str::to_owned).collect()
 }
 
-/// Returns a whole number; a number that is too large becomes `u32::MAX`.
+/// Returns a whole number. A number that is too large becomes `u32::MAX`.
 pub(crate) fn whole(node: Option<&Node>) -> Option<u32> {
     match node?.data {
         Data::Whole(number) if number >= 0 => Some(u32::try_from(number).unwrap_or(u32::MAX)),

@@ -6,7 +6,7 @@ use crate::check::links::Edge;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
-/// Reports each cycle of components once, with the places of all its steps.
+/// Reports cycles of components, each once and with the places of all its dependencies.
 pub(crate) fn check(app: &mut App, edges: &[Edge]) {
     let mut graph: BTreeMap<&str, BTreeMap<&str, &Edge>> = BTreeMap::new();
     for edge in edges {
@@ -25,7 +25,8 @@ pub(crate) fn check(app: &mut App, edges: &[Edge]) {
     }
 }
 
-/// Removes components without incoming or outgoing edges until none is left: they are not on a cycle.
+/// Removes components that have no incoming or no outgoing edges, because they are not on a cycle. Repeats this until
+/// no such component is left.
 fn trim<'a>(graph: &mut BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>) {
     let mut sources: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for (from, edges) in &*graph {
@@ -51,7 +52,7 @@ fn trim<'a>(graph: &mut BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>) {
     }
 }
 
-/// Returns the shortest path from `start` back to itself that avoids `done`.
+/// Returns the edges of the shortest cycle through `start` that has no component of `done`.
 fn find<'a>(
     graph: &BTreeMap<&'a str, BTreeMap<&'a str, &'a Edge>>,
     start: &'a str,

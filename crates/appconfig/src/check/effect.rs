@@ -1,4 +1,4 @@
-//! Warns about files and keys that are read and checked, and that nothing acts on.
+//! Warns about files and keys that have no effect: Freehold only reads and checks them.
 
 use crate::kinds::Kind;
 use crate::kinds::spec::{Effect, Key};
@@ -18,8 +18,8 @@ pub(crate) fn of_file(kind: Kind, place: Place, path: &str) -> Option<Draft> {
     Some(Draft::warning(place, message).help(HELP))
 }
 
-/// Returns the warning about a key that has no effect. There is none when the value asks for nothing, when the config must
-/// have the key, or when the whole file has no effect.
+/// Returns the warning about a key that has no effect. Returns `None` if the value switches nothing on, if the config
+/// must have the key, or if the whole file has no effect.
 pub(crate) fn of_key(kind: Kind, key: &Key, entry: &Entry, file: usize) -> Option<Draft> {
     if kind.effect() != Effect::Works || entry.value.is_nothing() {
         return None;

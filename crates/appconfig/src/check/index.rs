@@ -11,7 +11,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// A kind of thing that has a name.
+/// A kind of thing that a config defines by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Thing {
     Input,
@@ -25,7 +25,7 @@ pub(crate) enum Thing {
 }
 
 impl Thing {
-    /// Returns how messages name the kind.
+    /// Returns the name of the kind in messages.
     const fn as_str(self) -> &'static str {
         match self {
             Self::Input => "input",
@@ -43,7 +43,7 @@ impl Thing {
 /// Names, each with the place that defines it.
 type Names = BTreeMap<String, Place>;
 
-/// Every name that a file may refer to, with the place that defines it.
+/// All names that a file may refer to, each with the place that defines it.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     pub(crate) inputs: Names,
@@ -52,23 +52,25 @@ pub(crate) struct Index {
     pub(crate) actions: Names,
     pub(crate) components: Names,
     pub(crate) runbooks: Names,
-    /// Clusters, as `metadata.toml` names them.
+    /// The Kubernetes contexts that `metadata.toml` defines.
     pub(crate) contexts: Names,
-    /// The component that creates each cluster.
+    /// The name of the component that creates the cluster of each Kubernetes context.
     context_components: BTreeMap<String, String>,
-    /// Other names of components in templates, each with its component and the place that defines it.
+    /// The second names (`var_name`) of components in templates, each with the name of its component and the place that
+    /// defines it.
     var_names: BTreeMap<String, (String, Place)>,
-    /// Types of components.
+    /// The type of each component.
     types: BTreeMap<String, String>,
-    /// Roles of modes, custom roles and break-glass roles, without spaces.
+    /// The names of all roles, without spaces.
     roles: BTreeSet<String>,
     break_glass_roles: BTreeSet<String>,
-    /// Kinds of which a file could not be parsed, so that a missing name is not reported as a second mistake.
+    /// Kinds of things that a file without valid TOML may define. A missing name of such a kind is not reported,
+    /// because the file may define it.
     unsure: BTreeSet<Thing>,
 }
 
 impl Index {
-    /// Returns the name of the component that `word` names, by its name or its `var_name`.
+    /// Returns the name of the component whose name or `var_name` is `word`.
     pub(crate) fn component(&self, word: &str) -> Option<&str> {
         let by_name = self.components.get_key_value(word).map(|(name, _)| name);
         by_name.or_else(|| self.var_names.get(word).map(|(name, _)| name)).map(String::as_str)
@@ -79,13 +81,13 @@ impl Index {
         self.types.get(name).map(String::as_str)
     }
 
-    /// Returns the component that creates the cluster `context`.
+    /// Returns the component that creates the cluster of `context`.
     pub(crate) fn component_of_context(&self, context: &str) -> Option<&str> {
         self.component(self.context_components.get(context)?)
     }
 
-    /// Reports, at `place`, that `name` does not exist; `None` when it exists, or when a file that may define it could
-    /// not be parsed.
+    /// Reports, at `place`, that `name` does not exist. Returns `None` if it exists, or if a file that could not be
+    /// parsed may define it.
     pub(crate) fn unknown(&self, place: Place, thing: Thing, name: &str) -> Option<Draft> {
         let known = match thing {
             Thing::Component => self.component(name).is_some(),
@@ -105,7 +107,7 @@ impl Index {
         let names = self.names_of(thing);
         Some(match nearest(name, names.iter().copied()) {
             near @ Some(_) => draft.meant(near),
-            // A handful, which no other command shows.
+            // No command lists the groups, and there are only a few, so the message names them all.
             None if thing == Thing::InputGroup && !names.is_empty() => draft.help(format!(
                 "the groups are {}; name one of them, or define another one in a `[[group]]`",
                 names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
@@ -132,12 +134,12 @@ impl Index {
     }
 }
 
-/// Returns the form in which names of roles are compared: without spaces, which templates may contain.
+/// Returns the name of a role without spaces, which templates may contain. Names of roles are compared in this form.
 fn plain(name: &str) -> String {
     name.split_whitespace().collect()
 }
 
-/// Collects all names; reports duplicates.
+/// Collects all names. Reports names that are defined twice.
 pub(crate) fn index(app: &mut App) -> Index {
     let unsure = app.broken.iter().flat_map(|kind| named_by(*kind)).copied().collect();
     let mut collector = Collector { app, index: Index { unsure, ..Index::default() }, drafts: Vec::new() };
@@ -229,7 +231,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Adds the name of `node`; returns whether it is the first thing of that name.
+    /// Adds the name of `node`. Returns whether the name is new; reports a name that is not.
     fn take(&mut self, checked: &Checked, names: fn(&mut Index) -> &mut Names, what: &str, node: &Node) -> bool {
         let Some(name) = node.text("name") else { return false };
         let place = checked.place_of(node, "name");
@@ -266,7 +268,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Adds the other name of a component; reports a name that templates already use.
+    /// Adds the `var_name` of a component. Reports a name that templates already use for another component.
     fn var_name(&mut self, checked: &Checked) {
         let root = &checked.root;
         let (Some(name), Some(word)) = (root.text("name"), root.text("var_name")) else { return };

@@ -5,17 +5,18 @@ use freehold_protocol::app_version::InputKind;
 use crate::check::syntax;
 use crate::read::json;
 
-/// Why a text does not fit.
+/// The reason why a text does not fit the type of an input.
 #[derive(Debug)]
 pub(crate) struct Misfit {
-    /// The byte of the text at which the mistake is, if known.
+    /// The position of the mistake in the text, in bytes, if it is known.
     pub(crate) offset: Option<usize>,
-    /// As in "is not JSON: ...".
+    /// The reason as the end of a sentence about the text, such as "is not JSON: ...".
     pub(crate) message: String,
     pub(crate) expected: &'static str,
 }
 
-/// Returns why `text` does not fit `kind`. A text with templates is mostly checked after it is rendered.
+/// Returns why `text` does not fit `kind`; `None` if it fits. A text with templates is only checked as JSON: its other
+/// forms are known after rendering.
 pub(crate) fn misfit(kind: InputKind, text: &str) -> Option<Misfit> {
     let plain = |expected: &'static str| Misfit { offset: None, message: "does not fit its type".to_owned(), expected };
     let placed = |what: &str, offset: usize, message: &str, expected: &'static str| Misfit {

@@ -1,4 +1,5 @@
-//! References between the files of an app: finds who depends on whom, and reports names that do not exist.
+//! Checks the references between the files of an app: finds dependencies between components, and reports names that do
+//! not exist.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +17,7 @@ use crate::state::file::Checked;
 pub(crate) use crate::check::index::{Index, index};
 pub(crate) use crate::check::references::references;
 
-/// A dependency of one component on another, and its place.
+/// A dependency of one component on another, and the place that causes it.
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) from: String,
@@ -24,7 +25,7 @@ pub(crate) struct Edge {
     pub(crate) place: Place,
 }
 
-/// Checks the references between files; returns the dependencies between components.
+/// Checks the references between files. Returns the dependencies between components.
 pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
     let mut edges = Vec::new();
     let mut drafts = Vec::new();
@@ -48,8 +49,8 @@ pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
     edges
 }
 
-/// Returns the components that a component depends on: those that its templates read, those that it declares, and the
-/// one that creates its cluster.
+/// Returns the components that a component depends on: the components that its templates read, the components that it
+/// declares, and the component that creates its cluster.
 fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'a str, Place)> {
     let read = checked.uses.iter().filter_map(|reading| match target(&reading.path)? {
         Target::Component(word, _) => Some((index.component(word)?, reading.place.clone())),
@@ -68,8 +69,8 @@ fn needs<'a>(checked: &'a Checked, index: &'a Index) -> impl Iterator<Item = (&'
     read.chain(declared).chain(cluster)
 }
 
-/// Returns the components that must be deployed before an action runs: those that it declares, and those that its
-/// templates require.
+/// Returns the components that must be deployed before an action runs: the components that it declares, and those that
+/// its templates require.
 pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<ComponentName> {
     let read =
         checked.uses.iter().filter(|reading| !reading.guarded).filter_map(|reading| match target(&reading.path)? {
@@ -84,7 +85,7 @@ pub(crate) fn needed_by_action(checked: &Checked, index: &Index) -> BTreeSet<Com
     read.chain(declared).filter_map(|word| index.component(word)?.parse().ok()).collect()
 }
 
-/// The names that one file uses outside of templates.
+/// Checks the names that one file uses outside of templates.
 struct Names<'a> {
     checked: &'a Checked,
     index: &'a Index,
@@ -157,14 +158,15 @@ impl Names<'_> {
         }
     }
 
-    /// Checks the cluster that a component or action names; any name is allowed when `metadata.toml` has no clusters.
+    /// Checks the Kubernetes context that a component or action names. If `metadata.toml` defines no context, any name
+    /// is allowed.
     fn context(&mut self, root: &Node) {
         if !self.index.contexts.is_empty() {
             self.each(root.get("kubernetes_context"), Thing::KubernetesContext);
         }
     }
 
-    /// Checks a role's name, unless it is a template: its value is known at run time only.
+    /// Checks the name of a role. A template is not checked, because its value is only known at run time.
     fn role(&mut self, node: Option<&Node>, thing: Thing) {
         self.each(node.filter(|node| node.as_text().is_some_and(|name| !name.contains("{{"))), thing);
     }

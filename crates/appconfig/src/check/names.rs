@@ -5,7 +5,7 @@ use freehold_template::nearest;
 use crate::read::files::{Files, Place};
 use crate::report::draft::Draft;
 
-/// Reports that there is no `what` called `name`, with the nearest known name.
+/// Reports that no `what` called `name` exists, and suggests the nearest known name.
 pub(crate) fn unknown<'a>(place: Place, what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> Draft {
     let draft = Draft::error(place, format!("there is no {what} `{name}`"));
     match nearest(name, known) {
@@ -14,7 +14,7 @@ pub(crate) fn unknown<'a>(place: Place, what: &str, name: &str, known: impl Into
     }
 }
 
-/// Reports that `what`, such as ``role `x` ``, is defined at two places.
+/// Reports that `what`, such as ``role `x` ``, is defined in two places.
 pub(crate) fn twice(files: &Files, what: &str, first: &Place, second: Place) -> Draft {
     let message = format!("{what} is defined twice, in {} and here", files.short(first));
     let draft = Draft::error(second, message).related(first.clone(), "first defined here");

@@ -1,4 +1,5 @@
-//! The roles of operations: the matrix of `operation_roles.toml`, and the roles that an entity sets itself.
+//! Reads which role each operation runs under: the matrix in `operation_roles.toml`, and the roles that a component or
+//! the sandbox sets itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ pub(crate) const COMPONENT: &[&str] = &["deploy", "teardown"];
 /// Operations of an action.
 const ACTION: &[&str] = &["trigger"];
 
-/// Returns the rules of the matrix, in the order of the config.
+/// Returns the rules of the matrix in the order of the config.
 pub(crate) fn build(app: &mut App, index: &Index, roles: &Roles) -> Vec<OperationRole> {
     let known: BTreeSet<String> = roles
         .modes
@@ -83,7 +84,7 @@ impl Reader<'_> {
         Some(OperationRole { principal, operation: operation.to_owned(), role: role.to_owned() })
     }
 
-    /// Returns the principal with the name of the app version, and its operations.
+    /// Returns the principal of a rule, in the form that an app version has, and the operations that it can have.
     fn principal(&mut self, node: &Node) -> Option<(String, &'static [&'static str])> {
         let word = node.text("principal")?;
         let place = self.checked.place_of(node, "principal");
@@ -119,8 +120,9 @@ fn no_operation(place: Place, operation: &str, owner: &str, valid: &[&str]) -> D
     draft.expected(format!("one of {}", words.join(", "))).meant(nearest(operation, valid.iter().copied()))
 }
 
-/// Returns the roles that an entity sets under `operation_roles`: a table by operation, or a list of tables with
-/// `operation` and `role`. `owner` is how messages name the entity, such as "a sandbox".
+/// Returns the roles that an entity, such as the sandbox, sets under `operation_roles`: either a table with an
+/// operation as key, or a list of tables with `operation` and `role`. `owner` names the entity in messages, such as "a
+/// sandbox".
 pub(crate) fn of_entity(
     checked: &Checked,
     node: &Node,

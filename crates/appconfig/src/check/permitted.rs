@@ -1,4 +1,5 @@
-//! Says at the vendor's desk what a preflight would find missing in the app's own roles at a customer.
+//! Reports permissions that the app's own roles lack, so that the vendor learns of them before a preflight finds them
+//! at a customer.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +17,11 @@ use crate::state::app::App;
 use crate::state::file::Checked;
 use crate::state::source::Made;
 
-/// Names of roles, with the places that define them.
+/// The names of roles, each with the place that defines the role.
 pub(crate) type RolePlaces = BTreeMap<String, Place>;
 
-/// Compares what components need with what their roles allow. A file of roles that could not be read proves nothing.
+/// Compares the permissions that components need with those that their roles allow. Does nothing if a file of roles
+/// could not be parsed.
 pub(crate) fn check(app: &mut App, version: &AppVersion, places: &RolePlaces, made: &[Made]) {
     let unsure = [Kind::Permissions, Kind::Role, Kind::BreakGlass, Kind::OperationRoles];
     let elsewhere = version.stack.as_ref().is_some_and(|stack| stack.platform != Platform::AwsCloudformation);
@@ -42,13 +44,14 @@ fn components(app: &App) -> BTreeMap<&str, &Checked> {
 }
 
 struct Looker<'a> {
-    /// The files of components by their names.
+    /// The file of each component, by the component's name.
     owners: BTreeMap<&'a str, &'a Checked>,
     places: &'a RolePlaces,
 }
 
 impl Looker<'_> {
-    /// Reports a stack that its role may not deploy. It is an error only for certain: a first deploy fails.
+    /// Reports a stack that its role may not deploy. This is an error only if a first deploy is certain to fail,
+    /// otherwise a warning.
     fn stack(&self, lacks: &Shortfall) -> Option<Draft> {
         let checked = self.owners.get(lacks.component.as_str())?;
         let root = &checked.root;
@@ -64,7 +67,8 @@ impl Looker<'_> {
         Some(self.described(severity, place, &what, lacks, &resource))
     }
 
-    /// Warns, once for each role and action, that a role may not create what a module or a template declares.
+    /// Warns that a role may not create the resources that a module or a template declares, once for each role and
+    /// action.
     fn creations(&self, roles: &Roles<'_>, made: &[Made]) -> Vec<Draft> {
         let mut by_owner: BTreeMap<&str, Vec<&Made>> = BTreeMap::new();
         for one in made {
@@ -121,7 +125,7 @@ impl Looker<'_> {
     }
 }
 
-/// Returns a statement that allows what is missing.
+/// Returns a policy statement that allows the missing actions.
 fn statement(lacks: &Shortfall, resource: &str) -> String {
     let actions = lacks.actions.iter().map(|action| format!("\"{action}\"")).collect::<Vec<_>>().join(", ");
     format!("`{{\"Effect\": \"Allow\", \"Action\": [{actions}], \"Resource\": \"{resource}\"}}`")
@@ -135,7 +139,8 @@ fn first_of_each<'m>(made: &[&'m Made]) -> Vec<&'m Made> {
     first.into_values().collect()
 }
 
-/// Reports each role whose name is a template that no role has; [`crate::check::links`] reports the other names.
+/// Reports each role name that is a template and that no role of the app has. Other unknown names are reported by
+/// [`crate::check::links`].
 fn unknown(app: &App, refused: &[NoRole]) -> Vec<Draft> {
     let mut users: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for one in refused.iter().filter(|one| one.error.role().contains("{{")) {
@@ -154,7 +159,7 @@ fn unknown(app: &App, refused: &[NoRole]) -> Vec<Draft> {
     users.into_iter().filter_map(report).collect()
 }
 
-/// Returns where the config first names a role.
+/// Returns the first place where the config uses a role's name.
 fn naming(app: &App, role: &str) -> Option<Place> {
     let kinds = [Kind::Component, Kind::Action, Kind::Sandbox, Kind::OperationRoles];
     app.checked.iter().filter(|checked| kinds.contains(&checked.kind)).find_map(|checked| {

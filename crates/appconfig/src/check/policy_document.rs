@@ -1,4 +1,5 @@
-//! Checks the form of an IAM policy document, so that what AWS would refuse or ignore is reported before an install.
+//! Checks the form of an IAM policy document, so that parts that AWS would refuse or ignore are reported before an
+//! install.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,16 +10,17 @@ use serde_json::value::RawValue;
 use crate::read::json;
 use crate::report::diagnostic::Severity;
 
-/// Keys of a document and of a statement (IAM JSON policy elements reference).
+/// The keys of a document (IAM JSON policy elements reference).
 const DOCUMENT: [&str; 3] = ["Version", "Id", "Statement"];
+/// The keys of a statement (IAM JSON policy elements reference).
 const STATEMENT: [&str; 9] =
     ["Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"];
 
-/// A mistake in a document.
+/// A mistake in a policy document.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Flaw {
     pub(crate) severity: Severity,
-    /// Bytes of the text.
+    /// The place of the mistake in the text, in bytes.
     pub(crate) range: Range<usize>,
     pub(crate) message: String,
     pub(crate) help: String,
@@ -26,7 +28,7 @@ pub(crate) struct Flaw {
 
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// Returns the mistakes in `text`; none for a text that is not JSON, which [`json::check`] reports.
+/// Returns the mistakes in `text`; empty for a text that is not JSON, because [`json::check`] reports it.
 pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
     let plain = json::without_actions(text);
     let mut reader = Reader { text, plain: &plain, flaws: Vec::new() };
@@ -36,7 +38,7 @@ pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
     reader.flaws
 }
 
-/// Returns whether `text` is an empty document, such as `{}`.
+/// Returns whether `text` is blank or an empty document (`{}`).
 pub(crate) fn is_empty(text: &str) -> bool {
     text.trim().is_empty() || serde_json::from_str::<serde_json::Map<_, _>>(text).is_ok_and(|map| map.is_empty())
 }
@@ -150,7 +152,7 @@ impl<'a> Reader<'a> {
         self.text.get(self.range(raw)).is_some_and(|text| text.contains("{{"))
     }
 
-    /// Returns the position of `raw`, which borrows from the whole text, in that text.
+    /// Returns the position of `raw` in the whole text, in bytes. `raw` must be a part of that text.
     fn range(&self, raw: &RawValue) -> Range<usize> {
         let start = (raw.get().as_ptr().addr()).saturating_sub(self.plain.as_ptr().addr());
         start..start + raw.get().len()

@@ -1,4 +1,4 @@
-//! Finds what the paths in templates refer to, and reports those that do not exist.
+//! Resolves the paths that templates read, and reports paths that do not exist.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 
-/// Keys below `.nuon`.
+/// The keys below `.nuon` in templates.
 const TREE: [&str; 12] = [
     "org",
     "app",
@@ -26,7 +26,7 @@ const TREE: [&str; 12] = [
     "cloud_account",
 ];
 
-/// What templates read below `install_stack.outputs`.
+/// The keys that templates can read below `install_stack.outputs`.
 const STACK_OUTPUTS: [&str; 14] = [
     "account_id",
     "region",
@@ -44,28 +44,29 @@ const STACK_OUTPUTS: [&str; 14] = [
     "custom_role_arns",
 ];
 
-/// The outputs of an image that the runner copied, and the keys of the output `image`.
+/// The outputs of a component whose image the runner copied.
 const IMAGE_OUTPUTS: [&str; 4] = ["reference", "repository", "digest", "image"];
+/// The keys of the output `image` of such a component.
 const IMAGE_TABLE: [&str; 3] = ["repository", "tag", "digest"];
 
-/// What a path refers to.
+/// The value that a path refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Target<'a> {
     Input(&'a str),
-    /// The name that the template uses, and the keys after it.
+    /// The component's name in the template, and the keys of the path after it.
     Component(&'a str, &'a [String]),
     Action(&'a str, &'a [String]),
     Secret(&'a str),
-    /// One output, or all of them: "".
+    /// The name of one output of the sandbox; empty for all outputs.
     Sandbox(&'a str),
     InstallStack(&'a str),
 }
 
-/// Returns what `path` refers to.
+/// Returns the value that `path` refers to; `None` for values of the other kinds.
 pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
     let words: [&str; 5] = std::array::from_fn(|at| path.get(at).map_or("", String::as_str));
     let rest = |at: usize| path.get(at..).unwrap_or_default();
-    // `*` is every element of a list or map, so all outputs.
+    // `*` means every element of a list or map, and so all outputs.
     let output = |at: usize| path.get(at).map(String::as_str).filter(|word| *word != "*").unwrap_or_default();
     let found = match words {
         ["nuon", "inputs", "inputs", name, _] | ["nuon", "install", "inputs", name, _] => (name, Target::Input(name)),
@@ -80,7 +81,7 @@ pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
     (!matches!(found.0, "" | "*")).then_some(found.1)
 }
 
-/// Reports a path that will not be in the tree.
+/// Reports a path that does not exist when the template is rendered.
 pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
     if reading.guarded {
         return None;
@@ -118,7 +119,7 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
         });
     }
     let second = reading.path.get(1).filter(|second| !TREE.contains(&second.as_str()) && *second != "*")?;
-    // Only a warning: perhaps the text is never rendered, such as the name of a role.
+    // This is only a warning, because the text may never be rendered, such as the name of a role.
     let draft = Draft::warning(place.clone(), format!("`.nuon.{second}` does not exist"));
     Some(match nearest(second, TREE) {
         Some(near) => draft.help(format!("did you mean `.nuon.{near}`?")),
@@ -126,7 +127,7 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
     })
 }
 
-/// Reports a path to anything except the outputs of a component or action.
+/// Reports a path below a component or action that does not lead to its outputs.
 fn without_outputs(place: Place, folder: &str, name: &str, rest: &[String]) -> Option<Draft> {
     let word = rest.first().filter(|word| !matches!(word.as_str(), "outputs" | "*"))?;
     let draft = Draft::warning(place, format!("`.nuon.{folder}.{name}.{word}` does not exist"));
@@ -154,7 +155,7 @@ fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> O
     })
 }
 
-/// Reports an output that no install stack has.
+/// Reports an output that install stacks do not have.
 fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Draft> {
     let of_secret = output.strip_suffix("_arn").is_some_and(|name| index.secrets.contains_key(name));
     if output.is_empty() || of_secret || STACK_OUTPUTS.contains(&output) {
@@ -167,7 +168,7 @@ fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Dra
     })
 }
 
-/// Reports a path to an input that lacks its second `inputs`.
+/// Reports a path to an input that lacks the second `inputs`, as in `.nuon.inputs.name`.
 fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     let [nuon, inputs, name, ..] = reading.path.as_slice() else { return None };
     if nuon != "nuon" || inputs != "inputs" || name == "inputs" || name == "*" {
@@ -180,7 +181,7 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     })
 }
 
-/// Returns the references of the templates of `checked`, with the names of the app version.
+/// Returns the references of the templates in `checked`. They use the names that the app version has.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
     checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index)).collect()
 }

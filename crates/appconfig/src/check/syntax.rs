@@ -1,16 +1,16 @@
-//! Checks the syntax of texts in YAML, HCL and regular expressions.
+//! Checks the syntax of YAML, HCL and regular expressions.
 
 use saphyr_parser::Parser;
 
-/// Where and why a text is not of its language.
+/// A syntax error: its place and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wrong {
-    /// The byte of the text.
+    /// The position of the error in the text, in bytes.
     pub(crate) offset: usize,
     pub(crate) message: String,
 }
 
-/// Checks that `text` is YAML, in any number of documents.
+/// Checks that `text` is YAML with any number of documents.
 pub(crate) fn yaml(text: &str) -> Result<(), Wrong> {
     for event in Parser::new_from_str(text) {
         if let Err(error) = event {
@@ -31,7 +31,7 @@ pub(crate) fn hcl(text: &str) -> Result<(), Wrong> {
     let Err(as_body) = hcl_edit::parser::parse_body(text) else { return Ok(()) };
     let skipped = text.len() - text.trim_start().len();
     let value_offset = skipped + as_value.location().offset();
-    // Of the two parsers, the one that read further has the form that the author meant.
+    // The author probably meant the form whose parser read further, so that parser's error is returned.
     let (offset, reason) = if as_body.location().offset() > value_offset {
         (as_body.location().offset(), as_body.message())
     } else {

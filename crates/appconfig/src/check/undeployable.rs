@@ -1,4 +1,4 @@
-//! Warns about the parts of an app that make an install of it impossible so far.
+//! Warns about parts of an app that cannot be deployed yet, and so prevent every install of the app.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::state::app::App;
 
 const HELP: &str = "the app can be checked, synced and built; an install of it is refused";
 
-/// Warns once for each reason, at the first part that has it. `roles` are the places of roles by name.
+/// Warns once for each reason, at the first part that has it. `roles` has the places that define roles, by name.
 pub(crate) fn check(app: &mut App, version: &AppVersion, roles: &BTreeMap<String, Place>) {
     let mut by_reason: Vec<(Undeployable, usize)> = Vec::new();
     for found in undeployable(version) {
@@ -29,7 +29,7 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, roles: &BTreeMap<String
     }
 }
 
-/// Returns where a person looks first for `part`.
+/// Returns the place in the config that a warning about `part` marks.
 fn place(app: &App, part: &Part, roles: &BTreeMap<String, Place>) -> Place {
     let named = |kind: Kind, name: &str, key: &str| {
         let checked = app.of(kind).find(|checked| checked.root.text("name") == Some(name))?;

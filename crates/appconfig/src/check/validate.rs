@@ -1,5 +1,5 @@
-//! Checks one file against the table of its kind: unknown, missing and mistyped keys, files that values name, and
-//! templates.
+//! Checks one file against the key table of its kind: unknown, missing and mistyped keys, the files that values name,
+//! and templates.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::{Checked, Content, Reading};
 
-/// Checks `root`, the tree of `file`.
+/// Checks `root`, the parsed content of `file`.
 pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {
     let mut validator = Validator { app, file, kind, uses: Vec::new(), contents: BTreeMap::new() };
     let unused = effect::of_file(kind, validator.place(&(0..0)), validator.app.files.path(file));
@@ -42,11 +42,11 @@ struct Validator<'a> {
     contents: BTreeMap<usize, Content>,
 }
 
-/// How positions in a template are found in a file.
+/// Converts positions in a template to positions in a file.
 enum Locate<'a> {
-    /// The file is the template.
+    /// The whole file is the template.
     File(usize),
-    /// The template is a string of the file.
+    /// The template is a string in the file.
     Inline(usize, Offsets<'a>),
 }
 
@@ -174,7 +174,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Reads the text that `text` names; returns whether `text` names another text.
+    /// Reads the text at the path or address in `text`. Returns false if `text` is the text itself.
     fn named_text(&mut self, node: &Node, text: &str, template: bool) -> bool {
         let Some(naming) = naming(text) else { return false };
         let content = match naming {
@@ -227,7 +227,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Returns the text at an address, or records that the caller has to fetch it.
+    /// Returns the text at an address. If the caller did not provide it, records that it is needed.
     fn fetched(&mut self, address: &str) -> Content {
         let App { files, fetched, addresses, .. } = &mut *self.app;
         let Some(text) = fetched.get(address) else {
@@ -255,7 +255,7 @@ impl Validator<'_> {
     }
 }
 
-/// Parses a template and returns the paths that it reads.
+/// Parses a template. Returns the paths that it reads.
 fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Box<Draft>> {
     let template = Template::parse(text).map_err(|error| {
         Box::new(Draft::error(locate.place(error.offset, 1), format!("template: {}", error.message)))
@@ -268,7 +268,7 @@ fn readings(text: &str, mut locate: Locate<'_>) -> Result<Vec<Reading>, Box<Draf
     Ok(read.collect())
 }
 
-/// Returns the length of the path that starts at `offset` of `text`.
+/// Returns the length, in bytes, of the path that starts at `offset` in `text`.
 fn path_length(text: &str, offset: usize) -> usize {
     let rest = text.get(offset..).unwrap_or_default();
     rest.find(|c: char| !(c.is_alphanumeric() || "._$-".contains(c))).unwrap_or(rest.len()).max(1)

@@ -1,13 +1,13 @@
-//! Finds a bracket that is never closed in a text of HCL: a parser often reports it far from its place.
+//! Finds a bracket in HCL that is never closed. The parser often reports such a bracket far from its place.
 
-/// Returns the last bracket that is never closed, and its byte, or `<` for a heredoc; `None` when brackets are balanced or
-/// badly nested.
+/// Returns the last bracket that is never closed, with its position in bytes. A heredoc without an end counts as the
+/// bracket `<`. Returns `None` when brackets are balanced or badly nested.
 pub(super) fn unclosed(text: &str) -> Option<(usize, char)> {
     let mut open: Vec<(usize, char)> = Vec::new();
     let mut at = 0;
     while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
         let rest = text.get(at..).unwrap_or_default();
-        // Whatever follows a heredoc without an end belongs to it.
+        // A heredoc without an end goes on to the end of the text.
         if matches!(open.last(), Some((_, '<'))) {
             break;
         }
@@ -27,7 +27,7 @@ pub(super) const fn closing(open: char) -> char {
     }
 }
 
-/// Takes one step in a string; returns its bytes.
+/// Reads one character or escape sequence inside of a string. Returns its length in bytes.
 fn in_string(rest: &str, at: usize, open: &mut Vec<(usize, char)>) -> usize {
     let escaped = ["$${", "%%{"].iter().any(|start| rest.starts_with(start));
     match rest.chars().next() {
@@ -71,13 +71,14 @@ fn in_code(rest: &str, at: usize, c: char, open: &mut Vec<(usize, char)>) -> Opt
     Some(c.len_utf8())
 }
 
-/// What follows `<<`.
+/// The text after `<<`.
 #[derive(PartialEq, Eq)]
 enum Heredoc {
-    /// Its bytes, to the end of the line with its word.
+    /// A heredoc, with its length in bytes up to the end of its last line.
     Closed(usize),
+    /// A heredoc without an end.
     Open,
-    /// Something else.
+    /// Not a heredoc.
     None,
 }
 

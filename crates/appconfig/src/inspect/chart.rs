@@ -1,4 +1,4 @@
-//! Charts of Helm: `Chart.yaml`, the templates, and the values that the config gives.
+//! Checks Helm charts: `Chart.yaml`, the templates, and the values that the config sets.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// Looks at the chart in `held`.
+/// Checks the chart in `held`.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     if !held.paths.contains("Chart.yaml") {
         reader.say(without_chart(held));
@@ -35,7 +35,8 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
         reader.say(draft.help("write its templates there, or correct the path"));
     }
     let defaults = held.paths.contains("values.yaml").then(|| document(reader, held, "values.yaml"));
-    // A file of values that cannot be read is reported; what it holds is then not known.
+    // A values file that cannot be read was reported. Its values are then not known, so the config's values cannot be
+    // checked.
     if let Some(None) = defaults {
         return;
     }
@@ -59,7 +60,7 @@ fn without_chart(held: &Held) -> Draft {
     }
 }
 
-/// Parses a file of the chart; reports what is not YAML.
+/// Parses a file of the chart as YAML. Reports a file that is not YAML.
 fn document(reader: &mut Reader<'_>, held: &Held, name: &str) -> Option<(usize, Node)> {
     let file = reader.open(held, name)?;
     match yaml::parse(reader.text(file)) {
@@ -71,7 +72,7 @@ fn document(reader: &mut Reader<'_>, held: &Held, name: &str) -> Option<(usize, 
     }
 }
 
-/// Warns of values that neither the chart's own values nor its templates name.
+/// Warns about values in the config that are neither in the chart's `values.yaml` nor used by its templates.
 fn values(reader: &mut Reader<'_>, checked: &Checked, held: &Held, defaults: Option<&Node>, dependencies: &[Node]) {
     let given = checked.root.get("values").map(Node::entries).unwrap_or_default();
     if given.is_empty() {
@@ -85,7 +86,7 @@ fn values(reader: &mut Reader<'_>, checked: &Checked, held: &Held, defaults: Opt
         .extend(held.paths.iter().filter_map(|path| Some(path.strip_prefix("charts/")?.split_once('/')?.0.to_owned())));
     known.insert("global".to_owned());
     for entry in given {
-        // `a.b` sets `b` of `a`; an index names an element.
+        // `a.b` sets the key `b` of `a`, and `a[0]` sets an element of `a`.
         let first = entry.key.split(['.', '[']).next().unwrap_or_default();
         if !known.contains(first) {
             let message = format!("the chart in `{}` does not use the value `{first}`; it has no effect", held.path);
@@ -98,7 +99,7 @@ fn values(reader: &mut Reader<'_>, checked: &Checked, held: &Held, defaults: Opt
     }
 }
 
-/// Returns the first words after `.Values.` in the templates; `None` when one reads all values at once.
+/// Returns the keys that the templates read below `.Values`; `None` when a template reads all values at once.
 fn read_by_templates(reader: &mut Reader<'_>, held: &Held) -> Option<BTreeSet<String>> {
     let mut known = BTreeSet::new();
     for name in held.paths.iter().filter(|path| path.starts_with("templates/")) {
@@ -115,7 +116,7 @@ fn read_by_templates(reader: &mut Reader<'_>, held: &Held) -> Option<BTreeSet<St
     Some(known)
 }
 
-/// Looks for the file of a kustomization in `held`.
+/// Reports a kustomization in `held` that has no kustomization file.
 pub(super) fn look_at_kustomization(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
     let node = checked.root.get("kustomize");

@@ -1,4 +1,4 @@
-//! Dockerfiles: the file is in the source, begins with an image, and has the stage that the config names.
+//! Checks Dockerfiles: the file is in the source, begins with an image, and has the stage that the config names.
 
 use freehold_template::nearest;
 
@@ -9,7 +9,7 @@ use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// Looks at the Dockerfile of `held`.
+/// Checks the Dockerfile of `held`.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     let Some(word) = checked.root.text("dockerfile") else { return };
     let place = checked.place_of(&checked.root, "dockerfile");
@@ -42,7 +42,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     }
 }
 
-/// Returns the stages of a Dockerfile, each with its name if it has one.
+/// Returns the name of each stage of a Dockerfile; `None` for a stage without a name.
 fn stages(text: &str) -> Vec<Option<String>> {
     let froms = text.lines().map(str::split_whitespace).filter_map(|mut words| {
         words.next().filter(|word| word.eq_ignore_ascii_case("FROM"))?;

@@ -1,5 +1,5 @@
-//! Looks inside of the local sources of components: modules, templates, charts, Dockerfiles. Every finding is a mistake
-//! that a tool would report at the customer, or in a build.
+//! Checks the files of local sources: modules, templates, charts, Dockerfiles. Every mistake that it reports would make
+//! a tool fail later, in a build or at the customer.
 
 mod brackets;
 mod chart;
@@ -19,7 +19,7 @@ use crate::state::app::App;
 use crate::state::file::Checked;
 use crate::state::source::{Held, Made};
 
-/// Looks at every local source; returns the resources that components declare.
+/// Checks every local source. Returns the resources that components declare.
 pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
     let App { files, checked, drafts, .. } = app;
     let owners: BTreeMap<String, &Checked> =
@@ -42,7 +42,7 @@ pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
     made
 }
 
-/// Looks at the source of one part; returns the types of the resources that it declares.
+/// Checks the source of one part. Returns the types of the resources that it declares.
 fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
     match (checked.kind, checked.root.text("type")) {
         (Kind::Component, Some("terraform_module")) => return terraform::look(reader, checked, held).types,
@@ -55,7 +55,7 @@ fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(Stri
     Vec::new()
 }
 
-/// Returns one resource of `component` for each type in `types`.
+/// Returns a resource of `component` for each type in `types`.
 fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
     let made = |(kind, place): &(String, Place)| Made {
         component: component.to_owned(),
@@ -65,7 +65,7 @@ fn of(component: &str, types: &[(String, Place)]) -> Vec<Made> {
     types.iter().map(made).collect()
 }
 
-/// Returns the part of the app that a file defines, as sources name it.
+/// Returns the name of the part that a file defines, in the form of [`Held::owner`].
 fn owner(checked: &Checked) -> Option<String> {
     match checked.kind {
         Kind::Component => Some(format!("component `{}`", checked.root.text("name")?)),

@@ -1,18 +1,19 @@
-//! Reads the files of a source, within the limits of one check, and collects what is wrong with them.
+//! Reads the files of sources within a limit, and collects the mistakes in them.
 
 use crate::read::files::{Files, Place};
 use crate::read::paths::join;
 use crate::report::draft::Draft;
 use crate::state::source::Held;
 
-/// The most bytes of sources that one check reads: a check answers at once, however large a source is.
+/// The maximum number of bytes of all sources that one check reads. It keeps a check fast, however large the sources
+/// are.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The files of the sources of one app.
+/// Reads the files of an app's sources.
 pub(super) struct Reader<'a> {
     files: &'a mut Files,
     drafts: &'a mut Vec<Draft>,
-    /// How many bytes may still be read.
+    /// The number of bytes that may still be read.
     left: usize,
 }
 
@@ -29,14 +30,14 @@ impl<'a> Reader<'a> {
         self.files.text(file)
     }
 
-    /// Returns the number of the file `name` of a source; reports a file that is not text. A link is followed inside of
-    /// the app's directory only.
+    /// Returns the number of the file `name` of a source. Reports a file that is not text. A link is only followed
+    /// inside of the app's directory.
     pub(super) fn open(&mut self, held: &Held, name: &str) -> Option<usize> {
         let path = self.inside(&join(&held.path, name))?;
         self.open_at(held, &path)
     }
 
-    /// As [`Self::open`], by the path in the app's directory.
+    /// Does the same as [`Self::open`] for a path relative to the app's directory.
     pub(super) fn open_at(&mut self, held: &Held, path: &str) -> Option<usize> {
         match self.files.read(path) {
             Ok(file) => {
@@ -61,7 +62,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns `path`, or what it is a link to; `None` for a link to the outside.
+    /// Returns `path`, or the target of the link at `path`; `None` for a link that leads out of the app's directory.
     fn inside(&self, path: &str) -> Option<String> {
         let tree = self.files.tree();
         if !tree.is_link(path) {
@@ -70,7 +71,7 @@ impl<'a> Reader<'a> {
         tree.relative(&tree.locate(path))
     }
 
-    /// Returns a place of `length` bytes in a file.
+    /// Returns the place of `length` bytes at `offset` in a file.
     pub(super) const fn place(file: usize, offset: usize, length: usize) -> Place {
         Place { file, span: offset..offset + length }
     }

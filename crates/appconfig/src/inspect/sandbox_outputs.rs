@@ -1,4 +1,4 @@
-//! Compares the outputs of the sandbox that templates read with those that its module declares.
+//! Compares the sandbox outputs that templates read with the outputs that the sandbox's module declares.
 
 use freehold_template::nearest;
 
@@ -10,7 +10,7 @@ use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 use crate::state::source::Held;
 
-/// Reports each output that a file reads and that the module in `held` does not have, or marks as sensitive.
+/// Reports each output that a file reads and that the module in `held` does not declare, or declares as sensitive.
 pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], held: &Held, module: &Module) {
     if !module.whole {
         return;
@@ -40,7 +40,8 @@ fn missing(kind: Kind, reading: &Reading, name: &str, held: &Held, module: &Modu
         ),
     };
     let place = reading.place.clone();
-    // A component cannot be deployed without it; other texts may never be rendered.
+    // A component cannot be deployed without the output. Texts in other files may never be rendered, so they only cause
+    // a warning.
     let draft = match kind {
         Kind::Component => Draft::error(place, message),
         _ => Draft::warning(place, message),

@@ -1,4 +1,5 @@
-//! Modules of Terraform: their files parse, the modules that they call are there, and they get the variables they need.
+//! Checks Terraform modules: their files can be parsed, the modules that they call exist, and they get the variables
+//! that they need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -17,34 +18,36 @@ use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// How a file of a module is written, by the end of its name. OpenTofu prefers `.tofu` (OpenTofu manual, "Files and
-/// Directories").
+/// The endings of module files in HCL. OpenTofu prefers `.tofu` (OpenTofu manual, "Files and Directories").
 const NATIVE: [&str; 2] = [".tf", ".tofu"];
+/// The endings of module files in JSON.
 const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
-/// The versions and digests of providers, beside the module's files (Terraform documentation, "Dependency Lock File").
+/// The lock file beside the module's files, with the versions and digests of providers (Terraform documentation,
+/// "Dependency Lock File").
 const LOCK: &str = ".terraform.lock.hcl";
 const WRITE_LOCK: &str = "run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes";
-/// What the types of resources of Terraform's own provider begin with.
+/// The prefix of the resource types that are built into Terraform and need no provider.
 const BUILT_IN: &str = "terraform_";
 
-/// What the files of one folder declare.
+/// The declarations in the files of one folder.
 #[derive(Debug, Default)]
 pub(super) struct Module {
-    /// Whether each variable needs a value, and where it is declared.
+    /// The variables: whether each of them needs a value, and the place that declares it.
     variables: BTreeMap<String, (bool, Place)>,
     /// The folders of the modules that this module calls, as this module names them.
     calls: Vec<(String, Place)>,
-    /// The types of the resources that this module creates, unless their number is an expression.
+    /// The types of the resources that this module always creates, with their places.
     pub(super) types: Vec<(String, Place)>,
-    /// Its outputs, and whether each is sensitive.
+    /// The outputs of the module, and whether each of them is sensitive.
     pub(super) outputs: BTreeMap<String, bool>,
-    /// Where a provider is needed that is not part of Terraform.
+    /// The first place that needs a provider, if the module needs one that is not part of Terraform.
     provider: Option<Place>,
-    /// Whether all of it was read: a JSON file, or one with a mistake, may declare more.
+    /// Whether all declarations are known. A JSON file, or a file with a mistake, may declare more.
     pub(super) whole: bool,
 }
 
-/// Looks at the module in `held`, and at every module in it that it calls; returns what the module itself declares.
+/// Checks the module in `held`, and every module in `held` that it calls. Returns the declarations of the module
+/// itself.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Module {
     let mut seen = BTreeSet::from([String::new()]);
     let Some(mut root) = folder(reader, held, "", &held.place) else { return Module::default() };
@@ -78,7 +81,8 @@ fn called(from: &str, calls: Vec<(String, Place)>) -> Vec<(String, String, Place
     calls.into_iter().map(|(source, place)| (from.to_owned(), source, place)).collect()
 }
 
-/// Reads the module in the folder `path` of the source, which `place` names; reports a folder that holds none.
+/// Reads the module in the folder `path` of the source. `place` is where the config or another module names the folder.
+/// Reports a folder without module files.
 fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Option<Module> {
     let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
     let inside =
@@ -98,7 +102,8 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
     Some(module)
 }
 
-/// A runner takes no provider from a registry that is not pinned.
+/// Returns the error for a module without a lock file whose providers come from a registry: a runner only fetches
+/// pinned providers.
 fn unpinned(held: &Held, place: Place) -> Draft {
     let folder = held.path.trim_end_matches('/');
     let message = format!("the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it");
@@ -137,7 +142,7 @@ fn without_files(held: &Held, path: &str, place: &Place) -> Draft {
     Draft::error(place.clone(), message).help(help)
 }
 
-/// Returns whether Terraform reads a file as part of a module; it skips what editors leave behind.
+/// Returns whether Terraform reads a file as part of a module. Terraform ignores hidden files and files of editors.
 fn is_module_file(name: &str) -> bool {
     let known = NATIVE.iter().chain(&JSON).any(|end| name.ends_with(end));
     known && !name.starts_with(['.', '#'])
@@ -173,7 +178,7 @@ fn json(file: usize, text: &str) -> Option<Draft> {
     Some(Draft::error(Reader::place(file, before + error.column().saturating_sub(1), 1), message))
 }
 
-/// Parses a file; returns its body, and at which byte of the text the body starts.
+/// Parses a file in HCL. Returns its body, and the byte at which the body starts: after the byte order mark, if any.
 fn native(text: &str) -> Result<(Body, usize), (usize, String)> {
     let plain = text.strip_prefix('\u{feff}').unwrap_or(text);
     let start = text.len() - plain.len();
@@ -184,7 +189,7 @@ fn native(text: &str) -> Result<(Body, usize), (usize, String)> {
 
 fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
     let place = Reader::place(file, offset.min(text.len()), 1);
-    // A limit of the parser, and not of Terraform.
+    // This is a limit of the parser and not of Terraform.
     if said.contains("at most ") {
         return Draft::warning(place, format!("the rest of the file is not checked: {said}"));
     }
@@ -218,7 +223,7 @@ fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
     if expected.is_empty() { draft } else { draft.expected(expected) }
 }
 
-/// Adds what the blocks of a file declare.
+/// Adds the declarations of a file's blocks to `module`.
 fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
     let at = |span: Option<Range<usize>>| {
         let span = span.unwrap_or(0..0);
@@ -245,7 +250,8 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
                 let local = local.filter(|(text, _)| text.starts_with("./") || text.starts_with("../"));
                 module.calls.extend(local.map(|(text, place)| (text.to_owned(), place)));
             }
-            // A resource under a condition, or with a provider of its own, may not need the role at all.
+            // A resource with one of these arguments may not be created, or not under the role of the deploy, so its
+            // type is left out.
             "resource" if !["count", "for_each", "provider"].iter().any(|key| block.body.has_attribute(key)) => {
                 module.types.extend(label(block, 0).map(|kind| (kind, place)));
             }
@@ -254,7 +260,8 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
     }
 }
 
-/// Returns where a block needs a provider that is not part of Terraform; nothing when it does not.
+/// Returns the place in a block that needs a provider which is not part of Terraform. The outer `None` means that the
+/// block needs none; the inner `None` means that the place is not known.
 fn needs_provider(block: &Block) -> Option<Option<Range<usize>>> {
     match block.ident.as_str() {
         "resource" | "data" | "ephemeral" => {
@@ -274,7 +281,7 @@ fn label(block: &Block, at: usize) -> Option<String> {
     block.labels.get(at).map(|label| label.as_str().to_owned())
 }
 
-/// Compares the variables of the module with the values that the config gives.
+/// Compares the variables of the module with the values in the config.
 fn variables(reader: &mut Reader<'_>, checked: &Checked, held: &Held, module: &Module) {
     if !module.whole {
         return;
@@ -290,7 +297,7 @@ fn variables(reader: &mut Reader<'_>, checked: &Checked, held: &Held, module: &M
             None => draft.help(format!("declare it: `variable \"{}\" {{}}`, or remove the value", entry.key)),
         });
     }
-    // A file of values is a template, or is read by Terraform itself.
+    // Values in a values file are not known here: the file is a template, or Terraform reads it itself.
     let values_file = |name: &&String| {
         let ends = [".auto.tfvars", ".auto.tfvars.json"].iter().any(|end| name.ends_with(end));
         !name.contains('/') && (ends || ["terraform.tfvars", "terraform.tfvars.json"].contains(&name.as_str()))

@@ -1,4 +1,4 @@
-//! Keys of actions and runbooks.
+//! The keys of actions and runbooks.
 
 use crate::kinds::spec::Holds::{
     Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Whole, Word,
@@ -12,7 +12,7 @@ pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, with which others refer to it"),
     may("description", Text).doc("What the action is for, in words for people"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
-    // A key that only Freehold has: when a job is delivered a second time, its steps may run again.
+    // Only Freehold has this key: when a job is delivered a second time, its steps may run again.
     may("idempotent", Flag)
         .doc("Whether the steps may run again after the runner died while it ran them; `false` by default"),
     may("dependencies", Texts)
@@ -32,7 +32,7 @@ pub(super) const ACTION: &[Key] = &[
     must("steps", Tables(STEP)).doc("The steps in order; the first step that fails ends the run"),
 ];
 
-/// The triggers that start nothing yet, because nothing in Freehold causes their event.
+/// The triggers that start nothing yet, because Freehold never causes their events.
 const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
     "pre-reprovision",
     "post-reprovision",

@@ -1,4 +1,4 @@
-//! Keys of metadata, inputs, secrets, installs and branches.
+//! The keys of metadata, inputs, secrets, installs and branches.
 
 use crate::kinds::spec::Holds::{Any, File, Flag, Table, Tables, Template, Text, Texts, Whole, Word};
 use crate::kinds::spec::{Key, may, must};
@@ -145,7 +145,7 @@ const PREVIEW: &[Key] = &[
     may("comment", Flag).doc("Whether previews comment on the pull request; default `true`"),
 ];
 
-/// Texts and links of a page for customers; they do not change what is deployed.
+/// The keys of a page for customers: texts and links. They do not change what is deployed.
 pub(super) const INSTALLER: &[Key] = &[
     may("name", Text).doc("The installer's name"),
     may("description", Text).doc("What the installer installs"),

@@ -1,4 +1,4 @@
-//! Keys of components of every kind.
+//! The keys of components of every type.
 
 use crate::kinds::spec::Holds::{
     Any, Duration, File, Flag, Scalars, Table, Tables, Template, TemplateFile, Text, Texts, Values, Whole, Word,
@@ -7,7 +7,7 @@ use crate::kinds::spec::{Key, may, must};
 
 use super::spec::MAX_COMPONENT_SECS;
 
-/// The maximum time for a component to become healthy, in seconds.
+/// The maximum time for which a component may be required to stay healthy, in seconds.
 const MAX_STABILIZATION_SECS: u32 = 60 * 60;
 
 pub(super) const REPO: &[Key] = &[
@@ -19,14 +19,14 @@ pub(super) const REPO: &[Key] = &[
 const PUBLIC_REPO: Key = may("public_repo", Table(REPO)).doc("A git repository that anyone may read");
 const CONNECTED_REPO: Key =
     may("connected_repo", Table(REPO)).doc("A private git repository, read with the vendor's own credentials");
-// A key that only Freehold has.
+// Only Freehold has this key.
 const SOURCE: Key = may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory");
 const ENV_VARS: Key = may("env_vars", Scalars).doc("Environment variables; values are templates");
 
 pub(super) const VAR_FILE: &[Key] =
     &[must("contents", TemplateFile).doc("The file's text, which is a template; or `./path` of a file with that text")];
 
-/// Keys of every component.
+/// The keys that components of all types have.
 pub(super) const COMPONENT: &[Key] = &[
     must("name", Text).doc("The component's name, with which others refer to it"),
     must("type", Word(COMPONENT_TYPES)).doc("What the component is; decides which other keys it has"),
@@ -89,7 +89,7 @@ pub(crate) const COMPONENT_TYPES: &[&str] = &[
     "external_image",
 ];
 
-/// Returns the keys that components of type `word` have besides those of every component.
+/// Returns the keys that only components of type `word` have.
 pub(crate) fn component_keys(word: &str) -> &'static [Key] {
     match word {
         "terraform_module" => TERRAFORM_MODULE,
@@ -115,7 +115,7 @@ pub(super) const TERRAFORM_MODULE: &[Key] = &[
     PROVIDERS,
 ];
 
-// A key that only Freehold has.
+// Only Freehold has this key.
 pub(super) const PROVIDERS: Key = may("providers", Word(&["packed", "registry"])).doc(
     "Where its providers come from when it is applied: `packed` with the module by the build, by default, or fetched from \
      their `registry`, which the contract then names",
@@ -177,14 +177,14 @@ pub(super) const CONTAINER_IMAGE: &[Key] = &[
     may("aws_ecr", Table(ECR_IMAGE)).doc("An image of a private Amazon ECR registry"),
     may("gcp_gar", Table(GAR_IMAGE)).doc("An image of Google Artifact Registry"),
     may("azure_acr", Table(ACR_IMAGE)).doc("An image of Azure Container Registry"),
-    // A key that only Freehold has: an OCI image layout beside the config.
+    // Only Freehold has this key: the image is an OCI image layout beside the config.
     may("oci_layout", Table(&[must("path", Text).doc("`./path` of the layout: a directory with an `index.json`")]))
         .doc("An image that is already on disk, as an OCI image layout"),
     may("verification", Table(VERIFICATION))
         .doc("Signatures that the image must have; checked at build, before anything is copied"),
 ];
 
-/// A kind that only Freehold has: a template that the runner deploys with the AWS API alone.
+/// Only Freehold has this type: a template that the runner deploys directly with the AWS API.
 pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
     may("template", Text).doc("`./path` of the template"),
     may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
@@ -251,7 +251,7 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,
-    // A key that only Freehold has.
+    // Only Freehold has this key.
     may("build_args", Scalars).doc("Arguments of the build (`ARG`)"),
     may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
     may("hosts", Texts).doc(

@@ -1,4 +1,4 @@
-//! The kinds of file of an app config, and the keys that each may have. The checks and the JSON Schemas read the same
+//! The kinds of files of an app config, and the keys of each kind. Both the checks and the JSON Schemas use these
 //! tables.
 
 mod actions;
@@ -13,7 +13,7 @@ pub(crate) use spec::MAX_COMPONENT_SECS;
 
 use crate::kinds::spec::{Effect, Key};
 
-/// What a file is.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Metadata,
@@ -43,7 +43,7 @@ pub(crate) enum Kind {
     Runbook,
 }
 
-/// Root files by name.
+/// The kinds of the files in the app's directory, by file name.
 pub(crate) const ROOT: [(&str, Kind); 14] = [
     ("metadata.toml", Kind::Metadata),
     ("inputs.toml", Kind::Inputs),
@@ -61,7 +61,7 @@ pub(crate) const ROOT: [(&str, Kind); 14] = [
     ("runbooks.toml", Kind::Runbook),
 ];
 
-/// Folders whose TOML files are read, at any depth.
+/// The kinds of the TOML files in folders, by folder name. Files in nested folders are read too.
 pub(crate) const FOLDERS: [(&str, Kind); 11] = [
     ("components", Kind::Component),
     ("actions", Kind::Action),
@@ -76,7 +76,8 @@ pub(crate) const FOLDERS: [(&str, Kind); 11] = [
     ("branches", Kind::Branch),
 ];
 
-/// Kinds of file that are read and checked, and that nothing acts on yet. Whoever makes one work deletes it here.
+/// The kinds of files that Freehold only reads and checks so far. A change that makes a kind work has to remove it from
+/// this list.
 const NOT_YET: &[Kind] = &[Kind::Policies, Kind::Branch, Kind::Install, Kind::Runbook];
 
 impl Kind {
@@ -89,7 +90,7 @@ impl Kind {
         }
     }
 
-    /// Returns the keys of a file of this kind; a component's depend on its `type` too.
+    /// Returns the keys of a file of this kind. A component has further keys, which depend on its `type`.
     pub(crate) const fn keys(self) -> &'static [Key] {
         match self {
             Self::Metadata => app::METADATA,

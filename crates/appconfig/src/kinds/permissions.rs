@@ -1,4 +1,4 @@
-//! Keys of roles, of the rules that choose a role for an operation, and of policies.
+//! The keys of roles, of rules that choose a role for an operation, and of policies.
 
 use crate::kinds::spec::Holds::{File, Flag, Table, Tables, Template, TemplateFile, Text, Texts, Word};
 use crate::kinds::spec::{Key, may, must};
@@ -34,7 +34,7 @@ const PLATFORM: Key =
 
 pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
-/// The type of a role whose place in the file already gives it.
+/// The key `type` of a role whose use is already known from the table or file that it is in.
 const TYPE: Key = may("type", Word(ROLE_TYPES))
     .doc("When the role is used; the table or the file that the role is in already says so");
 

@@ -1,4 +1,4 @@
-//! Keys of where an app lives: sandbox, runner, stack.
+//! The keys of the sandbox, the runner and the install stack.
 
 use crate::kinds::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Values, Whole, Word};
 use crate::kinds::spec::{Key, may, must};

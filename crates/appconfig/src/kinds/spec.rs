@@ -1,34 +1,36 @@
-//! What a key is: its name, whether it is required, and what its value holds. The tables of keys are beside this file.
+//! Describes a key: its name, whether it is required, and the type of its value. The tables of keys are in the other
+//! files of this folder.
 
-/// The longest build or deploy of a component, in seconds.
+/// The maximum time limit of a component's build or deploy, in seconds.
 pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;
-/// The longest run of an action, in seconds.
+/// The maximum time limit of an action's run, in seconds.
 pub(crate) const MAX_ACTION_SECS: u32 = 30 * 60;
 
-/// One key of a table.
+/// A key of a table.
 #[derive(Debug)]
 pub(crate) struct Key {
     pub(crate) name: &'static str,
     pub(crate) must: bool,
     pub(crate) holds: Holds,
-    /// The line of Markdown that editors and the reference show; empty until [`Key::doc`] sets it.
+    /// The description in Markdown that editors and the reference show; empty until [`Key::doc`] sets it.
     pub(crate) doc: &'static str,
     pub(crate) effect: Effect,
 }
 
-/// Whether Freehold acts on a key. The reader warns where a config sets one that has no effect, and the reference says it.
+/// Whether a key has an effect in Freehold. A config that sets a key without an effect gets a warning, and the
+/// reference marks such a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
     Works,
     NotYet,
-    /// These words of the key do not work yet; the others do.
+    /// These values of the key have no effect yet; its other values have one.
     NotYetFor(&'static [&'static str]),
-    /// Never: other tools have the key.
+    /// The key never has an effect. It is accepted because configs for other tools have it.
     Never,
 }
 
 impl Effect {
-    /// Returns what the reference adds to the meaning of a key.
+    /// Returns the sentence about the effect that the reference adds to the description of a key.
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,
@@ -44,22 +46,22 @@ impl Effect {
 }
 
 impl Key {
-    /// Marks a key that the reader knows and that nothing acts on yet. Whoever makes it work deletes the mark.
+    /// Marks a key that has no effect yet. A change that makes the key work has to remove the mark.
     pub(crate) const fn not_yet(self) -> Self {
         Self { effect: Effect::NotYet, ..self }
     }
 
-    /// Marks the words of a key that nothing acts on yet.
+    /// Marks the values of a key that have no effect yet.
     pub(crate) const fn not_yet_for(self, words: &'static [&'static str]) -> Self {
         Self { effect: Effect::NotYetFor(words), ..self }
     }
 
-    /// Marks a key that is accepted because other tools have it.
+    /// Marks a key that never has an effect. It is accepted because configs for other tools have it.
     pub(crate) const fn never(self) -> Self {
         Self { effect: Effect::Never, ..self }
     }
 
-    /// Returns the sentences about the key: what it means, and whether it has an effect.
+    /// Returns the description of the key and the sentence about its effect; `None` if there are neither.
     pub(crate) fn about(&self) -> Option<String> {
         let doc = self.doc.trim_end_matches('.');
         let meaning = (!doc.is_empty()).then(|| format!("{doc}."));
@@ -67,7 +69,7 @@ impl Key {
         (!sentences.is_empty()).then(|| sentences.join(" "))
     }
 
-    /// Adds the line that editors and the reference show.
+    /// Sets the description that editors and the reference show.
     pub(crate) const fn doc(self, doc: &'static str) -> Self {
         Self { doc, ..self }
     }
@@ -80,15 +82,16 @@ pub(crate) enum Holds {
     Text,
     /// A string that is a template.
     Template,
-    /// A string that is a template, or `./path` of a file that holds one.
+    /// A string that is a template, or the path of a file that contains one, such as `./path`.
     TemplateFile,
-    /// A string, or `./path` of a file that holds it. It is in the language of another system, so it is not a template.
+    /// A string, or the path of a file that contains it, such as `./path`. The text is in another system's language, so
+    /// it is not a template.
     File,
-    /// One of some words.
+    /// One of these strings.
     Word(&'static [&'static str]),
     Flag,
     Whole,
-    /// A length of time of at most so many seconds.
+    /// A duration of at most this many seconds.
     Duration(u32),
     /// A list of strings.
     Texts,
@@ -98,12 +101,12 @@ pub(crate) enum Holds {
     Values,
     Table(&'static [Key]),
     Tables(&'static [Key]),
-    /// Anything; the value is not checked.
+    /// Any value; it is not checked.
     Any,
 }
 
 impl Holds {
-    /// Returns the expected value, as messages name it.
+    /// Returns the name of the expected type in messages.
     pub(crate) fn expected(&self) -> String {
         match self {
             Self::Text | Self::Template => "a string".to_owned(),
@@ -123,7 +126,7 @@ impl Holds {
         }
     }
 
-    /// Returns a line that sets the key `name`.
+    /// Returns an example line that sets the key `name`.
     pub(crate) fn example(&self, name: &str) -> String {
         match self {
             Self::Text | Self::Template | Self::TemplateFile | Self::File => format!("{name} = \"...\""),

@@ -1,23 +1,24 @@
-//! Addresses of texts that a config names: `https://...`, `http://...`, `git::...//path?ref=...`, `file://...`.
+//! Parses the addresses of texts that a config names: `https://...`, `http://...`, `git::...//path?ref=...`,
+//! `file://...`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The texts at addresses that a config names (`https://...`, `git::...//path?ref=...`), by address.
+/// The texts that the caller fetched, by the address that the config names (`https://...`, `git::...//path?ref=...`).
 pub type Fetched = BTreeMap<String, String>;
 
-/// The files that hold the texts at addresses, and the addresses whose texts are missing.
+/// The addresses that a config names: those whose texts are known, and those whose texts are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// The number of the file that holds the text of an address.
+    /// The number of the file with the text of each address.
     pub(crate) files: BTreeMap<String, usize>,
-    /// Addresses whose text the caller has to fetch.
+    /// The addresses whose texts the caller has to fetch.
     pub(crate) missing: BTreeSet<String>,
 }
 
 /// A file of a git repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitAddress {
-    /// The repository, as `git clone` takes it.
+    /// The address of the repository, as an argument for `git clone`.
     pub url: String,
     /// The path of the file in the repository, with forward slashes.
     pub path: String,
@@ -25,10 +26,10 @@ pub struct GitAddress {
     pub reference: String,
 }
 
-/// Parses an address such as `git::https://host/owner/name//path/of/file?ref=v1`; any other text gives `None`.
+/// Parses an address such as `git::https://host/owner/name//path/of/file?ref=v1`. Returns `None` for any other text.
 ///
-/// No part of the result begins with a dash, and the path stays inside of the repository, so that all three are safe as
-/// arguments of `git`.
+/// All three parts of the result are safe as arguments of `git`: none begins with a dash, and the path stays inside of
+/// the repository.
 pub fn git_address(text: &str) -> Option<GitAddress> {
     let rest = text.strip_prefix("git::")?;
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
@@ -47,20 +48,20 @@ pub fn git_address(text: &str) -> Option<GitAddress> {
     })
 }
 
-/// How a value names a text that is stored elsewhere.
+/// The way in which a value names a text that is stored elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Naming<'a> {
-    /// A path, relative to the file or the app's directory.
+    /// A path relative to the file or to the app's directory.
     Path(&'a str),
-    /// The path after `file://`.
+    /// A `file://` address; this is the path in it.
     FileAddress(&'a str),
-    /// An address to be fetched.
+    /// An address whose text the caller has to fetch.
     Remote,
-    /// `git::` without a valid address after it.
+    /// A text that begins with `git::` and is not a valid address.
     Malformed,
 }
 
-/// Returns how `text` names another text; `None` when `text` is the text itself.
+/// Returns how `text` names another text; `None` when `text` does not name one and is used itself.
 pub(crate) fn naming(text: &str) -> Option<Naming<'_>> {
     if text.contains('\n') {
         return None;

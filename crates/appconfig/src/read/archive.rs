@@ -1,4 +1,4 @@
-//! Packs a directory or a file so that the same content gives the same bytes: entries are sorted and have no times,
+//! Packs a directory or a file. The same content always gives the same bytes: entries are sorted, and have no times,
 //! owners or local modes.
 
 use std::collections::BTreeSet;
@@ -16,14 +16,15 @@ use crate::read::tree::{Entry, Tree};
 pub(crate) struct Archive {
     pub(crate) digest: Digest,
     pub(crate) bytes: Vec<u8>,
-    /// The paths that it holds, from the directory that was packed.
+    /// The paths of the packed files, relative to the packed directory.
     pub(crate) paths: BTreeSet<String>,
 }
 
 /// Packs all files below the directory `path` of `tree`.
 ///
 /// # Errors
-/// When a file cannot be read, an entry is a device or a link to the outside, or the source is too large.
+/// An I/O error when a file cannot be read, an entry is a device or a link that leads outside, or the source is too
+/// large.
 pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
     let entries = tree.below(path)?;
     if entries.is_empty() {
@@ -34,7 +35,8 @@ pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
     for (name, entry) in entries {
         match entry {
             Entry::File { executable } => {
-                // The bytes are read at once, so that a file that grows meanwhile cannot break the archive.
+                // All bytes are read before they are packed, so that a file that grows meanwhile cannot break the
+                // archive.
                 add_file(&mut tar, &name, &tree.bytes(&join(path, &name))?, executable)?;
             }
             Entry::Link(target) => {
@@ -47,10 +49,10 @@ pub(crate) fn directory(tree: &dyn Tree, path: &str) -> io::Result<Archive> {
     close(tar, paths)
 }
 
-/// Packs the one file at `path` of `tree` as `name`.
+/// Packs the file at `path` of `tree` under the name `name`.
 ///
 /// # Errors
-/// When it cannot be read.
+/// An I/O error when the file cannot be read.
 pub(crate) fn file(tree: &dyn Tree, path: &str, name: &str) -> io::Result<Archive> {
     let mut tar = open();
     add_file(&mut tar, name, &tree.bytes(path)?, false)?;

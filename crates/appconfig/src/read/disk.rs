@@ -1,4 +1,4 @@
-//! The files of an app in a directory.
+//! Reads the files of an app from a directory on disk.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use crate::read::paths::{normal, reason};
 use crate::read::tree::{Entry, LEFT_OUT, Tree};
 
-/// The most files that one source may have.
+/// The maximum number of files in one source.
 const MAX_FILES: usize = 20_000;
-/// The most bytes that one source may have before packing.
+/// The maximum size of one source before packing, in bytes.
 const MAX_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 
 /// The files below a directory.
@@ -118,7 +118,8 @@ fn collect(dir: &Path, prefix: &str, entries: &mut BTreeMap<String, Entry>, byte
     Ok(())
 }
 
-/// Returns the link at `at`, whose path in the source is `path`, unless it points outside of the source.
+/// Returns the link at `at` as an entry to pack; `path` is its path in the source. Fails if the link leads out of the
+/// source.
 fn link(at: &Path, prefix: &str, path: &str) -> io::Result<Entry> {
     let target = fs::read_link(at)?;
     let inside = Path::new(prefix).join(&target).to_str().and_then(normal);

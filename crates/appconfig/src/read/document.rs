@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use toml_edit::{Document, Item, TableLike};
 
-/// A value.
+/// A parsed value and its position, in bytes of the file.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) span: Range<usize>,
@@ -32,14 +32,14 @@ pub(crate) struct Entry {
     pub(crate) value: Node,
 }
 
-/// Why a text is not TOML.
+/// A syntax error: its place and the reason.
 #[derive(Debug)]
 pub(crate) struct Malformed {
     pub(crate) message: String,
     pub(crate) span: Range<usize>,
 }
 
-/// Parses `text`.
+/// Parses `text` as TOML.
 pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
     let document = Document::parse(text).map_err(|error| Malformed {
         message: error.message().lines().next().unwrap_or_default().trim().to_owned(),
@@ -92,7 +92,7 @@ fn value_node(value: &toml_edit::Value, around: &Range<usize>) -> Node {
 }
 
 impl Node {
-    /// Returns the entries of a table; none for another value.
+    /// Returns the entries of a table; empty for another value.
     pub(crate) fn entries(&self) -> &[Entry] {
         match &self.data {
             Data::Table(entries) => entries,
@@ -100,7 +100,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a list; a single table counts as a list with one element.
+    /// Returns the elements of a list. A single table counts as a list with one element.
     pub(crate) fn items(&self) -> &[Node] {
         match &self.data {
             Data::List(items) => items,
@@ -109,7 +109,7 @@ impl Node {
         }
     }
 
-    /// Returns the elements of a list; none for another value.
+    /// Returns the elements of a list; empty for another value.
     pub(crate) fn elements(&self) -> &[Node] {
         match &self.data {
             Data::List(items) => items,
@@ -125,7 +125,7 @@ impl Node {
         self.entry(key).map(|entry| &entry.value)
     }
 
-    /// Returns the tables under `key`.
+    /// Returns the elements of the list under `key`, usually tables. A single table counts as a list with one element.
     pub(crate) fn tables(&self, key: &str) -> &[Node] {
         self.get(key).map_or(&[], Node::items)
     }
@@ -142,12 +142,12 @@ impl Node {
         self.get(key).and_then(Node::as_text)
     }
 
-    /// Returns the boolean under `key`, or `false`.
+    /// Returns the boolean under `key`; `false` if there is none.
     pub(crate) fn flag(&self, key: &str) -> bool {
         matches!(self.get(key), Some(Node { data: Data::Flag(true), .. }))
     }
 
-    /// Returns whether the value asks for nothing: `false`, zero, or empty.
+    /// Returns whether the value is `false`, zero or empty.
     pub(crate) fn is_nothing(&self) -> bool {
         match &self.data {
             Data::Text(text) | Data::Date(text) => text.is_empty(),
@@ -159,7 +159,7 @@ impl Node {
         }
     }
 
-    /// Returns the value as messages name it.
+    /// Returns the name of the value's type in messages.
     pub(crate) const fn kind(&self) -> &'static str {
         match self.data {
             Data::Text(_) => "a string",
@@ -171,7 +171,7 @@ impl Node {
         }
     }
 
-    /// Returns the value as JSON; a date is a string.
+    /// Returns the value as JSON. A date becomes a string.
     pub(crate) fn to_json(&self) -> Value {
         match &self.data {
             Data::Text(text) | Data::Date(text) => Value::from(text.as_str()),
@@ -185,7 +185,7 @@ impl Node {
         }
     }
 
-    /// Returns a scalar as the text that environment variables and stack parameters need.
+    /// Returns a scalar as the text that environment variables and stack parameters need; `None` for lists and tables.
     pub(crate) fn to_scalar_text(&self) -> Option<String> {
         match &self.data {
             Data::Text(text) | Data::Date(text) => Some(text.clone()),
@@ -197,26 +197,28 @@ impl Node {
     }
 }
 
-/// Converts an offset in the value of a TOML string to an offset in the file. `span` is the place of the string in the
-/// file, with its quotes.
+/// Converts an offset in the value of a TOML string to an offset in the file, both in bytes. `span` is the position of
+/// the string in the file, with its quotes.
 pub(crate) fn offset_in_file(text: &str, span: &Range<usize>, offset: usize) -> usize {
     Offsets::new(text, span).of(offset)
 }
 
-/// Finds positions of one string in its file. Rising offsets are found in one pass.
+/// Converts offsets in the value of one TOML string to offsets in the file. Offsets that are passed in rising order
+/// need only one pass over the string.
 #[derive(Debug)]
 pub(crate) struct Offsets<'a> {
     raw: &'a str,
     start: usize,
     first: usize,
     escapes: bool,
-    /// How far the search is: bytes of `raw`, and the bytes of the string that they encode.
+    /// The progress of the search, in bytes of `raw`.
     at: usize,
+    /// The progress of the search, in bytes of the string's value.
     decoded: usize,
 }
 
 impl<'a> Offsets<'a> {
-    /// Starts at the string whose TOML form, with its quotes, is at `span` of `text`.
+    /// Returns a converter for the string at `span` of `text`. `span` includes the quotes.
     pub(crate) fn new(text: &'a str, span: &Range<usize>) -> Self {
         let raw = text.get(span.clone()).unwrap_or_default();
         let (quotes, escapes) = match raw {
@@ -234,7 +236,7 @@ impl<'a> Offsets<'a> {
         Self { raw, start: span.start, first, escapes, at: first, decoded: 0 }
     }
 
-    /// Returns which byte of the file holds byte `offset` of the string.
+    /// Returns the offset in the file of byte `offset` of the string's value.
     pub(crate) fn of(&mut self, offset: usize) -> usize {
         if offset < self.decoded {
             (self.at, self.decoded) = (self.first, 0);
@@ -251,7 +253,8 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// Returns how many bytes the escape at the start of `rest` has, and how many bytes it encodes.
+/// Returns the length of the escape sequence at the start of `rest`, and the length of the character that it encodes,
+/// both in bytes.
 fn escape(rest: &str) -> (usize, usize) {
     let code = |digits: usize| {
         let value = rest.get(2..2 + digits).and_then(|hex| u32::from_str_radix(hex, 16).ok()).and_then(char::from_u32);

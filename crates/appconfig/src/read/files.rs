@@ -1,4 +1,4 @@
-//! Finds and reads the files of an app config, and names places in them.
+//! Finds and reads the files of an app config, and describes places in them.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,38 +8,38 @@ use std::path::{Path, PathBuf};
 use crate::read::paths::normal;
 use crate::read::tree::Tree;
 
-/// The most TOML files that one app may have.
+/// The maximum number of TOML files in one app.
 const MAX_FILES: usize = 5_000;
-/// How deep folders may nest.
+/// The maximum depth of nested folders.
 const MAX_DEPTH: usize = 6;
 
-/// Some bytes of one file.
+/// A place in a file: a range of its bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) file: usize,
     pub(crate) span: Range<usize>,
 }
 
-/// One file that was read.
+/// A file that was read.
 #[derive(Debug)]
 struct File {
     /// The path relative to the app's directory, with forward slashes.
     path: String,
     text: String,
-    /// Where each line starts, in bytes.
+    /// The offset at which each line starts, in bytes.
     lines: Vec<usize>,
 }
 
-/// Every file that was read, by number.
+/// All files that were read. Each has a number, which is its index.
 #[derive(Debug)]
 pub(crate) struct Files {
     tree: Box<dyn Tree>,
     read: Vec<File>,
-    /// The first file of each path.
+    /// The number of the first file with each path.
     by_path: HashMap<String, usize>,
 }
 
-/// Why a file that a config names cannot be used, as messages say it.
+/// The reason why a file that a config names cannot be used, as part of a message.
 pub(crate) type Unreadable = String;
 
 impl Files {
@@ -47,12 +47,13 @@ impl Files {
         Self { tree, read: Vec::new(), by_path: HashMap::new() }
     }
 
-    /// Returns the files that may be read.
+    /// Returns the tree from which the files are read.
     pub(crate) fn tree(&self) -> &dyn Tree {
         self.tree.as_ref()
     }
 
-    /// Adds a text as the file `path`. A file that could not be read is added too, so that messages can name it.
+    /// Adds a text as the file `path`, and returns the file's number. A file that could not be read is added too, so
+    /// that messages can name it.
     pub(crate) fn add(&mut self, path: String, text: String) -> usize {
         let number = self.read.len();
         let lines = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect();
@@ -61,7 +62,7 @@ impl Files {
         number
     }
 
-    /// Reads the file at `path`, relative to the app's directory.
+    /// Reads the file at `path`, relative to the app's directory. Returns the file's number.
     pub(crate) fn read(&mut self, path: &str) -> Result<usize, Unreadable> {
         if let Some(known) = self.by_path.get(path) {
             return Ok(*known);
@@ -82,17 +83,18 @@ impl Files {
         self.by_path.get(path).map(|file| self.text(*file))
     }
 
-    /// Returns the path, relative to the app's directory, that `word` in file `file` names. It is looked for beside
-    /// that file, in the app's directory, and, for a root file, in the folder of its name and in `permissions/`. A path
-    /// out of the app's directory gives `None`.
+    /// Returns the path, relative to the app's directory, that `word` in file `file` names. The path is searched beside
+    /// this file, then in the app's directory. For a root file, it is searched in the app's directory, in the folder
+    /// with the name of the file, and in `permissions/`. Returns `None` for a path that leads out of the app's
+    /// directory.
     pub(crate) fn named(&self, file: usize, word: &str) -> Option<String> {
         let candidates = self.candidates(file, word);
         let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
         candidates.into_iter().nth(found)
     }
 
-    /// Returns the first folder of `word` in file `file` when that folder does not exist, for example because it is
-    /// generated, or a submodule that was not fetched.
+    /// Returns the first folder of the path `word` in file `file`, if this folder does not exist. For example, it may
+    /// have to be generated, or is a submodule that was not fetched.
     pub(crate) fn absent_folder<'w>(&self, file: usize, word: &'w str) -> Option<&'w str> {
         let (folder, _) = word.trim_start_matches("file://").trim_start_matches("./").split_once('/')?;
         let absent = !folder.is_empty() && folder != ".." && {
@@ -114,12 +116,13 @@ impl Files {
         folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect()
     }
 
-    /// Returns the path on the machine of the relative `path`.
+    /// Returns the path on this machine for `path`, which is relative to the app's directory.
     pub(crate) fn locate(&self, path: &str) -> PathBuf {
         self.tree.locate(path)
     }
 
-    /// Returns file, line and column of the start of `place`; both from 1.
+    /// Returns the file, line and column at which `place` starts. Line and column count from 1, the column in
+    /// characters.
     pub(crate) fn position(&self, place: &Place) -> (String, usize, usize) {
         let Some(file) = self.read.get(place.file) else {
             return (String::new(), 1, 1);
@@ -130,13 +133,13 @@ impl Files {
         (file.path.clone(), line, before.chars().count() + 1)
     }
 
-    /// Returns `file:line` of the start of `place`.
+    /// Returns the start of `place` as `file:line`.
     pub(crate) fn short(&self, place: &Place) -> String {
         let (file, line, _) = self.position(place);
         format!("{file}:{line}")
     }
 
-    /// Returns the paths of the TOML files in the root and, at any depth, in `folders`; sorted.
+    /// Returns the sorted paths of the TOML files in the app's directory and, at any depth, in `folders`.
     pub(crate) fn toml_files(&self, folders: &[&str]) -> io::Result<Vec<String>> {
         let mut found = Vec::new();
         for (name, is_dir) in self.tree.entries("")? {

@@ -1,15 +1,15 @@
 //! Checks JSON documents that contain templates.
 
-/// Where a text stops being JSON.
+/// A syntax error: its offset in bytes, and the reason.
 #[derive(Debug)]
 pub(crate) struct NotJson {
     pub(crate) offset: usize,
     pub(crate) message: String,
 }
 
-/// Checks that `text` is JSON once its actions are replaced by values.
+/// Checks that `text` is JSON after each template action (`{{ ... }}`) is replaced by a value.
 ///
-/// A text with blocks (`if`, `range`, `with`) is accepted, because rendering decides whether it is JSON.
+/// A text with blocks (`if`, `range`, `with`) is accepted, because only rendering shows whether it is JSON.
 pub(crate) fn check(text: &str) -> Result<(), NotJson> {
     let plain = without_actions(text);
     match serde_json::from_str::<serde::de::IgnoredAny>(&plain) {
@@ -24,7 +24,8 @@ pub(crate) fn check(text: &str) -> Result<(), NotJson> {
     }
 }
 
-/// Replaces actions with digits, which are JSON inside and outside of strings; offsets stay the same.
+/// Replaces each template action with digits of the same length. Digits are valid JSON inside and outside of strings,
+/// and offsets stay the same.
 pub(crate) fn without_actions(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

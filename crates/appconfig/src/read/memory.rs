@@ -1,4 +1,4 @@
-//! The files of an app in memory, for tests and fuzzing. No file is executable, and there are no links.
+//! Reads the files of an app from memory, for tests and fuzzing. No file is executable, and there are no links.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::read::paths::{join, normal, reason};
 use crate::read::tree::{Entry, LEFT_OUT, Tree};
 
-/// The bytes of files, by their paths.
+/// The bytes of an app's files, by path.
 #[derive(Debug)]
 pub(crate) struct Memory {
     name: String,
@@ -15,14 +15,15 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// Returns `files` as those of the app `name`; a path that is not a plain relative one is left out.
+    /// Returns `files` as the files of the app `name`. A path that is absolute or has parts such as `..` is left out.
     pub(crate) fn new(name: &str, files: &BTreeMap<String, Vec<u8>>) -> Self {
         let plain = files.iter().filter(|(path, _)| normal(path).is_some_and(|normal| normal == **path));
         let files = plain.map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
         Self { name: name.to_owned(), files }
     }
 
-    /// Returns the paths of the files of a directory, at any depth, from there.
+    /// Returns the paths of all files below the directory `path`, at any depth. The paths are relative to this
+    /// directory.
     fn paths(&self, path: &str) -> impl Iterator<Item = &str> {
         let prefix = join(path, "");
         self.files.range(prefix.clone()..).map_while(move |(path, _)| path.strip_prefix(&prefix))

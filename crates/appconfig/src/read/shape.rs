@@ -1,10 +1,10 @@
-//! Files of a folder that have the form of the root file of the same name, and the reverse.
+//! Recognizes files in a folder that have the form of the root file of the same name, and the reverse.
 
 use crate::kinds::Kind;
 use crate::read::document::{Data, Entry, Node};
 
-/// Returns the kind and the tree of a file by its keys. A file of a folder that has the form of the root file is read
-/// as a root file, and a single role or policy as a list with one element.
+/// Returns the kind and the content of a file, as its keys show them. A file in a folder that has the form of the root
+/// file is treated as a root file. A single role or policy is treated as a list with one element.
 pub(crate) fn of(kind: Kind, root: Node) -> (Kind, Node) {
     let has = |key: &str| root.get(key).is_some();
     let tables = |key: &str| root.get(key).is_some_and(|node| matches!(node.data, Data::List(_)));

@@ -1,31 +1,32 @@
-//! The files of an app, wherever they are: the only way in which the rest of the crate reads them.
+//! The files of an app, on disk or in memory. All other modules read files through this trait.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The largest file that is read as text, in bytes.
+/// The maximum size of a file that is read as text, in bytes.
 const MAX_TEXT_BYTES: usize = 4 * 1024 * 1024;
-/// Directories that are left out of a source.
+/// The names of directories that are not packed into a source.
 pub(crate) const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
 
-/// An entry to pack.
+/// An entry of a source, to be packed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Entry {
     File { executable: bool },
     Link(PathBuf),
 }
 
-/// The files of one app, by paths relative to its directory, with forward slashes; the directory itself is "".
+/// The files of one app. Paths are relative to the app's directory and have forward slashes. The path of the directory
+/// itself is empty.
 pub(crate) trait Tree: fmt::Debug {
-    /// Returns the name of the directory, which is the app's.
+    /// Returns the name of the app's directory, which is the name of the app.
     fn name(&self) -> &str;
 
-    /// Returns the path on the machine of `path`.
+    /// Returns the path on this machine for `path`.
     fn locate(&self, path: &str) -> PathBuf;
 
-    /// Returns a path of the machine relative to the directory; `None` when it is outside.
+    /// Converts an absolute path on this machine to a path relative to the app's directory; `None` when it is outside.
     fn relative(&self, absolute: &Path) -> Option<String>;
 
     fn is_file(&self, path: &str) -> bool;
@@ -40,41 +41,44 @@ pub(crate) trait Tree: fmt::Debug {
     /// Returns the bytes of a file.
     ///
     /// # Errors
-    /// When there is no such file, or it cannot be read.
+    /// An I/O error when the file does not exist or cannot be read.
     fn bytes(&self, path: &str) -> io::Result<Vec<u8>>;
 
-    /// Returns the bytes of a file that is not larger than `most`.
+    /// Returns the bytes of a file, which may have at most `most` bytes.
     ///
     /// # Errors
-    /// The reason, as messages say it.
+    /// The reason as part of a message, such as "it does not exist".
     fn bytes_up_to(&self, path: &str, most: usize) -> Result<Vec<u8>, String>;
 
-    /// Returns the names in a directory, and whether each is a directory. Names that are not UTF-8 are left out.
+    /// Returns the names of the entries of a directory, and whether each entry is a directory. Names that are not UTF-8
+    /// are left out.
     ///
     /// # Errors
-    /// When the directory cannot be read.
+    /// An I/O error when the directory cannot be read.
     fn names(&self, path: &str) -> io::Result<BTreeMap<String, bool>>;
 
-    /// Returns everything to pack below a directory, at any depth, by its path from there.
+    /// Returns all entries to pack below a directory, at any depth. Their paths are relative to this directory.
     ///
     /// # Errors
-    /// When an entry cannot be read, is a device or a link to the outside, or there are too many.
+    /// An I/O error when an entry cannot be read, is a device or a link that leads outside, or when there are too many
+    /// entries.
     fn below(&self, path: &str) -> io::Result<BTreeMap<String, Entry>>;
 }
 
 impl dyn Tree + '_ {
-    /// Returns the text of a file.
+    /// Returns the text of a file, which has to be UTF-8 and not too large.
     ///
     /// # Errors
-    /// The reason, as messages say it.
+    /// The reason as part of a message, such as "it does not exist".
     pub(crate) fn text(&self, path: &str) -> Result<String, String> {
         String::from_utf8(self.bytes_up_to(path, MAX_TEXT_BYTES)?).map_err(|_| "it is not UTF-8 text".to_owned())
     }
 
-    /// Returns the entries of a directory, and whether each is a directory. Hidden entries are left out.
+    /// Returns the names of the entries of a directory, and whether each entry is a directory. Hidden entries are left
+    /// out.
     ///
     /// # Errors
-    /// When the directory cannot be read.
+    /// An I/O error when the directory cannot be read.
     pub(crate) fn entries(&self, path: &str) -> io::Result<Vec<(String, bool)>> {
         Ok(self.names(path)?.into_iter().filter(|(name, _)| !name.starts_with('.')).collect())
     }

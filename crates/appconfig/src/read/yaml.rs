@@ -1,5 +1,5 @@
-//! Parses YAML into the tree that TOML is parsed into: every key and value has its position. Scalars are texts, and short
-//! forms of CloudFormation such as `!Ref` are written out.
+//! Parses YAML into the same tree as TOML, in which every key and value has its position. Scalars become strings, and
+//! short forms of CloudFormation such as `!Ref` become their long forms.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,9 +8,9 @@ use saphyr_parser::{Event, Parser, Span, StrInput, Tag};
 
 use crate::read::document::{Data, Entry, Malformed, Node};
 
-/// How deep values may nest.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// How many values a document may hold, with those that aliases repeat.
+/// The maximum number of values in a document. Values that aliases repeat are counted again.
 const MAX_VALUES: usize = 200_000;
 
 /// Parses `text` as one document; an empty text is an empty table.
@@ -38,7 +38,7 @@ pub(crate) fn parse(text: &str) -> Result<Node, Malformed> {
     if matches!(event, Event::StreamEnd) { Ok(root) } else { Err(reader.wrong("there is a second document")) }
 }
 
-/// The byte of each character; a text of ASCII needs no table.
+/// Converts positions in characters to positions in bytes. A text of ASCII needs no table.
 struct Offsets {
     table: Vec<usize>,
     start: usize,
@@ -60,10 +60,10 @@ impl Offsets {
 struct Reader<'t> {
     events: Parser<'t, StrInput<'t>>,
     offsets: Offsets,
-    /// Values by their anchors, with how many values each holds.
+    /// The value of each anchor, and the number of values in it.
     anchors: BTreeMap<usize, (Node, usize)>,
     left: usize,
-    /// The bytes of the last event.
+    /// The position of the last event, in bytes.
     last: Range<usize>,
 }
 
@@ -151,8 +151,8 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Expands a short form: `!Ref A` is `{Ref: A}`, `!GetAtt A.B` is `{Fn::GetAtt: [A, B]}`. The core tags (`!!str`) are not
-/// short forms.
+/// Converts a short form to its long form: `!Ref A` becomes `{Ref: A}`, `!GetAtt A.B` becomes `{Fn::GetAtt: [A, B]}`.
+/// YAML's own tags (`!!str`) are not short forms.
 fn written_out(node: Node, tag: Option<&Tag>) -> Node {
     let Some(tag) = tag.filter(|tag| tag.handle == "!" && !tag.suffix.is_empty()) else { return node };
     let span = node.span.clone();

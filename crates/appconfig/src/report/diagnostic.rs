@@ -1,32 +1,32 @@
-//! One mistake in an app config: its place, what was expected, and the fix.
+//! A mistake in an app config: its place, the expected value, and the fix.
 
 use serde::Serialize;
 
-/// How serious a mistake is.
+/// The severity of a mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// The config cannot be used.
     Error,
-    /// The config can be used, but a part of it has no effect or probably a wrong meaning.
+    /// The config can be used, but a part of it has no effect, or probably does not mean what the author wanted.
     Warning,
 }
 
-/// One mistake.
+/// A mistake in an app config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     pub severity: Severity,
-    /// Relative to the app's directory, with forward slashes.
+    /// The path of the file relative to the app's directory, with forward slashes.
     pub file: String,
-    /// From 1.
+    /// The line of the mistake, from 1.
     pub line: usize,
-    /// From 1, in characters.
+    /// The column of the mistake in characters, from 1.
     pub column: usize,
     pub message: String,
-    /// The value that was expected there.
+    /// A description of the expected value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// How to correct it.
+    /// A sentence about how to correct the mistake.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
     /// Other places that belong to the mistake.

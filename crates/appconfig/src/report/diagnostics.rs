@@ -1,4 +1,4 @@
-//! All mistakes of one directory, as a list and as text.
+//! All mistakes of one app config, as a list and as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::read::files::Files;
 use crate::report::diagnostic::{Diagnostic, Severity};
 use crate::report::excerpt;
 
-/// All mistakes of one directory, ordered by file and line.
+/// All mistakes of one app config, ordered by file and line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Diagnostics {
@@ -20,12 +20,12 @@ pub struct Diagnostics {
     not_looked_at: Vec<Elsewhere>,
 }
 
-/// A part of an app whose source is not in the app's directory, so that its content was not checked.
+/// A part of an app whose source is not in the app's directory. The content of this source was not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Elsewhere {
-    /// Such as ``component `web` ``.
+    /// The name of the part, such as ``component `web` ``.
     pub part: String,
-    /// The address of its repository.
+    /// The address of the source's repository.
     pub source: String,
 }
 
@@ -47,7 +47,7 @@ impl Diagnostics {
         self
     }
 
-    /// Returns the parts whose sources were not looked at, sorted.
+    /// Returns the parts whose sources were not checked, sorted.
     pub fn not_looked_at(&self) -> &[Elsewhere] {
         &self.not_looked_at
     }
@@ -59,7 +59,7 @@ impl Diagnostics {
         self
     }
 
-    /// Returns each mistake.
+    /// Returns the mistakes one by one.
     pub fn iter(&self) -> impl Iterator<Item = &Diagnostic> {
         self.found.iter()
     }
@@ -68,17 +68,17 @@ impl Diagnostics {
         self.found.is_empty()
     }
 
-    /// Returns whether the config cannot be used.
+    /// Returns whether there is an error, so that the config cannot be used.
     pub fn has_errors(&self) -> bool {
         self.count(Severity::Error) > 0
     }
 
-    /// Returns how many mistakes are of `severity`.
+    /// Returns the number of mistakes of `severity`.
     pub fn count(&self, severity: Severity) -> usize {
         self.found.iter().filter(|one| one.severity == severity).count()
     }
 
-    /// Returns the mistakes as text, each with an excerpt of its file; with colours when `colour` is set.
+    /// Returns the mistakes as text, each with an excerpt of its file. The text has colours if `colour` is true.
     pub fn render(&self, colour: bool) -> String {
         let parts: Vec<String> = self.found.iter().map(|one| excerpt::render(one, &self.texts, colour)).collect();
         parts.join("\n\n")

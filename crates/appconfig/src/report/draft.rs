@@ -1,9 +1,9 @@
-//! A mistake while it is being described, before its place has a line and a column.
+//! A mistake that is still being described. It has a place in a file, but no line and column yet.
 
 use crate::read::files::{Files, Place};
 use crate::report::diagnostic::{Diagnostic, Related, Severity};
 
-/// A mistake while it is being described.
+/// A mistake that is still being described.
 #[derive(Debug)]
 #[must_use]
 pub(crate) struct Draft {
@@ -28,7 +28,7 @@ impl Draft {
         Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
     }
 
-    /// Reports that `named` (such as "`./a/b.sh`") is in a folder that does not exist.
+    /// Returns the mistake that `named`, such as "`./a/b.sh`", is in a folder that does not exist.
     pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
         Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` does not exist"))
             .help("a sync needs it: fetch or generate the folder, or correct the path")
@@ -44,7 +44,7 @@ impl Draft {
         self
     }
 
-    /// Adds "did you mean" with the nearest known word, when there is one.
+    /// Adds the help "did you mean" with the name `near`, if there is one.
     pub(crate) fn meant(self, near: Option<&str>) -> Self {
         match near {
             Some(near) => self.help(format!("did you mean `{near}`?")),

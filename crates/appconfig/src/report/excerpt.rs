@@ -1,4 +1,4 @@
-//! A mistake with the lines of the file around it, as a terminal shows it.
+//! Formats a mistake for a terminal, with the lines of the file around it.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use crate::report::diagnostic::{Diagnostic, Severity};
 
-/// Returns the text for one mistake.
+/// Returns the text for one mistake. It has colours if `colour` is true.
 pub(crate) fn render(one: &Diagnostic, texts: &BTreeMap<String, String>, colour: bool) -> String {
     let level = match one.severity {
         Severity::Error => Level::ERROR,
@@ -40,7 +40,7 @@ pub(crate) fn render(one: &Diagnostic, texts: &BTreeMap<String, String>, colour:
     renderer.decor_style(DecorStyle::Ascii).render(&[group])
 }
 
-/// Returns `span` cut to whole characters inside of `text`, on one line.
+/// Returns the part of `span` that is inside of `text`, on one line, and made of whole characters.
 fn inside(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
     let floor = |mut at: usize| {
         at = at.min(text.len());

@@ -1,4 +1,4 @@
-//! The kinds of file that have a schema: their names, titles and places.
+//! The kinds of files that have a JSON Schema: their names, titles and places.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use freehold_template::nearest;
 
 use crate::kinds::{COMPONENT_TYPES, FOLDERS, Kind, ROOT};
 
-/// A kind of file that has a schema.
+/// A kind of file that has a JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SchemaKind(pub(super) Shape);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
-    /// A file of this kind; a component of any type.
+    /// A file of this kind. For components: a component of any type.
     File(Kind),
     /// A component of this type.
     Component(&'static str),
 }
 
-/// A word that does not name a kind of file.
+/// The error for a word that does not name a kind of file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no schema `{word}`; {help}")]
 pub struct UnknownSchema {
@@ -27,7 +27,8 @@ pub struct UnknownSchema {
     help: String,
 }
 
-/// More names for kinds than their own and their folders': those in first-line comments of configs, and similar ones.
+/// Further names of kinds, besides their own names and the names of their folders: the words in first-line comments of
+/// configs, and similar words.
 const ALIASES: [(&str, &str); 12] = [
     ("helm", "helm_chart"),
     ("terraform", "terraform_module"),
@@ -43,10 +44,10 @@ const ALIASES: [(&str, &str); 12] = [
     ("trigger", "triggers"),
 ];
 
-/// The name that the API of the format has for a container image.
+/// An older name of the component type `container_image`, which is still accepted.
 pub(super) const OLD_IMAGE: &str = "external_image";
 
-/// Returns every kind, files first, in the order of the reference; then components by type.
+/// Returns all kinds: first the files, in the order of the reference, then the components by type.
 pub fn schema_kinds() -> impl Iterator<Item = SchemaKind> {
     let mut kinds: Vec<Kind> = Vec::new();
     for (_, kind) in ROOT.into_iter().chain(FOLDERS) {
@@ -59,7 +60,7 @@ pub fn schema_kinds() -> impl Iterator<Item = SchemaKind> {
 }
 
 impl SchemaKind {
-    /// Returns the word for this kind, such as `metadata` or `helm_chart`.
+    /// Returns the name of this kind, such as `metadata` or `helm_chart`.
     pub const fn name(self) -> &'static str {
         match self.0 {
             Shape::Component(word) => word,
@@ -89,7 +90,7 @@ impl SchemaKind {
         }
     }
 
-    /// Returns what a file of this kind is, for a person.
+    /// Returns a title for files of this kind, for people.
     pub fn title(self) -> String {
         match self.0 {
             Shape::Component(word) => format!("A component of type `{word}`"),
@@ -97,8 +98,8 @@ impl SchemaKind {
         }
     }
 
-    /// Returns the files of this kind in an app's directory, as globs. A component of one type has none, because its
-    /// type is only known from the content of its file.
+    /// Returns glob patterns for the files of this kind in an app's directory. The result is empty for a component of
+    /// one type, because only the content of a file shows the type.
     pub fn files(self) -> Vec<String> {
         let Shape::File(kind) = self.0 else { return Vec::new() };
         let root = ROOT.iter().filter(|(_, of)| *of == kind).map(|(name, _)| (*name).to_owned());
@@ -107,7 +108,7 @@ impl SchemaKind {
     }
 }
 
-/// Returns the title of a kind of file, and a sentence or two about it.
+/// Returns the title of a kind of file, and one or two sentences about it.
 pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Metadata => ("The metadata of the app", "Every app has this file."),
@@ -176,7 +177,8 @@ impl fmt::Display for SchemaKind {
 impl FromStr for SchemaKind {
     type Err = UnknownSchema;
 
-    /// Parses a kind's name, its folder, or the word of a first-line comment such as `# helm` or `# docker-build`.
+    /// Parses the name of a kind, the name of its folder, or the word in a first-line comment such as `# helm` or `#
+    /// docker-build`.
     fn from_str(text: &str) -> Result<Self, UnknownSchema> {
         let word = text.trim().replace('-', "_");
         let named = |word: &str| schema_kinds().find(|kind| kind.name() == word);

@@ -1,8 +1,8 @@
-//! JSON Schemas of every kind of file, for editors, and the reference in Markdown. Both are made from the tables of
-//! keys that the reader checks with, and from the rules beside them.
+//! The JSON Schemas of all kinds of files, for editors, and the reference in Markdown. Both are generated from the
+//! tables of keys that the checks use, and from the rules in this folder.
 //!
-//! The schemas are draft-07 without `$ref` and `allOf`: the validator of taplo supports no later draft, and taplo does
-//! not complete keys behind either.
+//! The schemas are draft-07, because the validator of taplo supports no later draft. They do not use `$ref` and
+//! `allOf`, because taplo does not complete keys in these.
 
 mod editor;
 mod kind;
@@ -39,7 +39,7 @@ pub fn schema(kind: SchemaKind) -> Value {
     schema
 }
 
-/// Returns every schema with its name: `schemas/<name>.json` is where [`taplo_config`] looks for it.
+/// Returns all schemas with their names. [`taplo_config`] expects each of them at `schemas/<name>.json`.
 pub fn schemas() -> impl Iterator<Item = (&'static str, Value)> {
     schema_kinds().map(|kind| (kind.name(), schema(kind)))
 }

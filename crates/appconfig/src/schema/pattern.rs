@@ -1,13 +1,14 @@
-//! Regular expressions of texts with a form of their own.
+//! Builds regular expressions for texts that have a form of their own.
 
-/// Returns a pattern of lengths of time, such as `1h30m`: no part alone is longer than `most` seconds, and not all parts
-/// are zero. A pattern cannot add: the code that reads a config refuses parts that are too long only together.
+/// Returns a pattern for durations such as `1h30m`. No single part may be longer than `most` seconds, and not all parts
+/// may be zero. A pattern cannot compute a sum, so only the reader of a config refuses a duration whose parts are too
+/// long together.
 pub(super) fn duration(most: u32) -> String {
     let parts = [(3600, 'h'), (60, 'm'), (1, 's')].map(|(secs, unit)| format!("{}{unit}", up_to(most / secs)));
     format!("^(?=.*[1-9])({})+$", parts.join("|"))
 }
 
-/// Returns a pattern of the whole numbers up to `most`, with zeros before them or not.
+/// Returns a pattern for the whole numbers up to `most`. Leading zeros are allowed.
 fn up_to(most: u32) -> String {
     let digits: Vec<u32> = most.to_string().chars().filter_map(|c| c.to_digit(10)).collect();
     let mut choices: Vec<String> = Vec::new();

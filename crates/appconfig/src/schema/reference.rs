@@ -1,4 +1,4 @@
-//! The reference of the format in Markdown.
+//! Generates the reference of the config format in Markdown.
 
 use std::fmt::Write as _;
 
@@ -139,7 +139,7 @@ pub fn reference() -> String {
     text
 }
 
-/// Returns the sentences about a kind of file, with the one that says that it has no effect.
+/// Returns the sentences about a kind of file, including the sentence about its effect.
 fn about_with_effect(kind: Kind) -> String {
     let remark = kind.effect().remark().map(|remark| format!(" {remark}"));
     format!("{}{}", about(kind).1, remark.unwrap_or_default())
@@ -181,7 +181,8 @@ fn section(text: &mut String, name: &str, shape: Shape) {
     }
 }
 
-/// Writes one row for each key, those of inner tables after the table; collects what rules say.
+/// Writes one row for each key, and the keys of an inner table after the key of the table. Collects the sentences of
+/// the rules.
 fn rows(text: &mut String, sentences: &mut Vec<(String, String)>, path: &str, before: &str, keys: &[Key]) {
     let inside = before.trim_end_matches('.');
     sentences.extend(rules::at(path).flat_map(Rule::sentences).map(|sentence| (inside.to_owned(), sentence)));

@@ -1,8 +1,9 @@
-//! One rule about the keys of a table: as JSON Schema, and as a sentence.
+//! A rule about the keys of a table, as JSON Schema and as a sentence.
 
 use serde_json::{Map, Value, json};
 
-/// A relation between keys of one table. A key is *given* when it is there and neither `false` nor empty.
+/// A rule about keys of one table. A key is *there* if the table has it. A key is *given* if it is there and its value
+/// is neither `false` nor empty.
 #[derive(Debug)]
 pub(super) enum Rule {
     /// Exactly one of these keys is there.
@@ -13,24 +14,24 @@ pub(super) enum Rule {
     OneGiven(&'static [&'static str]),
     /// At most one of these keys is given.
     AtMostOneGiven(&'static [&'static str]),
-    /// At least one of the keys in the list is given, unless the key that follows holds the text that follows it.
+    /// At least one of the keys in the list is given, unless the second field, a key, has the third field as its text.
     SomeGivenUnless(&'static [&'static str], &'static str, &'static str),
-    /// When the first key is given, so are the others.
+    /// When the first key is given, the others have to be given too.
     Needs(&'static str, &'static [&'static str]),
-    /// When the first key is given, none of the others is given.
+    /// When the first key is given, none of the others may be there.
     Excludes(&'static str, &'static [&'static str]),
     /// The text of a key decides which other keys are needed. When the flag is set, the first case also covers a
     /// table without the key.
     ByWord(&'static str, bool, &'static [Case]),
     /// A key holds one of the texts in the list.
     Words(&'static str, &'static [&'static [&'static str]]),
-    /// A key whose text must match a form, and a description of that form.
+    /// A key, a pattern that its text must match, and a description of the pattern.
     Form(&'static str, &'static str, &'static str),
-    /// A key whose value must fit a schema, and a description of that schema.
+    /// A key, a schema that its value must fit, and a description of the schema.
     Holds(&'static str, fn() -> Value, &'static str),
     /// The default of an input fits its type.
     Default,
-    /// A signature belongs to a key, or to an identity that an issuer confirms.
+    /// A signature is checked either with a key, or with an identity that an issuer confirms.
     Signature,
 }
 
@@ -42,12 +43,12 @@ pub(super) struct Case {
     pub(super) how: How,
 }
 
-/// How many of some keys are needed.
+/// How many of the keys are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
-    /// All are given.
+    /// All keys are given.
     All,
-    /// Exactly one of them is there.
+    /// Exactly one of the keys is there.
     One,
 }
 
@@ -178,8 +179,8 @@ fn set(table: &mut Map<String, Value>, key: &str, word: &str, value: Value) {
     }
 }
 
-/// Makes each of `keys` exclude the others. With `oneOf` instead, an editor would mark the wrong place and offer
-/// keys that are not allowed.
+/// Makes each of `keys` exclude the others. This does not use `oneOf`, because editors would then mark the wrong place
+/// and offer keys that are not allowed.
 fn exclude(table: &mut Map<String, Value>, keys: &[&str], is: fn(&str) -> Value) {
     for key in keys {
         let others: Vec<Value> = keys.iter().filter(|other| *other != key).map(|other| is(other)).collect();
@@ -212,7 +213,7 @@ fn inside(object: &mut Map<String, Value>, word: &str, change: impl FnOnce(&mut 
     }
 }
 
-/// Adds a condition to the table; the first condition that holds decides.
+/// Adds a schema that applies under a condition. If several conditions hold, the first of them decides.
 fn choose(table: &mut Map<String, Value>, condition: Value, then: Value) {
     if table.contains_key("if") {
         inside(table, "else", |rest| choose(rest, condition, then));
@@ -222,10 +223,10 @@ fn choose(table: &mut Map<String, Value>, condition: Value, then: Value) {
     }
 }
 
-/// The text of a number, an empty text, or a template.
+/// A pattern for the text of a number, an empty text, or a template.
 const NUMBER: &str = r"^([-+]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][-+]?[0-9]+)?)?$|\{\{";
 
-/// Adds the defaults that fit each type of input. A text that holds JSON, YAML or HCL is not checked here.
+/// Adds the schemas of defaults for each type of input. A text that contains JSON, YAML or HCL is not checked here.
 fn defaults(table: &mut Map<String, Value>) {
     let cases: [(&[&str], Value); 5] = [
         (&["number"], json!({ "type": ["number", "string"], "pattern": NUMBER })),
@@ -238,7 +239,8 @@ fn defaults(table: &mut Map<String, Value>) {
         let condition = json!({ "required": ["type"], "properties": { "type": { "enum": words } } });
         choose(table, condition, json!({ "properties": { "default": default } }));
     }
-    // An input without a type is a string too. The reader only warns about numbers and flags.
+    // An input without a type is a string too. For such an input the reader only warns about numbers and booleans, so
+    // they are accepted.
     let scalar = json!({ "type": ["string", "number", "boolean"] });
     let condition = json!({ "properties": { "type": { "const": "string" } } });
     choose(table, condition, json!({ "properties": { "default": scalar } }));

@@ -1,18 +1,18 @@
-//! The rules between keys of one table, for the schemas: keys that exclude or need each other.
+//! The rules that the schemas check between keys of one table: keys that exclude or need each other.
 
 use serde_json::{Value, json};
 
 use super::rule::{Case, How, Rule};
 use crate::build::actions::{COMPONENT_TRIGGERS, TRIGGERS};
 
-/// Where a rule holds: the name of a kind or type, and the keys below it, separated by dots.
+/// The tables for which a rule holds. Each is named by a kind or type and the keys below it, separated by dots.
 type At = &'static [&'static str];
 
-/// Names of components and actions (`ComponentName`, `ActionName` of the protocol).
+/// The pattern for names of components and actions (`ComponentName` and `ActionName` of the protocol).
 const LABEL: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 const A_LABEL: &str = "1 to 64 letters, digits, dashes or underscores, and starts with a letter or digit";
 
-/// Five fields, or a template; only the reader checks the numbers.
+/// The pattern for a cron expression of five fields, or a template. Only the reader checks the numbers.
 const CRON: &str = r"^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$|\{\{";
 const CRON_OR_NONE: &str = r"^$|^\s*[-0-9A-Za-z*/,]+(\s+[-0-9A-Za-z*/,]+){4}\s*$|\{\{";
 const A_CRON: &str = "a cron expression of five fields in UTC, such as `0 */6 * * *`";
@@ -127,18 +127,19 @@ pub(super) fn at(path: &str) -> impl Iterator<Item = &'static Rule> {
     RULES.iter().filter(move |(places, _)| places.contains(&path)).map(|(_, rule)| rule)
 }
 
-/// Returns the schema of the answers of an install.
+/// Returns the schema for the values of an install's inputs.
 fn answers() -> Value {
     let table = json!({ "type": "object", "additionalProperties": { "type": "string" } });
     json!({ "type": ["object", "array"], "additionalProperties": { "type": "string" }, "items": table })
 }
 
-/// Returns the schema of the components that an install switches on and off.
+/// Returns the schema for the components that an install switches on and off.
 fn toggles() -> Value {
     json!({ "type": "object", "additionalProperties": { "type": "boolean" } })
 }
 
-/// Returns the schema of the roles of an entity's own operations: a table, or a list of tables.
+/// Returns the schema for the roles that an entity, such as a component, sets for its own operations: a table, or a
+/// list of tables.
 fn roles_of_operations() -> Value {
     let text = json!({ "type": "string" });
     json!({

@@ -1,4 +1,4 @@
-//! Makes the JSON Schema of a table from its keys.
+//! Builds the JSON Schema of a table from its keys.
 
 use serde_json::{Map, Value, json};
 
@@ -7,14 +7,14 @@ use super::{pattern, rules};
 use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 
-/// Returns the schema of a table with `keys`; `path` leads to it, for the rules.
+/// Returns the schema of a table with `keys`. `path` identifies the table in the rules.
 ///
-/// Other keys are accepted, because the reader only warns about them.
+/// Unknown keys are accepted, because the reader only warns about them.
 pub(super) fn table(path: &str, keys: &[Key]) -> Value {
     Value::Object(tables(&[(path, keys)]))
 }
 
-/// Returns the schema of a table with the keys, and the rules, of several.
+/// Returns the schema of a table that has the keys and the rules of several tables.
 pub(super) fn tables(parts: &[(&str, &[Key])]) -> Map<String, Value> {
     let all = || parts.iter().flat_map(|(path, keys)| keys.iter().map(|key| (*path, key)));
     let properties: Map<String, Value> = all().map(|(path, key)| (key.name.to_owned(), property(path, key))).collect();
@@ -24,7 +24,7 @@ pub(super) fn tables(parts: &[(&str, &[Key])]) -> Map<String, Value> {
     object.insert("additionalProperties".to_owned(), json!(true));
     object.insert("properties".to_owned(), Value::Object(properties));
     if !required.is_empty() {
-        // What an editor writes when it completes the whole table.
+        // An editor writes these keys when it completes the whole table.
         object.insert("x-taplo".to_owned(), json!({ "initKeys": required }));
         object.insert("required".to_owned(), json!(required));
     }
@@ -62,8 +62,8 @@ fn held(path: &str, holds: &Holds) -> Value {
     }
 }
 
-/// Returns the schema of a file of `kind`, called `name`. The file holds one thing, or has the form of another kind, as
-/// [`crate::read::shape`] reads it.
+/// Returns the schema of a file of `kind`, called `name`. The file has the form of its own kind, or of another kind
+/// that [`crate::read::shape`] recognizes.
 pub(super) fn file(kind: Kind, name: &str) -> Value {
     let own = table(name, kind.keys());
     let cases = forms(kind);
@@ -78,7 +78,8 @@ pub(super) fn file(kind: Kind, name: &str) -> Value {
     switch(common, cases, own)
 }
 
-/// Returns the other forms that a file of `kind` may have, each with its condition.
+/// Returns the other forms that a file of `kind` may have: for each form, the condition under which it applies, its
+/// keys, and its schema.
 fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
     let has = |key: &str| json!({ "required": [key] });
     let list = |key: &str| json!({ "required": [key], "properties": { key: { "type": "array" } } });
@@ -123,7 +124,7 @@ fn forms(kind: Kind) -> Vec<(Value, &'static [Key], Value)> {
     }
 }
 
-/// Returns the schema of a table whose values the reader does not check: its keys with their descriptions.
+/// Returns the schema of a table whose values the reader does not check. The schema only describes the keys.
 pub(super) fn open_table(keys: &[Key]) -> Value {
     let about = |key: &Key| (key.name.to_owned(), meaning(key));
     json!({ "type": "object", "additionalProperties": true, "properties": keys.iter().map(about).collect::<Map<_, _>>() })
@@ -153,12 +154,12 @@ pub(super) fn component(word: &str) -> Value {
     Value::Object(schema)
 }
 
-/// Returns every word for the type `word`.
+/// Returns all names of the component type `word`.
 fn words_of(word: &str) -> impl Iterator<Item = &str> {
     std::iter::once(word).chain((word == "container_image").then_some(OLD_IMAGE))
 }
 
-/// Returns the schema of a component of any type; its `type` decides which keys it has.
+/// Returns the schema of a component of any type. Its `type` decides which keys it may have.
 pub(super) fn any_component() -> Value {
     let common = tables(&[("component", Kind::Component.keys())]);
     let types: Vec<&str> = COMPONENT_TYPES.iter().copied().filter(|word| *word != OLD_IMAGE).collect();
@@ -170,10 +171,10 @@ pub(super) fn any_component() -> Value {
     switch(common, cases.collect(), json!(true))
 }
 
-/// Returns the schema of a table that has one of several forms. The first condition that holds decides which one.
+/// Returns the schema of a table that has one of several forms. The first condition that holds decides the form.
 ///
-/// Editors offer the keys of all forms. Only the chosen form checks their values: each further form is an `else`,
-/// because an editor reports a mistake below `oneOf` only as "no form fits".
+/// Editors offer the keys of all forms, but only the chosen form checks their values. The forms are nested with `else`.
+/// With `oneOf`, an editor would report every mistake only as "no form fits".
 fn switch(common: Map<String, Value>, cases: Vec<(Value, &[Key], Value)>, otherwise: Value) -> Value {
     let mut object = common;
     if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {

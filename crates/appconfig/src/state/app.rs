@@ -1,4 +1,4 @@
-//! An app while its directory is read.
+//! The state of an app while its directory is read.
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,17 @@ use crate::report::diagnostic::Severity;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// Why a directory is read.
+/// The purpose for which a directory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To make an app version: whatever Freehold cannot deploy is an error.
+    /// To make an app version. Features that Freehold cannot deploy are errors.
     Sync,
-    /// To find mistakes in the config.
+    /// To find mistakes in the config. Features that Freehold cannot deploy are warnings.
     Check,
 }
 
 impl Purpose {
-    /// Returns how serious it is when a config uses something that is not supported yet.
+    /// Returns the severity of a feature that is not supported yet.
     pub(crate) const fn unsupported(self) -> Severity {
         match self {
             Self::Sync => Severity::Error,
@@ -28,19 +28,19 @@ impl Purpose {
     }
 }
 
-/// An app while its directory is read.
+/// The state of an app while its directory is read.
 #[derive(Debug)]
 pub(crate) struct App {
     pub(crate) files: Files,
     pub(crate) checked: Vec<Checked>,
-    /// Kinds of the files that are not TOML.
+    /// The kinds of the files that could not be parsed.
     pub(crate) broken: Vec<Kind>,
     pub(crate) drafts: Vec<Draft>,
     pub(crate) purpose: Purpose,
-    /// Texts at the addresses that the config names; the caller fetched them.
+    /// The texts that the caller fetched, by the address that the config names.
     pub(crate) fetched: Fetched,
     pub(crate) addresses: Addresses,
-    /// The parts whose sources are not in the directory, each with where its source is.
+    /// The parts whose sources are not in the directory, each with the address of its source.
     pub(crate) elsewhere: BTreeSet<(String, String)>,
 }
 

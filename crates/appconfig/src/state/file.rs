@@ -1,4 +1,4 @@
-//! One file after its keys were checked, with the templates and texts that were found in it.
+//! A file whose keys were checked, with the templates and texts that were found in it.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,24 @@ use crate::kinds::Kind;
 use crate::read::document::{Entry, Node, offset_in_file};
 use crate::read::files::{Files, Place};
 
-/// One TOML file, with the templates and texts that were found in it.
+/// A checked TOML file, with the templates and texts that were found in it.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) file: usize,
     pub(crate) kind: Kind,
     pub(crate) root: Node,
-    /// The paths that its templates read, and the templates in files that it names.
+    /// The paths that the templates of the file read, and those of the templates in files that it names.
     pub(crate) uses: Vec<Reading>,
-    /// Texts of values that name a file or an address, by the position of the value.
+    /// The texts that values name by file or address, by the position of the value in the file.
     pub(crate) contents: BTreeMap<usize, Content>,
 }
 
-/// The text that a value names.
+/// The text that a value names by file or address.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// It cannot be read, which was reported.
+    /// The text cannot be read. This was reported.
     Unreadable,
-    /// It is not fetched yet.
+    /// The caller has not fetched the text yet.
     Unfetched,
     Text {
         file: usize,
@@ -31,7 +31,7 @@ pub(crate) enum Content {
     },
 }
 
-/// One path that a template reads.
+/// A path that a template reads.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) place: Place,
@@ -48,13 +48,13 @@ impl Checked {
         Place { file: self.file, span: entry.key_span.clone() }
     }
 
-    /// Returns the place of the value under `key` of `node`, or of `node` itself.
+    /// Returns the place of the value under `key` of `node`; the place of `node` itself if it does not have the key.
     pub(crate) fn place_of(&self, node: &Node, key: &str) -> Place {
         self.place(node.get(key).unwrap_or(node))
     }
 
-    /// Returns the text of a value, or of the file or address that it names; an empty text for an address that is not
-    /// fetched yet.
+    /// Returns the text of a value, or the text of the file or address that the value names. The text is empty while
+    /// the caller has not fetched it.
     pub(crate) fn content<'a>(&'a self, node: &'a Node) -> Option<&'a str> {
         match self.contents.get(&node.span.start) {
             Some(Content::Text { text, .. }) => Some(text),
@@ -64,12 +64,12 @@ impl Checked {
         }
     }
 
-    /// Returns whether the value names an address that is not fetched yet.
+    /// Returns whether the value names an address whose text the caller has not fetched yet.
     pub(crate) fn is_unfetched(&self, node: &Node) -> bool {
         matches!(self.contents.get(&node.span.start), Some(Content::Unfetched))
     }
 
-    /// Returns the place of byte `offset` of [`Self::content`], one character long.
+    /// Returns the place of the byte at `offset` of [`Self::content`]. The place is one byte long.
     pub(crate) fn place_in(&self, files: &Files, node: &Node, offset: usize) -> Place {
         let (file, at) = match self.contents.get(&node.span.start) {
             Some(Content::Text { file, .. }) => (*file, offset),

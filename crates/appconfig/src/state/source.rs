@@ -9,13 +9,13 @@ use crate::read::files::Place;
 pub(crate) struct Held {
     /// The part, such as ``component `web` ``.
     pub(crate) owner: String,
-    /// Where the config names the source.
+    /// The place at which the config names the source.
     pub(crate) place: Place,
-    /// How the config names the source.
+    /// The text with which the config names the source.
     pub(crate) word: String,
-    /// Relative to the app's directory.
+    /// The path of the source, relative to the app's directory.
     pub(crate) path: String,
-    /// The paths of the packed files, from `path`; for a single file, its name in the archive.
+    /// The paths of the packed files, relative to `path`. For a single file, its name in the archive.
     pub(crate) paths: BTreeSet<String>,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Held {
 pub(crate) struct Made {
     /// The name of the component.
     pub(crate) component: String,
-    /// The type, as Terraform or CloudFormation names it.
+    /// The type of the resource, as Terraform or CloudFormation names it.
     pub(crate) kind: String,
     pub(crate) place: Place,
 }

@@ -1,4 +1,4 @@
-//! What the files of each kind of component share while components are built.
+//! The state that the builders of all component types share.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use crate::check::links::Index;
 use crate::read::files::Files;
 use crate::state::file::Checked;
 
-/// The components of an app while they are built.
+/// Builds the components of an app.
 pub(super) struct Builder<'a> {
     pub(super) files: &'a Files,
     pub(super) index: &'a Index,
@@ -17,7 +17,7 @@ pub(super) struct Builder<'a> {
     pub(super) sources: &'a mut Sources,
 }
 
-/// One component while it is built.
+/// The component that is being built.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Subject<'a> {
     pub(super) checked: &'a Checked,
@@ -25,7 +25,7 @@ pub(super) struct Subject<'a> {
 }
 
 impl Subject<'_> {
-    /// Returns how messages and sources name the component.
+    /// Returns the name of the component in messages and in [`crate::LocalSource`].
     pub(super) fn owner(self) -> String {
         format!("component `{}`", self.name)
     }

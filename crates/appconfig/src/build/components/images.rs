@@ -1,4 +1,4 @@
-//! Images that components copy: their places, and the signatures that they need.
+//! Reads where the images that components copy come from, and which signatures the images need.
 
 use freehold_protocol::app_version::{ComponentSpec, Verification};
 use freehold_protocol::order::Source;
@@ -11,7 +11,7 @@ use crate::read::paths::join;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// The keys for the places of an image.
+/// The keys that say where an image comes from.
 const PLACES: [&str; 5] = ["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"];
 
 impl Builder<'_> {
@@ -48,14 +48,14 @@ impl Builder<'_> {
         if path.is_some_and(|path| self.files.tree().is_file(&join(&path, "index.json"))) {
             return self.sources.directory(self.files, checked, node, word, &subject.owner());
         }
-        // A layout is often made just before a sync, so a config without it can still be checked.
+        // A layout is often created just before a sync, so a missing layout does not prevent a check.
         let message = format!("`{word}` is not an OCI image layout: there is no `index.json` in it");
         let draft = Draft::new(self.sources.unsupported, checked.place(node), message);
         self.sources.drafts.push(draft.help("make one, as with `skopeo copy docker://IMAGE oci:DIRECTORY`"));
         None
     }
 
-    /// Returns `host/name:tag` or `host/name@digest`.
+    /// Returns the image reference, `host/name:tag` or `host/name@digest`.
     fn reference(&mut self, checked: &Checked, entry: &Entry) -> Option<String> {
         let url = entry.value.text("image_url")?;
         let tag = entry.value.text("tag")?;
@@ -88,7 +88,7 @@ impl Builder<'_> {
         Verification { require_signature, authorities }
     }
 
-    /// Warns that builds do not check keyless signatures; `all` is set when every authority is keyless.
+    /// Warns that builds do not check keyless signatures. `all` is true when every authority is keyless.
     fn not_checked(&mut self, checked: &Checked, node: &Node, all: bool) {
         let message = if all {
             "builds do not check keyless signatures, so every build of this image is refused"

@@ -1,4 +1,4 @@
-//! Settings that components of every kind have.
+//! Reads the settings that components of every type have.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::read::document::{Data, Node};
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// How long a component must stay healthy when its config does not set it, in seconds.
+/// The default time for which a component must stay healthy, in seconds.
 const STABILIZATION_SECS: u32 = 3 * 60;
 
 /// Reads the settings of one component.
@@ -33,7 +33,7 @@ pub(super) fn settings(checked: &Checked, drafts: &mut Vec<Draft>) -> ComponentS
     }
 }
 
-/// Returns the roles of operations, each operation once.
+/// Returns the role of each operation. Reports an operation that is listed twice.
 fn operation_roles(checked: &Checked, nodes: &[Node], drafts: &mut Vec<Draft>) -> BTreeMap<String, String> {
     let mut roles = BTreeMap::new();
     for node in nodes {
@@ -78,7 +78,7 @@ fn health(checked: &Checked, node: &Node, drafts: &mut Vec<Draft>) -> ComponentH
     }
 }
 
-/// Reports a probe without an address or command.
+/// Reports a probe that has neither an address nor a command.
 fn useless_probe(checked: &Checked, node: &Node) -> Option<Draft> {
     let (kind, key, example) = match node.text("type")? {
         "http" => ("http", "url", "url = \"https://...\""),

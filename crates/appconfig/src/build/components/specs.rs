@@ -1,4 +1,4 @@
-//! The settings and the source of each kind of component.
+//! Reads the source and the own settings of each component type.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +14,16 @@ use crate::read::paths::join;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// The name of a stack whose component gives none; a template.
+/// The default name of a component's stack, as a template.
 const STACK_NAME: &str = "{{ .nuon.install_stack.outputs.prefix }}";
-/// The namespace of a release whose component gives none; a template.
+/// The default namespace of a Helm release, as a template.
 const NAMESPACE: &str = "{{ .nuon.install.id }}";
 
 const REPOS: [&str; 2] = ["public_repo", "connected_repo"];
 
 impl Builder<'_> {
-    /// Returns the directory or repository that a component names; `what` names its content, such as "module".
+    /// Returns the source that a component names, a directory or a repository. `what` names its content for messages,
+    /// such as "module".
     fn code(&mut self, subject: Subject<'_>, keys: &[&str], what: &str) -> Option<Source> {
         let Subject { checked, .. } = subject;
         let entry = self.sources.one_of(checked, &checked.root, keys, &subject.owner(), what)?;
@@ -106,8 +107,8 @@ impl Builder<'_> {
         Some((Source::Version, ComponentSpec::KubernetesManifest { namespace, manifest, kustomize: None }))
     }
 
-    /// Returns the source of a kustomization, and the entry that names it: a repository, beside or inside of
-    /// `[kustomize]`, or a directory. `path` names the directory only when there is no other entry.
+    /// Returns the source of a kustomization, and the entry that names the source. The source is a repository, beside
+    /// or inside of `[kustomize]`, or a directory. `path` names the directory only when no other key names a source.
     fn kustomization<'n>(&mut self, subject: Subject<'n>, node: &'n Node) -> Option<(Source, &'n Entry)> {
         let Subject { checked, .. } = subject;
         let inside = [REPOS.as_slice(), &["directory"]].concat();
@@ -144,7 +145,7 @@ impl Builder<'_> {
         Some((source, spec))
     }
 
-    /// Reports values under `key` that are templates.
+    /// Reports the values under `key` that are templates.
     fn without_templates(&mut self, checked: &Checked, key: &str) {
         let entries = checked.root.get(key).map(Node::entries).unwrap_or_default();
         for entry in entries.iter().filter(|entry| entry.value.as_text().is_some_and(|text| text.contains("{{"))) {
@@ -210,7 +211,8 @@ impl Builder<'_> {
     }
 }
 
-/// Returns whether the stack's name begins as the names of all stacks of an install do; white space in expressions is ignored.
+/// Returns whether the stack's name begins with the prefix of the install's stacks. White space in templates is
+/// ignored.
 fn is_under_the_prefix(stack_name: &str) -> bool {
     let plain = |text: &str| text.split_whitespace().collect::<String>().replace("{{.freehold.", "{{.nuon.");
     plain(stack_name).strip_prefix(&plain(STACK_NAME)).is_some_and(|own| !own.is_empty())
@@ -231,7 +233,7 @@ fn text(checked: &Checked, key: &str) -> String {
     checked.root.text(key).unwrap_or_default().to_owned()
 }
 
-/// Returns the texts of the tables under `key`, in order; each table has its text under one of `names`.
+/// Returns the texts of the tables under `key`, in order. Each table holds its text under one of the keys `names`.
 fn contents(checked: &Checked, key: &str, names: &[&str]) -> Vec<String> {
     let nodes = checked.root.tables(key).iter().filter_map(|node| names.iter().find_map(|name| node.get(name)));
     nodes.filter_map(|node| checked.content(node)).map(str::to_owned).collect()

@@ -1,5 +1,5 @@
-//! The form of a template: its sections, and the keys of resources and parameters (CloudFormation user guide, "Template
-//! anatomy").
+//! Checks the form of a template: its sections, and the keys of resources and parameters (CloudFormation user guide,
+//! "Template anatomy").
 
 use freehold_template::nearest;
 
@@ -34,7 +34,7 @@ const RESOURCE: [&str; 9] = [
     "UpdateReplacePolicy",
 ];
 
-/// Reports what CloudFormation refuses in the form; returns whether the template has the form of one.
+/// Reports mistakes of form that CloudFormation refuses. Returns false if the text is not a template at all.
 pub(super) fn check(template: &Template, drafts: &mut Vec<Draft>) -> bool {
     if !matches!(template.root.data, Data::Table(_)) {
         let draft = Draft::error(Place { file: template.file, span: 0..1 }, "the template is not a map of sections");
@@ -70,7 +70,7 @@ pub(super) fn types(template: &Template) -> Vec<(String, Place)> {
     types.filter_map(|node| Some((node.as_text()?.to_owned(), template.place(node)))).collect()
 }
 
-/// Checks that every entry of a section is a map, and its name one that CloudFormation takes.
+/// Checks that every entry of a section is a map and has a name that CloudFormation accepts.
 fn parts(template: &Template, section: &str, drafts: &mut Vec<Draft>) {
     let Some(node) = template.section(section) else { return };
     let empty = matches!(&node.data, Data::Text(text) if text.is_empty());
@@ -132,7 +132,7 @@ fn unknown(template: &Template, entry: &Entry, what: &str, known: &[&str]) -> Dr
     }
 }
 
-/// Warns of a key that is given twice: readers of YAML differ in which of the two they use.
+/// Warns about a key that is given twice, because YAML parsers differ in which of the two values they use.
 fn twice(template: &Template, node: &Node, drafts: &mut Vec<Draft>) {
     let mut seen = std::collections::BTreeMap::new();
     for entry in node.entries() {

@@ -1,5 +1,5 @@
-//! Templates of CloudFormation: their sections, what their functions refer to, and the parameters that they get. The
-//! properties of resource types are not checked: no maintained crate carries their schemas.
+//! Checks CloudFormation templates: their sections, the names that their functions use, and their parameters. The
+//! properties of resources are not checked, because no maintained crate has their schemas.
 
 mod form;
 mod names;
@@ -16,7 +16,7 @@ use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// Looks at the template in `held`; returns the types of the resources that it creates under every condition.
+/// Checks the template in `held`. Returns the types of the resources that it creates under every condition.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
     let Some(file) = reader.open_at(held, &held.path) else { return Vec::new() };
     let root = match yaml::parse(reader.text(file)) {
@@ -42,7 +42,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> V
     form::types(&template)
 }
 
-/// Whether a macro is called anywhere in a value.
+/// Returns whether a macro is called anywhere in a value.
 fn uses_macro(node: &Node) -> bool {
     node.entries().iter().any(|entry| entry.key == "Fn::Transform" || uses_macro(&entry.value))
         || node.elements().iter().any(uses_macro)

@@ -1,5 +1,5 @@
-//! Names in functions and conditions: each refers to something that the template defines (CloudFormation user guide,
-//! "Intrinsic functions").
+//! Checks that every name in a function or condition refers to a part that the template defines (CloudFormation user
+//! guide, "Intrinsic functions").
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ const FUNCTIONS: [&str; 25] = [
     "Fn::ValueOfAll",
 ];
 
-/// Reports every name that the template does not define.
+/// Reports every name that the template uses and does not define.
 pub(super) fn check(template: &Template, drafts: &mut Vec<Draft>) {
     let (parameters, resources) = (template.names("Parameters"), template.names("Resources"));
     let (conditions, mappings) = (template.names("Conditions"), template.names("Mappings"));
@@ -106,7 +106,7 @@ impl Looker<'_> {
         }
     }
 
-    /// In a condition, `Condition` names another one.
+    /// Checks a condition. Inside of a condition, the key `Condition` names another condition.
     fn in_condition(&mut self, node: &Node, owner: &str) {
         node.elements().iter().for_each(|item| self.in_condition(item, owner));
         for entry in node.entries() {
@@ -196,7 +196,7 @@ impl Looker<'_> {
     }
 }
 
-/// Returns the names in `${Name}`, without `${!Literal}`.
+/// Returns the names in the `${Name}` expressions of `text`. Literals such as `${!Name}` are left out.
 fn variables(text: &str) -> impl Iterator<Item = &str> {
     text.split("${").skip(1).filter_map(|rest| {
         let name = rest.get(..rest.find('}')?)?.trim();

@@ -1,4 +1,4 @@
-//! The parameters that a component gives to its template, and what the customer's account has to be asked for.
+//! Checks the parameters that a component gives to its template, and the capabilities that the config acknowledges.
 
 use freehold_template::nearest;
 
@@ -9,8 +9,8 @@ use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// Types of which CloudFormation makes a resource only when that is acknowledged, and the property that gives each a name
-/// (CloudFormation API, `CreateChangeSet`, "Capabilities").
+/// Resource types that CloudFormation creates only if the caller acknowledges it, each with the property that gives the
+/// resource a name; empty if there is none (CloudFormation API, `CreateChangeSet`, "Capabilities").
 const ACKNOWLEDGED: [(&str, &str); 8] = [
     ("AWS::IAM::AccessKey", ""),
     ("AWS::IAM::Group", "GroupName"),
@@ -50,7 +50,7 @@ pub(super) fn check(template: &Template, checked: &Checked, held: &Held, drafts:
     capabilities(template, checked, drafts);
 }
 
-/// Reports a template that creates IAM resources while the config acknowledges none.
+/// Reports the first IAM resource of a template for which the config does not acknowledge the capability that it needs.
 fn capabilities(template: &Template, checked: &Checked, drafts: &mut Vec<Draft>) {
     let acknowledged = |word: &str| {
         let list = checked.root.get("capabilities").map(Node::elements).unwrap_or_default();

@@ -6,11 +6,11 @@ use std::ops::Range;
 use crate::read::document::Node;
 use crate::read::files::Place;
 
-/// A template, and the names that its parts may refer to.
+/// A parsed template.
 pub(super) struct Template {
     pub(super) file: usize,
     pub(super) root: Node,
-    /// Whether a macro may add resources and sections before CloudFormation looks at the template.
+    /// Whether the template calls a macro, which may add sections and resources that are not known here.
     pub(super) macros: bool,
 }
 
