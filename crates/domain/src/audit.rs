@@ -19,7 +19,7 @@ pub struct AuditRecord {
     pub fence: Option<Fence>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<KeyId>,
-    /// Why the job did not succeed; empty for other states.
+    /// Why the job did not succeed; empty if it succeeded or has not ended.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
 }

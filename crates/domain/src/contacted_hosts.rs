@@ -11,8 +11,8 @@ use crate::diff::hosts as named_hosts;
 /// A pattern of AWS's API endpoints, which the runner and its jobs call.
 const AWS: &str = "*.amazonaws.com";
 
-/// Returns the hosts that an install contacts from the customer's account. Each host has the places in the app that
-/// contact it.
+/// Returns the hosts that an install contacts from the customer's account, each with the places in the app that name
+/// it.
 pub fn hosts(version: &AppVersion) -> BTreeMap<String, BTreeSet<String>> {
     let mut hosts = named_hosts(version);
     hosts.entry(AWS.to_owned()).or_default().insert("the runner".to_owned());

@@ -141,8 +141,8 @@ fn chosen(input: &Input, given: Option<&Value>) -> Result<Value, InputProblem> {
     }
 }
 
-/// Returns the value of an input that the customer answers. Before the customer's stack has the question, there is no
-/// answer, and the default applies.
+/// Returns the value of an input that the customer answers. While there is no answer, the default applies, as it does
+/// in the install stack.
 fn answered(input: &Input, answers: &BTreeMap<String, String>) -> Result<Value, InputProblem> {
     let parameter = input.parameter();
     let answer = answers.get(&parameter).map(|text| Value::from(text.as_str()));

@@ -14,7 +14,7 @@ pub const BUILD_INSTALL: &str = "build";
 /// Names that an install may not have, because they would collide with the tenant's own queues or roles.
 pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "grants", "reports"];
 
-/// The most jobs that are dispatched to a runner at once, even when it advertises more slots.
+/// The maximum number of jobs that are dispatched to a runner at once, even when the runner advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
 
 /// An install: one app in one customer account, or the tenant's build runner.
@@ -113,9 +113,9 @@ pub enum InstallError {
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum HelloStep {
-    /// The runner is new, or announced other facts than before.
+    /// The runner is new, or its hello has other values than before.
     Changed(Box<Install>),
-    /// The runner announced the same facts as before.
+    /// The runner's hello has the same values as before.
     Already,
 }
 

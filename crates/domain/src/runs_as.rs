@@ -31,7 +31,7 @@ fn list_roles(known: &[String]) -> String {
 }
 
 impl UnknownRole {
-    /// Returns the name that no role of the app has.
+    /// Returns the name of the role that the app does not have.
     pub fn role(&self) -> &str {
         &self.role
     }

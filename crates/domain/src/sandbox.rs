@@ -1,4 +1,4 @@
-//! The outputs of the sandbox that components read.
+//! The sandbox outputs that components read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use freehold_protocol::{ComponentName, Digest, canonical};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The outputs of the sandbox that the templates of one component read.
+/// The sandbox outputs that the templates of one component read.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SandboxReads {
     /// All outputs that the templates read. An empty name means every output of the sandbox.

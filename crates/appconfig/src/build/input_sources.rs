@@ -58,7 +58,8 @@ fn found(app: &mut App, word: &str, place: Place) -> Vec<String> {
     }
 }
 
-/// Returns the address if the caller provided its text; otherwise records that the text is needed.
+/// Returns the address if the caller has fetched its text. Otherwise adds the address to the addresses that the caller
+/// still has to fetch.
 fn fetched(app: &mut App, address: &str) -> Vec<String> {
     let App { files, fetched, addresses, broken, .. } = app;
     let Some(text) = fetched.get(address) else {

@@ -51,7 +51,7 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     components(app, checked, node, index, kind, drafts);
     let value = node.get("contents")?;
     let contents = checked.content(value)?;
-    // The contents are empty while the text at their address has not been fetched.
+    // The contents are also empty when they are at an address whose text has not been fetched.
     let there = !contents.is_empty() || value.as_text() == Some("");
     drafts.extend(match engine {
         PolicyEngine::Opa | PolicyEngine::Kyverno if !there => None,

@@ -161,8 +161,7 @@ impl Reader<'_> {
             return None;
         }
         if let Some(name) = text("managed_policy_name") {
-            // The ARN of an AWS managed policy consists of a fixed part and the name of the policy, which may contain
-            // slashes.
+            // The ARN of an AWS managed policy consists of a partition, a fixed text, and the name of the policy.
             let name = name.split_once(":iam::aws:policy/").map_or(name, |(_, name)| name);
             return Some(RolePolicy::Managed(name.to_owned()));
         }

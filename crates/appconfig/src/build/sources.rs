@@ -18,7 +18,7 @@ use crate::state::source::Held;
 /// The sources of an app, collected while the app is read.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// The severity of a feature that is not supported yet.
+    /// The severity with which features that are not supported yet are reported.
     pub(crate) unsupported: Severity,
     pub(crate) drafts: Vec<Draft>,
     local: Vec<LocalSource>,

@@ -14,7 +14,7 @@ pub(crate) fn provider_source(root: &Node) -> ProviderSource {
     if root.text("providers") == Some("registry") { ProviderSource::Registry } else { ProviderSource::Packed }
 }
 
-/// Returns a table of numbers, booleans and strings with all values as strings.
+/// Returns a table of numbers, booleans and strings, all converted to strings.
 pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
@@ -28,7 +28,7 @@ pub(crate) fn refused_variables(checked: &Checked) -> Vec<Draft> {
     refused.map(|entry| error(entry).help(REFUSED_VARIABLE_HELP)).collect()
 }
 
-/// Returns a table of any values with all values as JSON.
+/// Returns a table of any values, all converted to JSON.
 pub(crate) fn values(node: Option<&Node>) -> BTreeMap<String, Value> {
     let entries = node.map(Node::entries).unwrap_or_default();
     entries.iter().map(|entry| (entry.key.clone(), entry.value.to_json())).collect()

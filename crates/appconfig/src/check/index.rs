@@ -61,7 +61,7 @@ pub(crate) struct Index {
     var_names: BTreeMap<String, (String, Place)>,
     /// The type of each component.
     types: BTreeMap<String, String>,
-    /// The names of all roles, without spaces.
+    /// The names of all roles, with white space removed.
     roles: BTreeSet<String>,
     break_glass_roles: BTreeSet<String>,
     /// Kinds of things that a file without valid TOML may define. A missing name of such a kind is not reported,
@@ -231,7 +231,7 @@ impl Collector<'_> {
         }
     }
 
-    /// Adds the name of `node`. Returns whether the name is new; reports a name that is not.
+    /// Adds the name of `node` and returns true. If the name is already defined, reports this and returns false.
     fn take(&mut self, checked: &Checked, names: fn(&mut Index) -> &mut Names, what: &str, node: &Node) -> bool {
         let Some(name) = node.text("name") else { return false };
         let place = checked.place_of(node, "name");

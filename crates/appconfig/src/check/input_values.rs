@@ -15,8 +15,8 @@ pub(crate) struct Misfit {
     pub(crate) expected: &'static str,
 }
 
-/// Returns why `text` does not fit `kind`; `None` if it fits. A text with templates is only checked as JSON: its other
-/// forms are known after rendering.
+/// Returns why `text` does not fit `kind`; `None` if it fits. For most types, a text with templates is accepted,
+/// because it can only be checked after rendering.
 pub(crate) fn misfit(kind: InputKind, text: &str) -> Option<Misfit> {
     let plain = |expected: &'static str| Misfit { offset: None, message: "does not fit its type".to_owned(), expected };
     let placed = |what: &str, offset: usize, message: &str, expected: &'static str| Misfit {

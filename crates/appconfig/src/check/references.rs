@@ -62,7 +62,7 @@ pub(crate) enum Target<'a> {
     InstallStack(&'a str),
 }
 
-/// Returns the value that `path` refers to; `None` for values of the other kinds.
+/// Returns the value that `path` refers to; `None` for a value that no [`Target`] describes.
 pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
     let words: [&str; 5] = std::array::from_fn(|at| path.get(at).map_or("", String::as_str));
     let rest = |at: usize| path.get(at..).unwrap_or_default();
@@ -119,7 +119,7 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
         });
     }
     let second = reading.path.get(1).filter(|second| !TREE.contains(&second.as_str()) && *second != "*")?;
-    // This is only a warning, because the text may never be rendered, such as the name of a role.
+    // This is only a warning, because some texts are never rendered, such as the names of roles.
     let draft = Draft::warning(place.clone(), format!("`.nuon.{second}` does not exist"));
     Some(match nearest(second, TREE) {
         Some(near) => draft.help(format!("did you mean `.nuon.{near}`?")),

@@ -250,7 +250,7 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
                 let local = local.filter(|(text, _)| text.starts_with("./") || text.starts_with("../"));
                 module.calls.extend(local.map(|(text, place)| (text.to_owned(), place)));
             }
-            // A resource with one of these arguments may not be created, or not under the role of the deploy, so its
+            // A resource with one of these arguments may never be created, or may be created under another role, so its
             // type is left out.
             "resource" if !["count", "for_each", "provider"].iter().any(|key| block.body.has_attribute(key)) => {
                 module.types.extend(label(block, 0).map(|kind| (kind, place)));

@@ -9,7 +9,7 @@ pub type Fetched = BTreeMap<String, String>;
 /// The addresses that a config names: those whose texts are known, and those whose texts are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// The number of the file with the text of each address.
+    /// The number of the file that holds the text, by address.
     pub(crate) files: BTreeMap<String, usize>,
     /// The addresses whose texts the caller has to fetch.
     pub(crate) missing: BTreeSet<String>,
@@ -53,7 +53,7 @@ pub fn git_address(text: &str) -> Option<GitAddress> {
 pub(crate) enum Naming<'a> {
     /// A path relative to the file or to the app's directory.
     Path(&'a str),
-    /// A `file://` address; this is the path in it.
+    /// The path of a `file://` address.
     FileAddress(&'a str),
     /// An address whose text the caller has to fetch.
     Remote,

@@ -83,18 +83,18 @@ impl Files {
         self.by_path.get(path).map(|file| self.text(*file))
     }
 
-    /// Returns the path, relative to the app's directory, that `word` in file `file` names. The path is searched beside
-    /// this file, then in the app's directory. For a root file, it is searched in the app's directory, in the folder
-    /// with the name of the file, and in `permissions/`. Returns `None` for a path that leads out of the app's
-    /// directory.
+    /// Returns the path, relative to the app's directory, that `word` in file `file` names. If `file` is in a folder,
+    /// the path is searched in this folder, then in the app's directory. For a root file, it is searched in the app's
+    /// directory, in the folder with the name of the file, and in `permissions/`. If nothing is found, the first of
+    /// these paths is returned. Returns `None` for a path that leads out of the app's directory.
     pub(crate) fn named(&self, file: usize, word: &str) -> Option<String> {
         let candidates = self.candidates(file, word);
         let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
         candidates.into_iter().nth(found)
     }
 
-    /// Returns the first folder of the path `word` in file `file`, if this folder does not exist. For example, it may
-    /// have to be generated, or is a submodule that was not fetched.
+    /// Returns the first folder of the path `word` in file `file`, if this folder does not exist. It may be a folder
+    /// that has to be generated, or a submodule that was not fetched.
     pub(crate) fn absent_folder<'w>(&self, file: usize, word: &'w str) -> Option<&'w str> {
         let (folder, _) = word.trim_start_matches("file://").trim_start_matches("./").split_once('/')?;
         let absent = !folder.is_empty() && folder != ".." && {

@@ -28,7 +28,8 @@ impl Draft {
         Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
     }
 
-    /// Returns the mistake that `named`, such as "`./a/b.sh`", is in a folder that does not exist.
+    /// Returns the mistake for a file in a folder that does not exist. `named` is how the message names the file, such
+    /// as "`./a/b.sh`".
     pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
         Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` does not exist"))
             .help("a sync needs it: fetch or generate the folder, or correct the path")

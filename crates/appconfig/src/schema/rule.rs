@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value, json};
 
-/// A rule about keys of one table. A key is *there* if the table has it. A key is *given* if it is there and its value
-/// is neither `false` nor empty.
+/// A rule about keys of one table. A key is *present* if the table has it. A key is *given* if it is present and its
+/// value is neither `false` nor empty.
 #[derive(Debug)]
 pub(super) enum Rule {
-    /// Exactly one of these keys is there.
+    /// Exactly one of these keys is present.
     ExactlyOne(&'static [&'static str]),
-    /// At most one of these keys is there.
+    /// At most one of these keys is present.
     AtMostOne(&'static [&'static str]),
     /// Exactly one of these keys is given.
     OneGiven(&'static [&'static str]),
@@ -18,7 +18,7 @@ pub(super) enum Rule {
     SomeGivenUnless(&'static [&'static str], &'static str, &'static str),
     /// When the first key is given, the others have to be given too.
     Needs(&'static str, &'static [&'static str]),
-    /// When the first key is given, none of the others may be there.
+    /// When the first key is given, none of the others may be present.
     Excludes(&'static str, &'static [&'static str]),
     /// The text of a key decides which other keys are needed. When the flag is set, the first case also covers a
     /// table without the key.
@@ -48,7 +48,7 @@ pub(super) struct Case {
 pub(super) enum How {
     /// All keys are given.
     All,
-    /// Exactly one of the keys is there.
+    /// Exactly one of the keys is present.
     One,
 }
 

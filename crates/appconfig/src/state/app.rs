@@ -19,7 +19,7 @@ pub(crate) enum Purpose {
 }
 
 impl Purpose {
-    /// Returns the severity of a feature that is not supported yet.
+    /// Returns the severity with which features that are not supported yet are reported.
     pub(crate) const fn unsupported(self) -> Severity {
         match self {
             Self::Sync => Severity::Error,

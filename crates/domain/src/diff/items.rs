@@ -189,8 +189,8 @@ pub(super) fn inputs(from: &AppVersion, to: &AppVersion) -> Items {
 
 fn input_value(input: &Input, sensitive: bool) -> Map<String, Value> {
     let mut all = value_of(input, &["name", "default"]);
-    // A table as default becomes one text, so that its keys are not compared one by one. A sensitive default is
-    // replaced by its digest, which is enough to see a difference.
+    // A default that is a table is written as one text, so that its keys are not compared one by one. A sensitive
+    // default is replaced by its digest, which is enough to see a difference.
     let default = input.default.as_ref().map(|value| match (sensitive, value) {
         (true, value) => Value::String(Digest::of(value.to_string().as_bytes()).to_string()),
         (false, Value::Object(_)) => Value::String(value.to_string()),

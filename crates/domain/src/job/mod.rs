@@ -47,7 +47,7 @@ pub struct Job {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum JobState {
-    /// The job's order is on its way to the runner, or waits there.
+    /// The job's order is on its way, or waits until the runner takes it.
     Queued {
         dispatch: u32,
     },
@@ -294,7 +294,7 @@ impl Job {
         }
     }
 
-    /// Returns the time of the last report of a runner that changed the job.
+    /// Returns the time of the last report that changed the job.
     pub fn last_report(&self) -> Option<Timestamp> {
         let running = match &self.state {
             JobState::Running { last_contact, .. } => Some(*last_contact),

@@ -1,10 +1,10 @@
-//! The scope of a deploy.
+//! The scope of a deploy: the parts that it covers, and the circumstances that change its plan.
 
 use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 
-/// The scope of a deploy.
+/// The parts that a deploy covers, and the circumstances that change its plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DeployScope {
     /// The names of the parts to deploy; dependents are deployed with them. If empty, all changed parts are deployed.

@@ -21,7 +21,8 @@ pub const NODE: &str = "preflight:install";
 /// The time limit of one preflight, in seconds; it needs a few seconds.
 const TIMEOUT_SECS: u32 = 120;
 
-/// An upper estimate of how much larger a module becomes on disk than its gzipped artifact. Providers are not included.
+/// An upper estimate of how many times larger a module is on disk than its gzipped artifact. Providers are not
+/// included.
 const UNPACKS_TO: u64 = 8;
 
 /// The maximum numbers of hosts, stacks and permissions (actions times resources) in an order. They keep the check

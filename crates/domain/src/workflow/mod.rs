@@ -33,7 +33,7 @@ pub struct Workflow {
     pub created_at: Timestamp,
     /// The serial of all orders of the workflow. Later workflows of the install have higher serials.
     pub serial: u64,
-    /// The request, from which the workflow is planned.
+    /// The request from which the workflow is planned.
     pub request: Request,
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]

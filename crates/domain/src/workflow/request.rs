@@ -56,7 +56,7 @@ pub enum Request {
     },
 }
 
-/// What a teardown removes.
+/// The parts that a teardown removes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
 pub enum TearDown {

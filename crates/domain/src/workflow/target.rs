@@ -76,7 +76,7 @@ impl Target {
     /// Returns the FIFO group, which names the thing that the job changes.
     ///
     /// # Errors
-    /// None for names that were parsed before. The error is returned to avoid a panic.
+    /// An error is not expected, because the names were parsed before. It is returned to avoid a panic.
     pub fn group(&self) -> Result<Group, freehold_protocol::IdError> {
         match self {
             Self::Component { component, .. } => format!("component:{component}").parse(),

@@ -48,7 +48,7 @@ impl Builder<'_> {
         if path.is_some_and(|path| self.files.tree().is_file(&join(&path, "index.json"))) {
             return self.sources.directory(self.files, checked, node, word, &subject.owner());
         }
-        // A layout is often created just before a sync, so a missing layout does not prevent a check.
+        // A layout is often created just before a sync, so a check only warns when the layout is missing.
         let message = format!("`{word}` is not an OCI image layout: there is no `index.json` in it");
         let draft = Draft::new(self.sources.unsupported, checked.place(node), message);
         self.sources.drafts.push(draft.help("make one, as with `skopeo copy docker://IMAGE oci:DIRECTORY`"));

@@ -1,4 +1,4 @@
-//! Reads the source and the own settings of each component type.
+//! Reads the sources of components, and the settings that only some component types have.
 
 use std::collections::BTreeSet;
 

@@ -35,7 +35,7 @@ pub enum TeardownError {
     Unwritable(String),
 }
 
-/// The scope of a teardown.
+/// The parts that a teardown covers, and the role and serial of its nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct TeardownScope<'a> {
     pub app: &'a AppName,
