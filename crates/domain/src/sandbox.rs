@@ -18,12 +18,12 @@ pub struct SandboxReads {
 }
 
 impl SandboxReads {
-    /// Returns whether the templates read no output.
+    /// Returns whether the templates do not read any output.
     pub fn is_empty(&self) -> bool {
         self.outputs.is_empty()
     }
 
-    /// Returns a digest of the values of the outputs that the templates read; `None` if they read no output.
+    /// Returns a digest of the values of the outputs that the templates read; `None` if they do not read any.
     ///
     /// # Errors
     /// The error of [`canonical::digest`].

@@ -35,8 +35,8 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
         reader.say(draft.help("write its templates there, or correct the path"));
     }
     let defaults = held.paths.contains("values.yaml").then(|| document(reader, held, "values.yaml"));
-    // A values file that cannot be read was reported. Its values are then not known, so the config's values cannot be
-    // checked.
+    // If `values.yaml` cannot be parsed (this was reported), the known values are incomplete, so the config's values
+    // are not checked.
     if let Some(None) = defaults {
         return;
     }

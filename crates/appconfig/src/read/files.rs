@@ -116,7 +116,7 @@ impl Files {
         folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect()
     }
 
-    /// Returns the path on this machine for `path`, which is relative to the app's directory.
+    /// Converts `path`, which is relative to the app's directory, to a path on this machine.
     pub(crate) fn locate(&self, path: &str) -> PathBuf {
         self.tree.locate(path)
     }

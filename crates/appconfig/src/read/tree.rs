@@ -23,7 +23,7 @@ pub(crate) trait Tree: fmt::Debug {
     /// Returns the name of the app's directory, which is the name of the app.
     fn name(&self) -> &str;
 
-    /// Returns the path on this machine for `path`.
+    /// Converts `path` to a path on this machine. A tree in memory returns it unchanged.
     fn locate(&self, path: &str) -> PathBuf;
 
     /// Converts an absolute path on this machine to a path relative to the app's directory; `None` when it is outside.
