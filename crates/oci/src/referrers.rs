@@ -281,7 +281,7 @@ async fn from_api(repository: &Repository, subject: &Digest) -> Result<Option<Ve
             Some(_) | None => return Ok(Some(all)),
         }
     }
-    Ok(Some(all))
+    Err(repository.bad(&what, format!("the registry lists them on more than {MAX_PAGES} pages")))
 }
 
 /// Returns the URL of the next page. It must be on the same registry, because the request carries the login.

@@ -43,6 +43,8 @@ pub(crate) enum Fault {
     StoresManifestBit,
     /// Uploads are read as slowly as can be.
     UploadHangs,
+    /// Each page of a list of referrers names a next page, itself.
+    EndlessReferrers,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -406,6 +408,9 @@ fn referrers(state: &mut State, _: &Request, name: &str, digest: &str, _: &[u8])
         json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": list });
     let mut answer = Answer::of(200).with("content-type", "application/vnd.oci.image.index.v1+json");
     answer.body = Bytes::from(index.to_string());
+    if state.behaviour.fault == Some(Fault::EndlessReferrers) {
+        return answer.with("link", format!("</v2/{name}/referrers/{digest}>; rel=\"next\""));
+    }
     answer
 }
 

@@ -208,3 +208,12 @@ async fn a_granted_url_that_expired_says_so_and_does_not_appear() {
     assert!(text.contains("expired") && !text.contains("secret"), "{text}");
     assert_eq!(std::fs::read(file.path()).unwrap(), noise(1, LAYER));
 }
+
+#[tokio::test]
+async fn a_list_of_referrers_without_an_end_is_an_error_and_not_a_shorter_list() {
+    let (from, to) = pair(Fault::EndlessReferrers).await;
+
+    let error = try_copy(&from, &to).await.unwrap_err();
+
+    assert!(error.to_string().contains("the registry lists them on more than 50 pages"), "{error}");
+}
