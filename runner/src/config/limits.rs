@@ -1,28 +1,29 @@
-//! What one job may use of the machine: the table `limits` of the config file.
+//! The limits for one job's use of the machine: the table `limits` of the config file.
 
 use serde::Deserialize;
 
 use crate::sandbox::ProcessLimits;
 
 const MIB: u64 = 1 << 20;
-/// The largest file system in memory that a box gets by itself, in bytes.
+/// The upper bound for the size of `/tmp` in a box, in bytes. That file system is in memory.
 const MEMORY_FILES: u64 = 1 << 30;
 
-/// What one job may use; every key has a default.
+/// The limits of one job. Every key has a default.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Memory of all processes of a job, in MiB. By default three quarters of the machine's.
+    /// The memory of all processes of a job together, in MiB. The default is three quarters of the machine's memory.
     pub memory_mib: u64,
-    /// Processors that a job may keep busy, in hundredths. By default all of them, after the runner itself.
+    /// The processor time of a job, in percent of one processor. By default there is no limit, but the runner has
+    /// priority.
     pub cpu_percent: Option<u64>,
-    /// Processes and threads of a job.
+    /// The number of processes and threads of a job.
     pub processes: u64,
-    /// Open files of each process.
+    /// The number of open files of each process.
     pub open_files: u64,
-    /// What the workspace of a job may hold, in MiB.
+    /// The size of the workspace of a job, in MiB.
     pub disk_mib: u64,
-    /// How many files and directories the workspace of a job may hold.
+    /// The number of files and directories in the workspace of a job.
     pub files: u64,
 }
 
@@ -46,7 +47,7 @@ impl Limits {
         self.memory_mib.saturating_mul(MIB)
     }
 
-    /// Returns the size of `/tmp` in a box, in bytes; it is memory of the job.
+    /// Returns the size of `/tmp` in a box, in bytes. Its content counts as memory of the job.
     pub(crate) fn memory_files(&self) -> u64 {
         MEMORY_FILES.min(self.memory() / 2)
     }
@@ -61,7 +62,7 @@ impl Limits {
         }
     }
 
-    /// Returns the line for the log of a job whose workspace holds too much.
+    /// Returns the log line for a job that exceeds the limit of its workspace.
     pub(crate) fn over_disk(&self, bytes: u64, files: u64) -> String {
         format!(
             "[freehold: ended, because the workspace holds {} MiB in {files} files; in the runner's config, \
@@ -72,7 +73,7 @@ impl Limits {
         )
     }
 
-    /// Returns the first limit that is out of range, with what is wrong.
+    /// Returns a message about the first limit that is too small, or `None` when all limits are in range.
     pub(super) fn problem(&self) -> Option<String> {
         let each = [
             ("memory_mib", self.memory_mib, 64),
@@ -87,7 +88,7 @@ impl Limits {
     }
 }
 
-/// Returns the memory of the machine in bytes, proc_meminfo(5).
+/// Returns the total memory of the machine in bytes, as proc_meminfo(5) defines it.
 fn machine_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;

@@ -1,4 +1,4 @@
-//! The runner's config file: read once at start and parsed completely. Every error names its key and how to fix it.
+//! Reads and checks the runner's config file, once at the start. Every error names the key and how to fix it.
 
 pub mod limits;
 pub mod stack;
@@ -16,12 +16,12 @@ use serde::Deserialize;
 
 use limits::Limits;
 
-/// Whose work a runner does: `freehold-runner` is one, `freehold-builder` the other.
+/// The role of a runner process: `freehold-runner` has the role `Install`, `freehold-builder` has the role `Build`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// Works in a customer's account.
+    /// The runner deploys in a customer's account.
     Install,
-    /// Makes artifacts in the tenant's account.
+    /// The runner makes artifacts in the tenant's account.
     Build,
 }
 
@@ -30,70 +30,72 @@ pub enum Role {
 pub struct Config {
     pub role: Role,
     pub tenant: TenantName,
-    /// The install; `build` for the build runner.
+    /// The id of the install. For the build runner it is `build`.
     pub install: InstallId,
     pub region: String,
     pub orders_queue_url: String,
     pub reports_queue_url: String,
-    /// The tenant's root public key, which must have certified the signer of every order.
+    /// The tenant's root public key. The signer of every order must have a certificate from this key.
     pub tenant_key: PublicKey,
     pub enrolment: Enrolment,
-    /// Where the runner's key, journal, spool and workspaces live.
+    /// The directory of the runner's key, journal, spool and workspaces.
     pub state_dir: PathBuf,
-    /// How many jobs run at once.
+    /// The number of jobs that may run at the same time.
     pub slots: u32,
-    /// The ECR repository that artifacts are pushed to, in the runner's own account.
+    /// The name of the ECR repository in the runner's own account to which the runner pushes artifacts.
     pub repository: String,
     /// The bucket for Terraform state, plans, logs and audit records.
     pub bucket: Option<String>,
-    /// The install stack, whose parameters are the customer's switches; the build runner has none.
+    /// The name of the install stack. The customer switches roles on and off by its parameters. A build runner ignores
+    /// this key.
     pub stack: String,
     pub modes: Modes,
-    /// The ARNs of the roles that the app names itself.
+    /// The ARN of each role that the app config defines beside the roles of the modes, by the key of the role.
     pub roles: BTreeMap<RoleKey, String>,
-    /// The ARN of the policy that no role of the install exceeds; that of the install stack when the config does not say.
+    /// The ARN of the boundary of the install's roles. `None` selects the policy that the install stack creates.
     pub boundary: Option<String>,
-    /// The customer's answers to the app's inputs, by parameter of the install stack; the runner announces them.
+    /// The customer's answers to the app's inputs, by parameter of the install stack. The runner reports them in its
+    /// hello.
     pub inputs: BTreeMap<String, String>,
-    /// What the install stack hands out of its network, by key below `.nuon.install_stack.outputs`.
+    /// The ids of the install stack's VPC and subnets, by their key below `.nuon.install_stack.outputs` in templates.
     pub outputs: BTreeMap<String, String>,
-    /// The names of the app's secrets that this account keeps.
+    /// The names of the app's secrets that are stored in this account.
     pub app_secrets: Vec<String>,
-    /// The contract that the customer agreed to; without one, orders of every release are accepted.
+    /// The digest of the contract that the customer accepted. With `None`, the runner accepts orders of every release.
     pub accepted_contract: Option<Digest>,
-    /// The `terraform` or `tofu` to run; when absent, the first of these two that is on `PATH`.
+    /// The path of the program `terraform` or `tofu`. `None` selects the first of these two programs on `PATH`.
     pub terraform: Option<PathBuf>,
-    /// Where the build runner takes Terraform's providers from, instead of their registries: an address that speaks the provider
-    /// network mirror protocol, with a slash at its end.
+    /// The URL of a server from which the build runner fetches Terraform's providers instead of their registries. The
+    /// server speaks the provider network mirror protocol, and the URL ends with a slash.
     pub provider_mirror: Option<String>,
     pub sandbox: SandboxKind,
-    /// What one job may use of the machine.
+    /// The limits for one job's use of the machine.
     pub limits: Limits,
-    /// How long running jobs may go on after the runner was asked to stop, in seconds.
+    /// The time that running jobs have to end after the runner was asked to stop, in seconds.
     pub drain_secs: u64,
 }
 
-/// Where the enrolment secret is.
+/// The place of the enrolment secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Enrolment {
-    /// A Secrets Manager secret.
+    /// The ARN of a secret in AWS Secrets Manager.
     Secret(String),
-    /// A file; white space around the secret is ignored.
+    /// The path of a file. White space around the secret is ignored.
     File(PathBuf),
 }
 
-/// What separates a job from the machine.
+/// The isolation of a job from the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SandboxKind {
-    /// A box that `bwrap` makes.
+    /// Each program of a job runs in a box that `bwrap` makes.
     #[default]
     Bubblewrap,
-    /// Nothing but a process group and a directory.
+    /// A job has only a process group and a directory of its own, without isolation.
     None,
 }
 
-/// The role of each mode, where the customer has it switched on.
+/// The ARN of the role of each mode. It is empty for a mode that the customer has switched off.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modes {
@@ -108,7 +110,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Returns the ARNs of the modes' roles.
+    /// Returns the ARNs of the roles of all modes that are switched on.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let modes = [Mode::Provision, Mode::Maintenance, Mode::Deprovision, Mode::BreakGlass];
         modes.into_iter().filter_map(|mode| self.role(mode))
@@ -129,13 +131,13 @@ impl Modes {
 /// Why a config file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file cannot be read.
+    /// The runner cannot read the file.
     #[error("cannot read the config file `{file}`; give its path with `--config`, and read permission to this user")]
     Unreadable { file: String, source: std::io::Error },
-    /// Not TOML, a key of the wrong type, an unknown or a missing key.
+    /// The file is not TOML, or one of its keys is unknown, missing or of the wrong type.
     #[error("config file `{file}` cannot be used: {detail}")]
     Malformed { file: String, detail: String },
-    /// A value that its key does not allow.
+    /// The value of a key is not valid.
     #[error("config file `{file}`, key `{key}`: {problem}")]
     Value { file: String, key: &'static str, problem: String },
 }
@@ -200,7 +202,7 @@ impl Config {
     /// Reads the file at `path` for a runner of `role`.
     ///
     /// # Errors
-    /// A [`ConfigError`] that names the file, the key and the way out.
+    /// A [`ConfigError`] that names the file, the key and how to fix it.
     pub fn load(path: &Path, role: Role) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         match std::fs::read_to_string(path) {
@@ -209,10 +211,10 @@ impl Config {
         }
     }
 
-    /// Reads the text of a config file called `file`.
+    /// Parses the text of a config file. Errors call the file `file`.
     ///
     /// # Errors
-    /// As [`Config::load`].
+    /// The same errors as [`Config::load`], except that for an unreadable file.
     pub fn parse(text: &str, file: &str, role: Role) -> Result<Self, ConfigError> {
         let raw: Raw = toml_edit::de::from_str(text).map_err(|e| ConfigError::Malformed {
             file: file.to_owned(),
@@ -250,12 +252,12 @@ impl Config {
         })
     }
 
-    /// Returns how long running jobs may go on after the runner was asked to stop.
+    /// Returns the time that running jobs have to end after the runner was asked to stop.
     pub const fn drain_period(&self) -> Duration {
         Duration::from_secs(self.drain_secs)
     }
 
-    /// Returns the name of the role that this runner has to have.
+    /// Returns the name of the IAM role under which this runner must run.
     pub fn needed_role(&self) -> String {
         match self.role {
             Role::Install => names::install_part(&self.tenant, &self.install, "runner"),
@@ -263,7 +265,8 @@ impl Config {
         }
     }
 
-    /// Returns the region of the queues, which are the tenant's and may be elsewhere than the install.
+    /// Returns the region of the queues. The queues belong to the tenant, so this region may differ from the install's
+    /// region.
     pub fn queue_region(&self) -> &str {
         let host = self.orders_queue_url.split('/').nth(2).unwrap_or_default();
         let mut labels = host.split('.');

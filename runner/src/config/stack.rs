@@ -15,9 +15,9 @@ use crate::aws;
 use crate::config::{Config, ConfigError, Role};
 use crate::repeat::Repeat;
 
-/// How often the stack is read.
+/// The time between two reads of the stack.
 const LOOK: Duration = Duration::from_secs(10 * 60);
-/// Keys of the config and the outputs that they come from.
+/// Each key of the config with the output of the stack that has its value.
 const OUTPUTS: [(&str, &str); 10] = [
     ("tenant", "TenantName"),
     ("install", "InstallName"),
@@ -30,10 +30,10 @@ const OUTPUTS: [(&str, &str); 10] = [
     ("accepted_contract", "AcceptedContract"),
     ("boundary", "BoundaryArn"),
 ];
-/// The modes, by the last part of their roles' names.
+/// The modes whose roles become entries of `modes`; each is the last part of a role's name.
 const MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
 
-/// An install stack of this account.
+/// An install stack of this account, as the source of a config.
 #[derive(Debug, Clone)]
 pub struct StackSource {
     client: Client,
@@ -58,23 +58,24 @@ pub enum StackError {
 }
 
 impl StackSource {
-    /// Returns the stack called `name` in the default region of AWS tools; the runner stores its state in `state_dir`.
+    /// Returns the stack called `name` in the default region of AWS tools. `state_dir` becomes the state directory in
+    /// the config.
     pub async fn of(name: &str, state_dir: &Path) -> Self {
         let sdk = aws::default_config().await;
         let region = sdk.region().map(ToString::to_string).unwrap_or_default();
         Self { client: Client::new(&sdk), region, stack: name.to_owned(), state_dir: state_dir.to_owned() }
     }
 
-    /// Returns the stack of the runner of `config`, which came from a file.
+    /// Returns the stack that `config` names, for a runner that read its config from a file.
     pub fn of_config(config: &Config, sdk: &SdkConfig) -> Self {
         let (region, state_dir) = (config.region.clone(), config.state_dir.clone());
         Self { client: Client::new(sdk), region, stack: config.stack.clone(), state_dir }
     }
 
-    /// Returns the config in the stack's outputs.
+    /// Reads the stack's outputs and returns them as a config.
     ///
     /// # Errors
-    /// A [`StackError`], with the way out.
+    /// A [`StackError`] that says how to fix the problem.
     pub async fn read(&self) -> Result<Config, StackError> {
         if self.region.is_empty() {
             return Err(StackError::NoRegion);
@@ -92,8 +93,8 @@ impl StackSource {
         config(&outputs.collect(), &self.region, &self.stack, &self.state_dir)
     }
 
-    /// Compares the stack with `config`, which came from a file, at intervals. A runner reads a file only when it
-    /// starts, so a difference is logged with the way to fix it. A stack that cannot be read is skipped.
+    /// Compares the stack every ten minutes with `config`, which came from a file. The runner reads the file only when
+    /// it starts, so this function logs each difference and how to fix it. It ignores a stack that cannot be read.
     pub async fn compare(&self, config: &Config) {
         let mut warned = Repeat::default();
         loop {
@@ -114,7 +115,7 @@ impl StackSource {
         }
     }
 
-    /// Waits until the stack gives another config than `config`. A stack that cannot be read counts as unchanged.
+    /// Waits until the config in the stack differs from `config`. A stack that cannot be read counts as unchanged.
     pub async fn changed(&self, config: &Config) {
         loop {
             tokio::time::sleep(LOOK).await;
@@ -127,7 +128,7 @@ impl StackSource {
     }
 }
 
-/// Returns the keys of a config file whose values are no longer those of the stack.
+/// Returns the keys that have one value in the config file and another in the stack. `now` is the config in the stack.
 fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
     [
         ("accepted_contract", now.accepted_contract != file.accepted_contract),
