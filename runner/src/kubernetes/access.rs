@@ -1,5 +1,5 @@
-//! A job's access to one cluster: the API with a token of the job, and for its programs a kubeconfig and a way to the
-//! endpoint.
+//! Gives a job access to one cluster: the runner calls the API with a token of the job, and the job's programs get a
+//! kubeconfig and a connection to the endpoint.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ pub(crate) struct ClusterAccess {
 }
 
 impl ClusterAccess {
-    /// Finds the cluster, and makes a token and a kubeconfig for it under the job's role.
+    /// Finds the cluster that `of` names, and makes a token and a kubeconfig for it under the job's role.
     pub(crate) async fn of(job: &Job, of: &ClusterOf) -> Result<Self, ClusterError> {
         let cluster = cluster::find(job, of).await?;
         let tokens = Tokens {
@@ -48,23 +48,23 @@ impl ClusterAccess {
         &self.cluster.arn
     }
 
-    /// Returns the API of the cluster.
+    /// Returns a client for the API of the cluster.
     pub(crate) fn api(&self) -> Result<Api, ClusterError> {
         Api::new(&self.cluster, self.tokens.clone())
     }
 
-    /// Returns the variables that a program needs in its environment.
+    /// Returns the environment variables that a program needs to find the cluster.
     pub(crate) fn environment(&self) -> BTreeMap<String, String> {
         BTreeMap::from([("KUBECONFIG".to_owned(), self.kubeconfig.file().display().to_string())])
     }
 
-    /// Returns what a program must be able to read.
+    /// Returns the directories that a program must be able to read.
     pub(crate) fn readable(&self) -> Vec<PathBuf> {
         vec![self.kubeconfig.directory().to_owned()]
     }
 
-    /// Returns the host of the cluster, which a program reaches through the runner. A cluster of the local cloud is a
-    /// service instead.
+    /// Returns the host of the cluster's endpoint, which a program reaches through the runner's proxy. The list is
+    /// empty for a cluster of the local cloud, which [`ClusterAccess::services`] covers.
     pub(crate) fn hosts(&self, job: &Job) -> Vec<String> {
         let endpoint = &self.cluster.endpoint;
         if !self.services(job).is_empty() {
@@ -74,13 +74,14 @@ impl ClusterAccess {
         endpoint.host_str().map(|host| format!("{host}{port}")).into_iter().collect()
     }
 
-    /// Returns what answers inside the box for a cluster of the local cloud, which is on the machine's loopback.
+    /// Returns the service that makes a cluster of the local cloud, which is on the machine's loopback, reachable in
+    /// the box.
     pub(crate) fn services(&self, job: &Job) -> Vec<Service> {
         own_loopback(job, self.cluster.endpoint.as_str()).into_iter().collect()
     }
 }
 
-/// Returns the host of STS in a region; EKS has the same domain there.
+/// Returns the host of STS in a region. It takes the domain from the endpoint of EKS, which has the same one.
 fn sts_host(region: &str) -> String {
     let eks = freehold_iam_proxy::Endpoint::eks(region).ok();
     let domain = eks.as_ref().and_then(|eks| eks.url.host_str()?.strip_prefix("eks."));

@@ -1,7 +1,7 @@
-//! The API of a cluster, for objects of any kind: read, server-side apply, delete.
+//! A client for the Kubernetes API of a cluster: reads, applies (server-side) and deletes objects of any kind.
 //!
-//! Objects stay JSON. A typed client would bring one type for each kind of one version of Kubernetes, and a runner needs none
-//! of these types (decision 0043).
+//! Objects stay JSON. A typed client would have a Rust type for each kind of one version of Kubernetes, and the runner
+//! does not need these types (decision 0043).
 
 use std::time::Duration;
 
@@ -18,27 +18,27 @@ use super::error::ClusterError;
 use super::object::{Id, Object};
 use super::token::Tokens;
 
-/// The field manager under which the runner applies.
+/// The name of the runner's field manager.
 const MANAGER: &str = "freehold";
-/// The longest that one call may take.
+/// The time limit of one call.
 const CALL: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
-/// How long to wait before each further try, while a control plane starts again.
+/// The waits before the retries of a call. They are long enough for the restart of a control plane.
 const AGAIN: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
 const JSON: &str = "application/json";
-/// Metadata alone: the data of a Helm release has up to a megabyte.
+/// Asks for metadata only, because the data of a Helm release can have a megabyte.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
-/// JSON is YAML too.
+/// The content type of a server-side apply. The body is JSON, which is also valid YAML.
 const APPLY: &str = "application/apply-patch+yaml";
-/// How Helm changes objects of kinds that the API server has itself, and those of kinds that are defined in the cluster.
+/// The content types of Helm's patches: the first for built-in kinds, the second for custom resources.
 const MERGES: [&str; 2] = ["application/strategic-merge-patch+json", "application/merge-patch+json"];
 
-/// What comes of an apply.
+/// Whether an apply changes the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Applied {
-    /// The object is applied.
+    /// The API server changes the object.
     Done,
-    /// Nothing: the API server says what would come of it.
+    /// A dry run: the API server only returns the object as it would become.
     Planned,
 }
 
@@ -46,14 +46,14 @@ pub(crate) enum Applied {
 struct Call<'a> {
     method: Method,
     url: Url,
-    /// What it is for, as in "the cluster refuses ...".
+    /// The purpose of the request, worded as the end of the message "the cluster refuses ...".
     what: &'a str,
     accept: &'a str,
-    /// The body and its type.
+    /// The content type and the body.
     body: Option<(&'a str, &'a Value)>,
 }
 
-/// The API of one cluster, with the token of one job.
+/// A client for the API of one cluster, with the tokens of one job.
 #[derive(Debug)]
 pub(crate) struct Api {
     cluster: String,
@@ -69,11 +69,11 @@ impl Api {
         let unusable = |why: String| ClusterError::NotDescribed { cluster: name.clone(), why };
         let pem = STANDARD.decode(&cluster.authority).map_err(|error| unusable(error.to_string()))?;
         let authorities = Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error.to_string()))?;
-        // This fails only when a provider is installed already, and this process installs no other provider.
+        // This fails only when a crypto provider is installed already, and that can only be this same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")));
         let builder = builder.connect_timeout(CONNECT).timeout(CALL).redirect(reqwest::redirect::Policy::none());
-        // Nobody but the cluster's own authority speaks for the cluster.
+        // The client trusts only the cluster's own certificate authority, and none of the public ones.
         let builder = authorities
             .into_iter()
             .fold(builder.tls_built_in_root_certs(false), |builder, authority| builder.add_root_certificate(authority));
@@ -81,13 +81,13 @@ impl Api {
         Ok(Self { cluster: name, base: cluster.endpoint.clone(), http, tokens, discovered: Discovered::default() })
     }
 
-    /// Returns the resource of a kind; nothing when the cluster does not know the kind.
+    /// Returns the resource of a kind, or `None` when the cluster does not know the kind.
     pub(crate) async fn resource(&self, api_version: &str, kind: &str) -> Result<Option<Resource>, ClusterError> {
         let mut discovered = self.discovered.lock().await;
         if let Some(known) = discovered.get(api_version).and_then(|known| of_kind(known, kind)) {
             return Ok(Some(known));
         }
-        // An unknown kind is looked for again: its definition may be new.
+        // An unknown kind is not cached, because its definition may have been applied since the last discovery.
         let url = self.url(&group_path(api_version), &[]);
         let what = format!("the discovery of `{api_version}`");
         let found = match self.send(Method::GET, url, &what, None).await {
@@ -101,8 +101,8 @@ impl Api {
         Ok(resource)
     }
 
-    /// Returns every `apiVersion` of the cluster and every `apiVersion/Kind`, and the cluster's version, as charts ask for
-    /// them.
+    /// Returns the version of the cluster, and a list of each `apiVersion` and each `apiVersion/Kind` that it serves.
+    /// Charts read both as `.Capabilities`.
     pub(crate) async fn capabilities(&self) -> Result<(String, Vec<String>), ClusterError> {
         let version = self.get_path(&["version"]).await?;
         let version = version.get("gitVersion").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -113,7 +113,7 @@ impl Api {
         all.extend(versions.filter_map(|version| Some(version.get("groupVersion")?.as_str()?.to_owned())));
         let mut kinds = Vec::new();
         for api_version in &all {
-            // An aggregated API that is down must not stop a release that does not use it.
+            // When an aggregated API is down, releases that do not use it must still work.
             let Ok(list) = self.get_path(&group_path(api_version)).await else { continue };
             let Ok(list) = serde_json::from_value::<ResourceList>(list) else { continue };
             let own = list.resources.iter().filter(|one| !one.name.contains('/'));
@@ -123,7 +123,7 @@ impl Api {
         Ok((version, all))
     }
 
-    /// Returns an object; nothing when it or its kind does not exist.
+    /// Returns the live object, or `None` when the object or its kind does not exist.
     pub(crate) async fn get(&self, id: &Id) -> Result<Option<Value>, ClusterError> {
         let Some(url) = self.object_url(id, &[]).await? else { return Ok(None) };
         match self.send(Method::GET, url, &format!("to read {id}"), None).await {
@@ -133,8 +133,8 @@ impl Api {
         }
     }
 
-    /// Applies an object (server-side apply) under the runner's field manager, and returns what it is then. A field of
-    /// another manager is a conflict.
+    /// Applies an object (server-side apply) under the runner's field manager, and returns the resulting object. When
+    /// another manager owns one of the fields, the call fails with a conflict.
     pub(crate) async fn apply(&self, object: &Object, how: Applied) -> Result<Value, ClusterError> {
         let query: &[(&str, &str)] = match how {
             Applied::Done => &[("fieldManager", MANAGER)],
@@ -145,7 +145,8 @@ impl Api {
         self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
     }
 
-    /// Returns what applying `object` would change. An object whose kind or namespace is still to come would be created.
+    /// Returns the change that applying `object` would make. When its kind or namespace does not exist yet, that is
+    /// `Create`.
     pub(crate) async fn change(&self, object: &Object, live: Option<&Value>) -> Result<Change, ClusterError> {
         match self.apply(object, Applied::Planned).await {
             Ok(planned) => Ok(Change::between(live, &planned)),
@@ -154,7 +155,7 @@ impl Api {
         }
     }
 
-    /// Returns what creating `object`, or merging it into the live one, would change: this is how Helm does both.
+    /// Returns the change that Helm would make: Helm creates `object`, or merges it into the live object.
     pub(crate) async fn merge_change(&self, object: &Object, live: Option<&Value>) -> Result<Change, ClusterError> {
         let query = [("fieldManager", "helm"), ("dryRun", "All")];
         let (id, value) = (&object.id, &object.value);
@@ -167,7 +168,7 @@ impl Api {
             }
             return match self.send(Method::POST, collection, &what, Some((JSON, value))).await {
                 Err(error) if error.status() != Some(404) => Err(error),
-                // The namespace is still to come.
+                // A 404 means that the namespace does not exist yet.
                 Ok(_) | Err(_) => Ok(Change::Create),
             };
         };
@@ -191,7 +192,8 @@ impl Api {
         }
     }
 
-    /// Deletes an object with what belongs to it; it may take a while to go. One that is gone already is no error.
+    /// Starts the deletion of an object and its dependents, and does not wait for the end. An absent object is not an
+    /// error.
     pub(crate) async fn delete(&self, id: &Id) -> Result<(), ClusterError> {
         let Some(url) = self.object_url(id, &[]).await? else { return Ok(()) };
         let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });
@@ -201,7 +203,8 @@ impl Api {
         }
     }
 
-    /// Returns the metadata of the objects of a kind in a namespace that have `labels`.
+    /// Returns the metadata of the objects in `namespace` that match the label selector `labels`. `plural` names their
+    /// kind.
     pub(crate) async fn list_metadata(
         &self,
         plural: &str,
@@ -230,7 +233,7 @@ impl Api {
 
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.base.clone();
-        // The segments are escaped, so a name cannot lead elsewhere. An `https` URL always has segments.
+        // `extend` escapes the segments, so a name cannot change the path. An `https` URL always has segments.
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().extend(path);
         }
@@ -250,7 +253,7 @@ impl Api {
         self.repeat(&Call { method, url, what, accept: JSON, body }).await
     }
 
-    /// Makes a call, again when the API server is not there: each of them may be repeated.
+    /// Makes a call, and retries it while the API server is unavailable. Every call of this client is idempotent.
     async fn repeat(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
         let mut waits = AGAIN.iter();
         loop {

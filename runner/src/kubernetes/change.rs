@@ -1,4 +1,4 @@
-//! What a release or a manifest would change in a cluster, object by object.
+//! The plan of a release or a manifest: the change of each object in a cluster.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::object::Id;
 
-/// The kinds that hold data, with everything in a namespace that is deleted.
+/// The kinds that hold data. `Namespace` is one of them, because its deletion deletes everything in it.
 const HOLDERS: [&str; 3] = ["PersistentVolumeClaim", "PersistentVolume", "Namespace"];
 
-/// What happens to one object.
+/// The change of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Create,
@@ -19,7 +19,7 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Returns the change from `live` to what the API server says it would become; `None` when there is no such object.
+    /// Returns the change from `live`, which is `None` for an absent object, to `planned`, the result of a dry run.
     pub(crate) fn between(live: Option<&Value>, planned: &Value) -> Self {
         match live {
             None => Self::Create,
@@ -29,7 +29,7 @@ impl Change {
     }
 }
 
-/// Returns an object without what the API server itself counts and records.
+/// Returns an object without the fields that the API server itself sets.
 fn stated(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -47,7 +47,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Returns a line for each object that changes.
+    /// Returns a log line for each object that changes.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.changes.iter().filter_map(|(change, id)| {
             let sign = match change {
@@ -60,7 +60,7 @@ impl Plan {
         })
     }
 
-    /// Returns the objects that hold data and that would be deleted.
+    /// Returns the names of the objects that hold data and would be deleted.
     pub(crate) fn deleted_data(&self) -> Vec<String> {
         let deleted = self.changes.iter().filter(|(change, _)| *change == Change::Delete).map(|(_, id)| id);
         deleted.filter(|id| HOLDERS.contains(&id.kind.as_str())).map(ToString::to_string).collect()

@@ -1,4 +1,4 @@
-//! Which cluster a job works in: its name from the tree, and its endpoint from EKS.
+//! Finds the cluster of a job: its name is in the tree that the order carries, and EKS returns its endpoint.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,7 +14,7 @@ use super::signature::{Scope, headers};
 use crate::identity::job_aws::eks;
 use crate::work::job::Job;
 
-/// The longest that EKS may take to describe a cluster.
+/// The time limit of the call by which EKS describes a cluster.
 const CALL: Duration = Duration::from_secs(30);
 
 /// A cluster of this account.
@@ -22,10 +22,10 @@ const CALL: Duration = Duration::from_secs(30);
 pub(super) struct Cluster {
     pub(super) name: String,
     pub(super) region: String,
-    /// The cluster's ARN, which no other cluster ever has at the same time.
+    /// The cluster's ARN. It identifies the cluster among all clusters that exist at the same time.
     pub(super) arn: String,
     pub(super) endpoint: Url,
-    /// The certificate authority of the endpoint, in base64 of PEM.
+    /// The certificate authority of the endpoint, as PEM in base64.
     pub(super) authority: String,
 }
 
@@ -50,11 +50,11 @@ fn name(context: &Value, of: &ClusterOf) -> Result<String, ClusterError> {
     };
     let named = outputs.and_then(|outputs| {
         let found = outputs.pointer("/cluster/name").or_else(|| outputs.get("cluster_name"));
-        // `cluster` may be the name itself.
+        // The output `cluster` may be the name itself instead of an object.
         found.or_else(|| outputs.get("cluster")).and_then(Value::as_str)
     });
     let name = named.ok_or(ClusterError::Unnamed { of })?;
-    // EKS API reference, `CreateCluster`, `name`; nothing else may get into the URL.
+    // The characters that EKS permits (EKS API reference, `CreateCluster`, `name`). The name becomes a part of a URL.
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(is_name) {
         return Err(ClusterError::Name(name.to_owned()));
@@ -111,7 +111,7 @@ async fn describe(job: &Job, name: String) -> Result<Cluster, ClusterError> {
 
 fn described(name: String, region: String, body: Value) -> Option<Result<Cluster, ClusterError>> {
     let Described { cluster } = serde_json::from_value(body).ok()?;
-    // A cluster that is updated works on.
+    // A cluster continues to work during its update.
     if !matches!(cluster.status.as_str(), "ACTIVE" | "UPDATING") {
         return Some(Err(ClusterError::NotActive { cluster: name, status: cluster.status }));
     }

@@ -1,30 +1,30 @@
-//! The kinds that a cluster knows, as its discovery documents list them.
+//! The kinds that a cluster serves, as its discovery documents list them.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-/// A kind that the API serves.
+/// A kind, and how the paths of the API name it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(crate) struct Resource {
-    /// The plural, as paths write it.
+    /// The plural name in paths, such as `deployments`.
     pub(crate) name: String,
     pub(crate) kind: String,
     pub(crate) namespaced: bool,
 }
 
-/// Kubernetes API, `APIResourceList`.
+/// The discovery document of one group and version (Kubernetes API, `APIResourceList`).
 #[derive(Debug, Deserialize)]
 pub(super) struct ResourceList {
     #[serde(default)]
     pub(super) resources: Vec<Resource>,
 }
 
-/// What was discovered, by `apiVersion`.
+/// A cache of the resources that were discovered, by `apiVersion`.
 pub(super) type Discovered = Mutex<BTreeMap<String, Vec<Resource>>>;
 
-/// Returns the path of a group and version, as segments: `v1` is the oldest and has no group.
+/// Returns the path segments of a group and version. The core API, `v1`, does not have a group.
 pub(super) fn group_path(api_version: &str) -> Vec<&str> {
     match api_version.split_once('/') {
         Some((group, version)) => vec!["apis", group, version],
@@ -32,7 +32,8 @@ pub(super) fn group_path(api_version: &str) -> Vec<&str> {
     }
 }
 
-/// Returns the resource of `kind`; subresources such as `pods/eviction` have kinds too.
+/// Returns the resource of `kind`. It skips subresources such as `pods/eviction`, which the document also lists with a
+/// kind.
 pub(super) fn of_kind(resources: &[Resource], kind: &str) -> Option<Resource> {
     resources.iter().find(|one| one.kind == kind && !one.name.contains('/')).cloned()
 }

@@ -1,8 +1,8 @@
-//! Why a cluster does not do what a job asks, as sentences that name the cluster and the way out.
+//! The errors of a cluster. Each message names the cluster and how to fix the problem.
 
 use serde_json::Value;
 
-/// Why a cluster cannot be used, or refuses a request.
+/// The reason why a cluster cannot be used or refuses a request.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     #[error(
@@ -54,7 +54,7 @@ pub struct Owner {
 }
 
 impl ClusterError {
-    /// Returns the error for an answer of the API server that is not a success.
+    /// Returns the error for an unsuccessful response of the API server. `body` is the response's JSON.
     pub(super) fn of_answer(cluster: &str, what: &str, status: u16, body: &Value) -> Self {
         let cluster = cluster.to_owned();
         let said = body.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
@@ -66,7 +66,7 @@ impl ClusterError {
         }
     }
 
-    /// Returns the HTTP status of a refusal.
+    /// Returns the HTTP status with which the API server refused, or `None` for other errors.
     pub(crate) const fn status(&self) -> Option<u16> {
         match self {
             Self::Unauthorized { .. } => Some(401),
@@ -84,13 +84,14 @@ impl ClusterError {
         }
     }
 
-    /// Returns the fields that belong to other field managers, when that is why the cluster refuses.
+    /// Returns the fields that other field managers own, if the error is a conflict about them; otherwise nothing.
     pub(crate) fn owners(&self) -> &[Owner] {
         if let Self::Refused { status: 409, owners, .. } = self { owners } else { &[] }
     }
 }
 
-/// Reads the causes of a conflict (Kubernetes API, `StatusDetails`): `conflict with "kubectl" using apps/v1`.
+/// Reads the causes of a conflict (Kubernetes API, `StatusDetails`). A message is `conflict with "kubectl" using
+/// apps/v1`.
 fn owners(body: &Value) -> Vec<Owner> {
     let causes = body.pointer("/details/causes").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let conflicts =

@@ -1,4 +1,4 @@
-//! Whether an object does what it is there for, by the conditions of its own kind.
+//! Decides whether an object is healthy, by rules for its kind.
 
 use serde_json::Value;
 
@@ -6,9 +6,9 @@ use serde_json::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health {
     Healthy,
-    /// Not yet, and why.
+    /// The object is not healthy yet, for this reason.
     Waiting(String),
-    /// It will not become healthy by waiting.
+    /// The object has failed for this reason and will not become healthy by itself.
     Failed(String),
 }
 
@@ -81,7 +81,7 @@ fn job(object: &Value) -> Health {
     }
 }
 
-/// Judges by one condition. Where it is not `needed`, an object without it is healthy.
+/// Returns the health by one condition. An object without the condition is healthy unless the condition is `needed`.
 fn condition(object: &Value, name: &str, needed: bool) -> Health {
     match of_type(object, name) {
         Some(found) if text(found, "status") == "True" => Health::Healthy,

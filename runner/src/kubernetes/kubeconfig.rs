@@ -1,6 +1,6 @@
-//! The kubeconfig that programs of a job get. It names a file with a token, which the runner replaces while the job runs:
-//! Kubernetes clients read such a file anew every minute (`tokenFile`, client-go). So no program for tokens is needed in
-//! the box, and no token is in an argument or in the environment.
+//! The kubeconfig for the programs of a job. It names a file with a token (`tokenFile`). The runner replaces the token
+//! while the job runs, and Kubernetes clients read the file again every minute (client-go). So the box does not need a
+//! program that makes tokens, and a token is never in an argument or in the environment.
 
 use std::fs::Permissions;
 use std::io;
@@ -17,21 +17,22 @@ use crate::files;
 const CONFIG: &str = "config";
 const TOKEN: &str = "token";
 
-/// The directory with the kubeconfig and its token; it is removed when this is dropped. Programs may only read it.
+/// The directory with the kubeconfig and its token. Programs may only read it. Dropping this value removes the
+/// directory.
 #[derive(Debug)]
 pub(super) struct Kubeconfig {
     directory: PathBuf,
-    /// Replaces the token.
+    /// The task that replaces the token.
     renewal: Option<AbortOnDropHandle<()>>,
 }
 
 impl Kubeconfig {
-    /// Writes the kubeconfig beside the workspace of an attempt, and renews its token.
+    /// Writes the kubeconfig beside the workspace of an attempt, and starts the task that replaces its token.
     pub(super) fn write(workspace: &Path, cluster: &Cluster, token: &str, tokens: Tokens) -> io::Result<Self> {
         let mut name = workspace.file_name().unwrap_or_default().to_owned();
         name.push(".kube");
         let directory = workspace.with_file_name(name);
-        // An earlier process may have left that of the same attempt.
+        // An earlier runner process may have left the directory of the same attempt.
         let _ = files::remove_tree(&directory);
         std::fs::create_dir(&directory)?;
         let mut made = Self { directory, renewal: None };
@@ -48,7 +49,7 @@ impl Kubeconfig {
         &self.directory
     }
 
-    /// Returns the file that `KUBECONFIG` names.
+    /// Returns the path for the variable `KUBECONFIG`.
     pub(super) fn file(&self) -> PathBuf {
         self.directory.join(CONFIG)
     }
@@ -61,7 +62,8 @@ impl Drop for Kubeconfig {
     }
 }
 
-/// A token that cannot be renewed is not an error yet: the old one works for some minutes, and the next try may do.
+/// Replaces the token at intervals. A failure is only logged: the old token works for some more minutes, and the next
+/// try may succeed.
 async fn renew(directory: PathBuf, tokens: Tokens) {
     loop {
         tokio::time::sleep(RENEW).await;
@@ -75,7 +77,7 @@ async fn renew(directory: PathBuf, tokens: Tokens) {
     }
 }
 
-/// Replaces a file at once, so that no reader sees half of it.
+/// Replaces a file atomically, and lets every user read it.
 fn readable(directory: &Path, name: &str, text: &str) -> io::Result<()> {
     let new = directory.join(format!("{name}.new"));
     std::fs::write(&new, text)?;
@@ -83,7 +85,7 @@ fn readable(directory: &Path, name: &str, text: &str) -> io::Result<()> {
     std::fs::rename(new, directory.join(name))
 }
 
-/// JSON is YAML too.
+/// Returns the kubeconfig as JSON, which is also valid YAML.
 fn text(cluster: &Cluster, token: &Path) -> String {
     let Cluster { name, endpoint, authority, .. } = cluster;
     json!({

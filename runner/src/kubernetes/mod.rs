@@ -1,6 +1,7 @@
-//! A Kubernetes cluster as a job reaches it: who it is, a token for it, a kubeconfig for programs, its API, and its objects.
+//! A job's access to a Kubernetes cluster: finding the cluster, tokens, a kubeconfig for programs, the API, and
+//! objects.
 //!
-//! Nothing here decides what a component's release or manifest should be; that is in `kinds`.
+//! The modules in `kinds` decide what a component's release or manifest contains.
 
 mod access;
 mod api;

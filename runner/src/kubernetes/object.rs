@@ -1,4 +1,4 @@
-//! Kubernetes objects as a manifest holds them, and the names under which a cluster has them.
+//! The objects of a manifest, and the ids by which a cluster knows them.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::yaml;
 
-/// What identifies an object in a cluster.
+/// The identity of an object in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Id {
@@ -19,13 +19,13 @@ pub(crate) struct Id {
 }
 
 impl Id {
-    /// Returns whether both name the same object; the version of an API does not count.
+    /// Returns whether both ids name the same object. It ignores the version of the API.
     pub(crate) fn is_same_object(&self, other: &Self) -> bool {
         self.group() == other.group()
             && (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
     }
 
-    /// Returns the group of its API; empty for the oldest one.
+    /// Returns the API group of the object's kind. It is empty for the core API.
     pub(crate) fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
@@ -43,14 +43,14 @@ impl fmt::Display for Id {
 /// One object of a manifest.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Object {
-    /// Where it is written, such as ``manifest, document 2``.
+    /// The place of the object for messages, such as `manifest, document 2`.
     pub(crate) place: String,
     pub(crate) id: Id,
     pub(crate) value: Value,
 }
 
 impl Object {
-    /// Reads one object, and says what is missing.
+    /// Reads one object, or returns a message about the key that is missing.
     pub(crate) fn new(place: String, value: Value) -> Result<Self, String> {
         let text = |path: &str| value.pointer(path).and_then(Value::as_str).filter(|text| !text.is_empty());
         let needed = |path: &str, key: &str| {
@@ -65,7 +65,7 @@ impl Object {
         Ok(Self { place, id, value })
     }
 
-    /// Puts it into `namespace`, or into none.
+    /// Sets the object's namespace, or removes it when `namespace` is `None`.
     pub(crate) fn place_in(&mut self, namespace: Option<&str>) {
         self.id.namespace = namespace.map(str::to_owned);
         if let Some(metadata) = self.value.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -76,8 +76,8 @@ impl Object {
         }
     }
 
-    /// Writes out the protocol of ports. It is a part of the key of these lists, and API servers before Kubernetes 1.21 do not
-    /// know its default there: they refuse to apply a port without it.
+    /// Sets the protocol of each port that has none to `TCP`. The protocol is a part of the key of a list of ports, and
+    /// API servers before Kubernetes 1.21 do not fill in the default of a key: they refuse to apply a port without it.
     pub(crate) fn name_protocols(&mut self) {
         if ["", "apps", "batch", "extensions"].contains(&self.id.group()) {
             let key = if self.id.kind == "Service" { "port" } else { "containerPort" };
@@ -85,7 +85,7 @@ impl Object {
         }
     }
 
-    /// Gives it an annotation.
+    /// Sets an annotation of the object.
     pub(crate) fn annotate(&mut self, name: &str, value: &str) {
         let metadata = self.value.get_mut("metadata").and_then(Value::as_object_mut);
         let annotations =
@@ -94,22 +94,22 @@ impl Object {
             Some(Value::Object(map)) => {
                 map.insert(name.to_owned(), Value::from(value));
             }
-            // `annotations:` without a value.
+            // The manifest has `annotations:` without a value.
             Some(other @ Value::Null) => {
                 *other = Value::Object([(name.to_owned(), Value::from(value))].into_iter().collect())
             }
-            // The API server refuses every other value.
+            // Without `metadata`, or with another type of `annotations`, the API server refuses the object anyway.
             Some(_) | None => {}
         }
     }
 
-    /// Returns an annotation.
+    /// Returns the value of an annotation.
     pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
         self.value.get("metadata")?.get("annotations")?.get(name)?.as_str()
     }
 
-    /// Returns the kind that it defines, when it is a CustomResourceDefinition: group, kind, and whether objects of the
-    /// kind have a namespace.
+    /// Returns the kind that the object defines, if it is a CustomResourceDefinition: the group, the kind, and whether
+    /// objects of that kind have a namespace.
     pub(crate) fn defines(&self) -> Option<(&str, &str, bool)> {
         if self.id.kind != "CustomResourceDefinition" {
             return None;
@@ -133,10 +133,11 @@ fn name_protocols(value: &mut Value, key: &str) {
     }
 }
 
-/// Reads the objects of `text`, which messages call `file`. Empty documents are left out, and lists are taken apart.
+/// Reads the objects of a manifest. Messages call it `file`. Empty documents are skipped, and the items of a `List`
+/// become objects of the manifest.
 ///
 /// # Errors
-/// A sentence that names the document and what is wrong with it.
+/// A message that names the document and its mistake.
 pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Object>, String> {
     let documents = yaml::documents(text).map_err(|why| format!("{file} is not YAML: {why}"))?;
     let mut objects = Vec::new();

@@ -1,4 +1,4 @@
-//! Signs requests to AWS that no client of the SDK here makes (AWS Signature Version 4).
+//! Signs requests to AWS (AWS Signature Version 4) that the runner makes without a client of the SDK.
 
 use std::time::{Duration, SystemTime};
 
@@ -27,7 +27,8 @@ pub(super) fn headers(
     Ok(signed.headers().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
 }
 
-/// Returns `url` with a signature in its query that is valid for `lifetime` and covers `headers`.
+/// Returns `url` with a signature in its query. The signature covers `headers` and states that it is valid for
+/// `lifetime`.
 pub(super) fn presigned(
     scope: Scope<'_>,
     mut url: Url,

@@ -1,8 +1,9 @@
-//! Tokens of EKS: a pre-signed `sts:GetCallerIdentity` that names the cluster, which the cluster's side asks STS about.
+//! Makes tokens for EKS clusters. A token is a pre-signed `sts:GetCallerIdentity` request that names the cluster. The
+//! cluster's authenticator sends the request to STS and learns the caller's role from the answer.
 //!
-//! EKS user guide, "Grant IAM users access to Kubernetes"; aws-iam-authenticator, "API authorization from outside a
-//! cluster". The URL always names the STS of AWS in the region, never another endpoint of this machine's environment:
-//! the cluster's side refuses every other host.
+//! Sources: EKS user guide, "Grant IAM users access to Kubernetes"; aws-iam-authenticator, "API authorization from
+//! outside a cluster". The URL always names the STS endpoint of the region, even when `AWS_ENDPOINT_URL` names another,
+//! because the authenticator refuses every other host.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -18,14 +19,14 @@ use super::error::ClusterError;
 use super::signature::{Scope, presigned};
 use crate::record::log::JobLog;
 
-/// Every token begins with it.
+/// The prefix of every token.
 const PREFIX: &str = "k8s-aws-v1.";
 /// The header of the signed request that names the cluster.
 const CLUSTER_HEADER: &str = "x-k8s-aws-id";
-/// The lifetime that the signature itself states. The cluster's side counts 15 minutes from the time of signing.
+/// The lifetime that the signature itself states. The authenticator ignores it and counts 15 minutes from the signing.
 const SIGNATURE: Duration = Duration::from_secs(60);
-/// A token is used this long and then replaced: a cluster takes it for 15 minutes, but not longer than the credentials
-/// that signed it, which are replaced five minutes before their end.
+/// The time after which a token is replaced. A cluster accepts a token for 15 minutes, but not after the end of the
+/// credentials that signed it, and the runner uses credentials until five minutes before their end.
 pub(super) const RENEW: Duration = Duration::from_secs(240);
 
 /// The tokens of one job for one cluster.
@@ -41,7 +42,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// Returns a token that a cluster takes for ten minutes or more. The job's log redacts it.
+    /// Returns a token that is at most [`RENEW`] old, so the cluster still accepts it. The job's log redacts it.
     pub(super) async fn current(&self) -> Result<String, ClusterError> {
         let mut held = self.held.lock().await;
         if let Some((made, token)) = held.as_ref()

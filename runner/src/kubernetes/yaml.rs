@@ -1,20 +1,20 @@
-//! YAML as Kubernetes reads it: many documents in a text, and scalars by YAML 1.1, in which `yes` is a boolean and `0644`
-//! is octal (sigs.k8s.io/yaml, which `kubectl` and Helm use).
+//! Reads YAML as `kubectl` and Helm do (sigs.k8s.io/yaml). A text may have many documents. Scalars follow YAML 1.1, in
+//! which `yes` is a boolean and `0644` is octal.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 use serde_json::{Map, Number, Value};
 
-/// The most levels of nested values.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 100;
-/// The most values in a text, including those that aliases repeat.
+/// The maximum number of values in a text, including the values that aliases repeat.
 const MAX_VALUES: usize = 2_000_000;
 
-/// Returns the documents of `text`; an empty one is null.
+/// Returns the documents of `text`. An empty document is null.
 ///
 /// # Errors
-/// What is wrong, with its line.
+/// A message with the line of the mistake.
 pub(crate) fn documents(text: &str) -> Result<Vec<Value>, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut reader = Reader { events: Parser::new_from_str(text), anchors: BTreeMap::new(), left: MAX_VALUES, line: 1 };
@@ -126,7 +126,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Adds the keys of `<<` that the map has not (YAML 1.1, "Merge key").
+/// Adds the keys of `<<` that `map` does not have yet (YAML 1.1, "Merge key").
 fn merge(map: &mut Map<String, Value>, value: Value) {
     match value {
         Value::Object(more) => more.into_iter().for_each(|(key, value)| {
@@ -146,7 +146,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Value {
     }
 }
 
-/// Returns a plain scalar as go-yaml v2 resolves it, which sigs.k8s.io/yaml uses.
+/// Returns the value of a plain scalar, by the rules of go-yaml v2, which sigs.k8s.io/yaml uses.
 fn plain(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
