@@ -1,4 +1,5 @@
-//! The options with which `bwrap` makes a box. They travel through a pipe, as anybody on the machine can read a command line.
+//! Builds the options with which `bwrap` makes a box. `bwrap` reads them from a file descriptor, because every user of
+//! the machine can read a command line.
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -14,15 +15,16 @@ use super::users::{INSIDE_USER, JobUser, RUNNER_INSIDE};
 use super::{init, seccomp};
 use crate::config::limits::Limits;
 
-/// Where the runner's own program is inside a box, as its first process.
+/// The path inside a box of the program that runs as its first process.
 pub(super) const INIT: &str = "/run/freehold/init";
-/// The first file descriptor that `bwrap` inherits beside the standard three.
+/// The number of the first file descriptor that `bwrap` inherits beside the standard three.
 const FIRST_FD: i32 = 3;
 
-/// The parts of the root that programs need. A symbolic link is a symbolic link in the box too.
+/// The directories below `/` that programs need. A symbolic link among them becomes a symbolic link in the box.
 const ROOT: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"];
 
-/// The parts of `/etc` that programs need: trust, time and the like; nothing that is secret on a usual system.
+/// The parts of `/etc` that programs need, such as certificates and the time zone. On a usual system none of them is
+/// secret.
 const ETC: [&str; 13] = [
     "alternatives",
     "ca-certificates",
@@ -39,7 +41,7 @@ const ETC: [&str; 13] = [
     "ssl",
 ];
 
-/// Files of `/proc` that tell of the machine or command it.
+/// Files of `/proc` that reveal details of the machine or control the machine.
 const MASKED_FILES: [&str; 11] = [
     "/proc/kcore",
     "/proc/keys",
@@ -53,46 +55,48 @@ const MASKED_FILES: [&str; 11] = [
     "/proc/kpagecount",
     "/proc/kpageflags",
 ];
-/// Directories of `/proc` of the same kind.
+/// Directories of `/proc` that reveal details of the machine or control the machine.
 const MASKED_DIRECTORIES: [&str; 5] = ["/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/scsi"];
 
-/// Directories that are there without being made.
+/// Directories that exist in a box without an option that makes them.
 const OWN: [&str; 4] = ["/", "/tmp", "/dev", "/dev/shm"];
 
-/// What the first process keeps where a job has another user: it starts the program as that user, hands files to it and
-/// takes them back, and ends its processes. All hold inside the box's user namespace only.
+/// The capabilities that the first process keeps when a job has another user. It needs them to start the program as
+/// that user, to change the owner of files, and to end the program's processes. They are valid only inside the box's
+/// user namespace.
 const KEPT: [&str; 6] = ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE", "CAP_KILL"];
 
-/// What a box shows and how large it may become.
+/// The description of a box: its purpose, the paths that a program sees in it, and the size of its `/tmp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) purpose: Purpose,
-    /// The directory that becomes the job's.
+    /// The directory outside of the box that the job sees as its workspace.
     pub(super) workspace: PathBuf,
-    /// Files and directories that are shown read-only under their own path.
+    /// Files and directories that the program may read, under the same path.
     pub(super) shown: Vec<PathBuf>,
-    /// Directories that the program may write to under their own path.
+    /// Directories that the program may write to, under the same path.
     pub(super) writable: Vec<PathBuf>,
-    /// The size of each file system in memory, in bytes.
+    /// The size of `/tmp` and of `/dev/shm`, in bytes. Both are in memory.
     pub(super) memory_files: u64,
 }
 
 impl Spec {
-    /// Returns a box around `workspace` that shows and writes nothing more; boxes that wait for a job are such.
+    /// Returns the description of a plain box: it has `workspace` and no other paths of its own. Boxes that are made in
+    /// advance are plain.
     pub(super) fn plain(workspace: &Path, limits: &Limits) -> Self {
         let memory_files = limits.memory_files();
         let (purpose, workspace) = (Purpose::Program, workspace.to_owned());
         Self { purpose, workspace, shown: Vec::new(), writable: Vec::new(), memory_files }
     }
 
-    /// Returns whether a plain box does for it.
+    /// Returns whether a plain box is sufficient for this description.
     pub(super) fn is_plain(&self) -> bool {
         let shows_no_more = self.shown.iter().all(|path| is_shown(path));
         self.purpose == Purpose::Program && self.writable.is_empty() && shows_no_more
     }
 }
 
-/// The options of one `bwrap`, and what it inherits.
+/// The options for one run of `bwrap`, and the file descriptors that it inherits.
 pub(super) struct Options {
     bytes: Vec<u8>,
     inherited: Vec<FdMapping>,
@@ -100,7 +104,8 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Returns the options for a box of `spec` in which the job is `user`; the runner's own program is at `program`.
+    /// Returns the options for the box `spec` of a job with the user `user`. `program` is the path of the first
+    /// process's program outside of the box.
     pub(super) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
         let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new() };
         all.namespaces(user);
@@ -121,15 +126,16 @@ impl Options {
         Ok(all)
     }
 
-    /// Returns the words of `bwrap`'s command line and its file descriptors. `info` is its end of a pipe, into which it
-    /// writes about the box. Where it `waits` for its users, it waits at standard output.
+    /// Returns the arguments of `bwrap` and the file descriptors that it inherits. `bwrap` writes JSON about the box
+    /// into `info`. With `waits`, it reads one byte from its standard output before it continues, so that the runner
+    /// can map the box's users first.
     pub(super) fn finish(mut self, info: OwnedFd, waits: bool) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
         let info = self.inherit(info);
         let bytes = std::mem::take(&mut self.bytes);
         let options = self.carry(&bytes)?;
         let mut words = vec!["--args".to_owned(), options, "--info-fd".to_owned(), info];
         if waits {
-            // The first process inherits it, and a program in the box has another standard output.
+            // The first process inherits this file descriptor, but a program in the box gets another standard output.
             words.extend(["--userns-block-fd", "1"].map(str::to_owned));
         }
         words.extend(["--", INIT, init::COMMAND].map(str::to_owned));
@@ -147,7 +153,8 @@ impl Options {
                 self.add(&["--disable-userns", "--assert-userns-disabled"]);
                 INSIDE_USER
             }
-            // `bwrap` cannot close a user namespace that somebody else maps. The filters refuse further ones everywhere.
+            // `bwrap` cannot forbid nested user namespaces when another process maps the users. The seccomp filters
+            // forbid them in any case.
             JobUser::Other(_) => {
                 KEPT.iter().for_each(|kept| self.add(&["--cap-add", kept]));
                 RUNNER_INSIDE
@@ -170,7 +177,7 @@ impl Options {
         for place in ["/tmp", "/dev/shm"] {
             self.add(&["--perms", "1777", "--size", &size, "--tmpfs", place]);
         }
-        // A file system in memory, without a size.
+        // `/dev` is in memory and has no size limit, so it is read-only.
         self.add(&["--remount-ro", "/dev"]);
         for file in MASKED_FILES.into_iter().filter(|file| Path::new(file).exists()) {
             self.add(&["--ro-bind", "/dev/null", file]);
@@ -179,7 +186,7 @@ impl Options {
             self.add(&["--size", "4096", "--tmpfs", directory, "--remount-ro", directory]);
         }
         if spec.purpose == Purpose::ImageBuild {
-            // Buildah shows it to each step; the machine's own stays outside.
+            // Buildah mounts `/sys` in each step. The box has an empty one instead of the machine's.
             self.add(&["--perms", "0755", "--dir", "/sys"]);
         }
         for path in ROOT {
@@ -191,7 +198,8 @@ impl Options {
         Ok(())
     }
 
-    /// A box has names of its own: no user of the machine, no name server, and hosts that the first process writes.
+    /// Makes `/etc`. The box has its own lists of users and groups, no name server, and an `/etc/hosts` that the first
+    /// process writes.
     fn etc(&mut self, user: &JobUser) -> std::io::Result<()> {
         for name in ETC {
             let path = Path::new("/etc").join(name);
@@ -218,7 +226,7 @@ impl Options {
 
     fn add(&mut self, words: &[&str]) {
         for word in words {
-            // A zero byte cannot be part of a word: it would start another option.
+            // Zero bytes are removed: a zero byte inside an argument would start another argument.
             self.bytes.extend(word.bytes().filter(|byte| *byte != 0));
             self.bytes.push(0);
         }
@@ -234,7 +242,8 @@ impl Options {
         self.add(&["--bind", &path.display().to_string(), inside]);
     }
 
-    /// Makes the directories above `inside`, which `bwrap` would close to every user but the box's own.
+    /// Makes the directories above `inside`. Without this, `bwrap` makes them inaccessible to every user but the box's
+    /// own.
     fn directories_of(&mut self, inside: &Path) {
         let above: Vec<PathBuf> = inside.ancestors().skip(1).map(Path::to_owned).collect();
         for directory in above.into_iter().rev().filter(|directory| !OWN.iter().any(|own| directory == Path::new(own)))
@@ -246,14 +255,14 @@ impl Options {
         }
     }
 
-    /// Lets `bwrap` inherit `fd`; returns its number there.
+    /// Lets `bwrap` inherit `fd`. Returns the number that it has in `bwrap`.
     fn inherit(&mut self, fd: OwnedFd) -> String {
         let number = self.inherited.iter().map(|mapping| mapping.child_fd + 1).max().unwrap_or(FIRST_FD);
         self.inherited.push(FdMapping { parent_fd: fd, child_fd: number });
         number.to_string()
     }
 
-    /// Lets `bwrap` read `bytes` from a file in memory; returns its file descriptor there.
+    /// Lets `bwrap` read `bytes` from a file in memory. Returns the number of the file descriptor in `bwrap`.
     fn carry(&mut self, bytes: &[u8]) -> std::io::Result<String> {
         let file = rustix::fs::memfd_create("freehold-box", rustix::fs::MemfdFlags::CLOEXEC)?;
         let mut file = std::fs::File::from(file);
@@ -267,7 +276,7 @@ fn is_shown(path: &Path) -> bool {
     ["/usr", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"].iter().any(|root| path.starts_with(root))
 }
 
-/// Returns `path` without links.
+/// Returns `path` with all symbolic links resolved.
 pub(super) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -1,4 +1,5 @@
-//! The control group of a job: memory, processors and processes of all its processes together (cgroups(7), version 2).
+//! The control group of a box, which limits memory, processor time and the number of processes for all processes of the
+//! box together (cgroups(7), version 2).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,21 +7,22 @@ use std::sync::OnceLock;
 
 use crate::config::limits::Limits;
 
-/// Where the machine shows its control groups.
+/// The mount point of the machine's control groups.
 const TOP: &str = "/sys/fs/cgroup";
-/// The group of the runner itself: a group that limits others may hold no process.
+/// The name of the runner's own group. The runner needs one, because a group that has limited subgroups cannot have
+/// processes itself.
 const OWN: &str = "runner";
 const NEEDED: [&str; 3] = ["cpu", "memory", "pids"];
-/// Jobs get processors after the runner, which has 100.
+/// The processor weight of a box. The runner has 100, so it has priority over jobs.
 const WEIGHT: u32 = 50;
 
-/// The group that this process claimed at its start.
+/// The group that the machine delegated to this process, or the reason why there is none. [`claim`] sets it.
 static CLAIMED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
 
-/// Takes over the group that the machine delegated to this process, for as long as it runs.
+/// Prepares the group that the machine delegated to this process, so that boxes can get groups below it.
 ///
 /// # Errors
-/// A sentence for people that says why there is no group.
+/// The reason why the group cannot be used, as a sentence.
 pub fn claim() -> Result<(), String> {
     let claimed = CLAIMED.get_or_init(|| {
         let home = delegated()?;
@@ -30,10 +32,10 @@ pub fn claim() -> Result<(), String> {
     claimed.as_ref().map(|_| ()).map_err(Clone::clone)
 }
 
-/// Returns the group that the machine delegated to this process, without a change.
+/// Returns the group that the machine delegated to this process, and changes nothing.
 ///
 /// # Errors
-/// A sentence for people that says why there is no group.
+/// The reason why there is no usable group, as a sentence.
 pub(crate) fn delegated() -> Result<PathBuf, String> {
     let top = Path::new(TOP);
     if !top.join("cgroup.controllers").is_file() {
@@ -67,7 +69,7 @@ fn prepare(home: &Path) -> io::Result<()> {
     std::fs::write(home.join("cgroup.subtree_control"), all)
 }
 
-/// Makes a group of its own for a box; nothing where none was delegated.
+/// Makes a group for a box. Returns `None` when this process has not claimed a group.
 pub(super) fn new_group(name: &str, limits: &Limits) -> io::Result<Option<Group>> {
     match CLAIMED.get() {
         Some(Ok(home)) => Group::make(home, name, limits).map(Some),
@@ -75,7 +77,7 @@ pub(super) fn new_group(name: &str, limits: &Limits) -> io::Result<Option<Group>
     }
 }
 
-/// The group of one box; all in it is killed when this is dropped.
+/// The group of one box. Dropping it kills all processes in the group.
 #[derive(Debug)]
 pub(super) struct Group(PathBuf);
 
@@ -89,15 +91,15 @@ impl Group {
         set("pids.max", limits.processes.to_string())?;
         set("cpu.weight", WEIGHT.to_string())?;
         if let Some(percent) = limits.cpu_percent {
-            // Of 100 ms.
+            // The quota and the period, in microseconds.
             set("cpu.max", format!("{} 100000", percent.saturating_mul(1000)))?;
         }
-        // A kernel without swap accounting has no such file.
+        // This file does not exist on a kernel without swap accounting.
         let _ = set("memory.swap.max", "0".to_owned());
         Ok(group)
     }
 
-    /// Puts a process into the group; what it starts later is in it too.
+    /// Moves a process into the group. Processes that it starts later belong to the group too.
     pub(super) fn add(&self, process: u32) -> io::Result<()> {
         std::fs::write(self.0.join("cgroup.procs"), process.to_string())
     }
@@ -107,7 +109,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         let _ = std::fs::write(self.0.join("cgroup.kill"), "1");
         let group = std::mem::take(&mut self.0);
-        // A group can be removed when its last process is gone, a moment after the kill.
+        // The kernel refuses to remove the group until its last process has ended, shortly after the kill.
         let remove = move || {
             for _ in 0..200 {
                 match std::fs::remove_dir(&group) {

@@ -8,7 +8,7 @@ use tokio::net::UnixStream;
 
 use super::frame::{self, FromInit, Received, ToInit};
 
-/// One end of a socket pair; the box ends when this is dropped.
+/// The runner's end of a socket pair. Dropping it ends the box.
 #[derive(Debug)]
 pub(super) struct Channel {
     socket: UnixStream,
@@ -23,7 +23,7 @@ impl Channel {
         Ok((Self { socket: UnixStream::from_std(ours)?, received: Received::default() }, theirs.into()))
     }
 
-    /// Sends a message.
+    /// Sends a message with file descriptors.
     pub(super) async fn send(&self, message: &ToInit, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
         let bytes = frame::encode(message, fds.len())?;
         let (mut rest, mut fds) = (bytes.as_slice(), fds);
@@ -35,8 +35,8 @@ impl Channel {
         Ok(())
     }
 
-    /// Returns the next message with its file descriptors; nothing when the box is gone. Nothing is lost when the
-    /// future is dropped.
+    /// Returns the next message with its file descriptors, or `None` when the box has ended. The future may be dropped
+    /// without losing a message.
     pub(super) async fn receive(&mut self) -> io::Result<Option<(FromInit, Vec<OwnedFd>)>> {
         loop {
             if let Some(message) = self.received.take()? {

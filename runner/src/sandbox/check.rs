@@ -1,4 +1,4 @@
-//! Proves on this machine that a box can be made and that its walls stand, for `doctor` and the preflight.
+//! Checks that this machine can make a box and that the box isolates its program, for `doctor` and the preflight.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -19,10 +19,10 @@ use super::users::{INSIDE_USER, JobUser};
 use super::walls::{self, Outside, Wall};
 use crate::config::limits::Limits;
 
-/// Makes a box and tries its walls from inside; returns what holds.
+/// Makes a box and tests its isolation from inside. Returns a list of the isolation that it has, for people.
 ///
 /// # Errors
-/// What does not, with the way out.
+/// A message that names the parts of the isolation that fail, or says why there is no box.
 pub async fn check(limits: &Limits) -> Result<String, String> {
     let fallen: Vec<String> =
         walls(limits).await?.into_iter().filter(|wall| !wall.stands).map(|wall| wall.name).collect();
@@ -32,10 +32,10 @@ pub async fn check(limits: &Limits) -> Result<String, String> {
     Err(format!("the box does not block these on this machine: {}; report it", fallen.join(", ")))
 }
 
-/// Makes a box and tries each of its walls from inside.
+/// Makes a box and returns the result of each isolation test ([`Wall`]).
 ///
 /// # Errors
-/// Why there is no box, with the way out.
+/// The reason why the box could not be made, and how to fix it.
 pub async fn walls(limits: &Limits) -> Result<Vec<Wall>, String> {
     let bwrap = find_program(&["bwrap"]).ok_or("`bwrap` is not on PATH; install the package `bubblewrap`")?;
     try_walls(limits, canonical(&bwrap)).await.map_err(|error| {
@@ -43,7 +43,7 @@ pub async fn walls(limits: &Limits) -> Result<Vec<Wall>, String> {
     })
 }
 
-/// Says which user a job has, and whether that is another than the runner's.
+/// Returns whether jobs have another user than the runner, and a sentence about that user.
 pub fn user() -> (bool, String) {
     let user = JobUser::find();
     (user != JobUser::Same, user.describe())
@@ -54,7 +54,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     let (workspace, secret) = (directory.path().join("workspace"), directory.path().join("secret"));
     std::fs::create_dir(&workspace)?;
     std::fs::write(&secret, "what only the runner may read")?;
-    // Nobody needs to accept: the kernel connects whoever may reach them.
+    // The listeners do not need to accept: the kernel completes each connection that can reach them.
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let socket = directory.path().display().to_string();
     let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket)?)?;

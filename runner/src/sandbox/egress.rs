@@ -1,4 +1,4 @@
-//! The way out of a box: what its program may reach, served by the runner from outside.
+//! Decides which hosts the program in a box may reach. The runner serves these connections from outside of the box.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -13,11 +13,12 @@ use super::service::{Serve, Service};
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 
-/// Where a box's HTTP proxy listens.
+/// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
-/// How the terms of a contract name the endpoints of AWS, which every job may reach.
+/// The host pattern by which the terms of a contract name AWS. [`aws`] replaces it by a narrower list.
 const AWS: &str = "*.amazonaws.com";
-/// Endpoints that no region has in its name. IAM is left out: the runner answers it.
+/// Endpoints of AWS that do not depend on the install's region. IAM is not among them, because the runner itself serves
+/// it.
 const WITHOUT_REGION: [&str; 8] = [
     "cloudfront.amazonaws.com",
     "globalaccelerator.us-west-2.amazonaws.com",
@@ -28,18 +29,18 @@ const WITHOUT_REGION: [&str; 8] = [
     "sts.amazonaws.com",
     "waf.amazonaws.com",
 ];
-/// Endpoints of a region with two labels before it. Others are left out, because customers of AWS have names there:
-/// `execute-api`, `appsync-api`, `elb`, `compute`.
+/// The parts before the region in the names of regional endpoints; `?` is the name of any service. `execute-api`,
+/// `appsync-api`, `elb` and `compute` are not permitted below it, because any customer of AWS can have a name there.
 const OF_A_REGION: [&str; 8] =
     ["?", "*.s3", "*.s3-control", "*.dkr.ecr", "api.ecr", "streams.dynamodb", "api.sagemaker", "runtime.sagemaker"];
-/// The most hosts with a port of their own, each of which has an address inside the box.
+/// The maximum number of hosts with a port that get an address of their own inside the box.
 const MOST_PAIRS: u8 = 60;
 
-/// Returns what leads out of the box of `program`.
+/// Returns the services through which `program` can reach hosts outside of its box.
 pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Vec<Service> {
     let (hosts, own) = match purpose {
         Purpose::Program => (hosts(job, program), own_endpoint()),
-        // The steps of a Dockerfile come from anywhere: they get the hosts that the component names.
+        // The commands of a Dockerfile are not trusted, so they reach only the hosts that the component names.
         Purpose::ImageBuild => (program.hosts.clone(), None),
     };
     let rules: Rules = hosts.iter().filter_map(|host| host.parse::<Rule>().ok()).collect();
@@ -59,8 +60,9 @@ pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Ve
     all
 }
 
-/// Returns what answers at `url` inside a box when it is on the machine's loopback. Only a runner whose AWS is there too, as
-/// the local cloud is, has its clusters and mirrors there.
+/// Returns a service that makes `url` reachable inside a box, if `url` is on the machine's loopback. Returns `None`
+/// unless the runner's AWS endpoint is on the loopback too, as with the local cloud: only then are clusters and mirrors
+/// there.
 pub fn own_loopback(job: &Job, url: &str) -> Option<Service> {
     own_endpoint()?;
     let at = loopback(url).filter(|_| job.config.sandbox == SandboxKind::Bubblewrap)?;
@@ -69,7 +71,7 @@ pub fn own_loopback(job: &Job, url: &str) -> Option<Service> {
     Some(Service { at, name: None, serve: Arc::new(Out { egress, way: Way::Endpoint(to) }) })
 }
 
-/// One listener's way out.
+/// The connections of one listener, and the destinations that they may have.
 struct Out {
     egress: Egress,
     way: Way,
@@ -89,8 +91,9 @@ impl Serve for Out {
     }
 }
 
-/// Returns the hosts of the release's terms, which consent has compared with what the customer accepted, and those of the
-/// program. An order without its terms, such as a build's, has the endpoints of AWS only.
+/// Returns the hosts that the program of a job may reach: the endpoints of AWS, the hosts in the release's terms, and
+/// the hosts that the program names. Consent has compared the terms with those that the customer accepted. Some orders,
+/// such as those of builds, do not have terms.
 fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
     let terms = job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
     let named = terms.into_iter().flat_map(|terms| terms.hosts);
@@ -98,13 +101,15 @@ fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
     aws(&job.config.region).chain(named.into_iter().filter(|host| host != AWS)).chain(own).collect()
 }
 
-/// Returns the endpoints of AWS in a region. A whole domain of AWS has machines and APIs of everybody in it.
+/// Returns the endpoints of AWS for a region. `*.amazonaws.com` would be too wide: it has names of all customers of
+/// AWS.
 fn aws(region: &str) -> impl Iterator<Item = String> {
     let of_the_region = OF_A_REGION.map(|service| format!("{service}.{region}.amazonaws.com"));
     WITHOUT_REGION.map(str::to_owned).into_iter().chain(of_the_region)
 }
 
-/// Returns `host:port` of a URL, and every other text as it is.
+/// Returns the host of a URL, with the port that the URL names. If it names none, the host gets the default port of the
+/// schemes `http`, `ssh` and `git`. Returns other texts unchanged.
 fn of_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -121,19 +126,20 @@ fn of_url(text: &str) -> String {
     }
 }
 
-/// A host with a port is reached without a proxy too: databases and SSH know none.
+/// Returns the destination of a text with a host and a port. A program can reach it without the proxy, which clients of
+/// databases and SSH do not support.
 fn pair(host: &str) -> Option<Destination> {
     let is_name = !host.contains('*');
     is_name.then(|| host.parse().ok()).flatten()
 }
 
-/// An AWS endpoint that the runner itself uses on the machine's loopback is at the same address inside the box.
+/// Returns the runner's own AWS endpoint if it is on the machine's loopback. It has the same address inside the box.
 fn own_endpoint() -> Option<(SocketAddr, Destination)> {
     let at = loopback(&std::env::var("AWS_ENDPOINT_URL").ok()?)?;
     Some((at, at.to_string().parse().ok()?))
 }
 
-/// Returns the address of a URL whose host is a loopback address.
+/// Returns the address of a URL if its host is a loopback address.
 fn loopback(url: &str) -> Option<SocketAddr> {
     let (scheme, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;

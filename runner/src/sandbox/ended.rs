@@ -1,20 +1,22 @@
-//! How a program ended, and how long it has to end when it must stop.
+//! The end of a program: its result, and the time that it has to end after a stop.
 
 use std::time::Duration;
 
 use crate::work::job::StopReason;
 
-/// How a program ended.
+/// The way in which a program ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// By itself; 128 and the signal's number when a signal ended it.
+    /// The program ended by itself. After a signal, `code` is 128 plus the signal's number. `last_words` is the end of
+    /// its output.
     Code { code: i32, last_words: String },
-    /// The attempt had to stop.
+    /// The runner ended the program because the attempt had to stop.
     Stopped(StopReason),
 }
 
-/// Returns how long a program has to end by itself, less than [`crate::work::job::STOP_GRACE`]. Terraform writes its state then;
-/// a lost lease leaves little time, as another attempt is about to start.
+/// Returns the time that a program has to end by itself after a stop, for example for Terraform to write its state. It
+/// is less than [`crate::work::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is about to
+/// start.
 pub(super) const fn grace(reason: StopReason) -> Duration {
     match reason {
         StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),

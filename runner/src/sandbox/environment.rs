@@ -1,5 +1,6 @@
-//! The environment of a program: the runner passes on its trust and endpoint settings, and nothing else. In a box the proxy
-//! is the box's own; outside of one it is the runner's.
+//! Builds the environment of a program. Of its own environment, the runner passes on only the settings for
+//! certificates, endpoints and Terraform's CLI, and for a program without a box also those for the proxy. A program in
+//! a box uses the box's proxy.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,18 +11,19 @@ use super::program::inside;
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 
-/// Where programs are looked for inside the sandbox.
+/// The `PATH` of programs inside the sandbox.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Passed on as they are; nothing else is.
+/// The variables that the runner passes on unchanged.
 const PASSED_ON: [&str; 3] = ["AWS_ENDPOINT_URL", "AWS_USE_FIPS_ENDPOINT", "AWS_USE_DUALSTACK_ENDPOINT"];
 
-/// Passed on outside of a box, and set to the box's own proxy in one.
+/// The variables that name the proxy. Without a box the runner passes them on; in a box they name the box's own proxy.
 const PROXY: [&str; 4] = ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"];
-/// What a proxy is not asked for.
+/// The variables that list the hosts that programs reach without the proxy.
 const NO_PROXY: [&str; 2] = ["NO_PROXY", "no_proxy"];
 
-/// These variables are passed on when they name a file or directory that exists; the box then shows it read-only.
+/// The variables that the runner passes on when they name an existing file or directory, which the program may then
+/// read.
 pub(super) const PATHS: [&str; 7] = [
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -32,14 +34,15 @@ pub(super) const PATHS: [&str; 7] = [
     "TF_CLI_CONFIG_FILE",
 ];
 
-/// Returns the environment that every program of `job` starts from.
+/// Returns the variables that every program of `job` gets.
 pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
     let own = [
         ("PATH", PATH.to_owned()),
         ("HOME", inside(job, "")),
         ("TMPDIR", "/tmp".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
-        // A program that finds no credentials of its mode must not take the runner's from the machine.
+        // Without this, a program that does not find its mode's credentials could use the runner's, from the machine's
+        // metadata.
         ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
         ("AWS_REGION", job.config.region.clone()),
         ("AWS_DEFAULT_REGION", job.config.region.clone()),
@@ -60,7 +63,7 @@ pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
     own.into_iter().chain(passed_on).chain(paths).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns the files and directories that [`PATHS`] name.
+/// Returns each variable of [`PATHS`] that names an existing file or directory, with that path.
 pub(super) fn paths() -> impl Iterator<Item = (&'static str, PathBuf)> {
     PATHS.into_iter().filter_map(|name| {
         let path = PathBuf::from(std::env::var_os(name)?);
@@ -68,7 +71,7 @@ pub(super) fn paths() -> impl Iterator<Item = (&'static str, PathBuf)> {
     })
 }
 
-/// Returns the first of `names` that can be executed on the runner's `PATH`.
+/// Returns the path of the first program of `names` that is executable on the runner's `PATH`.
 pub fn find_program(names: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_else(|| PATH.into());
     let directories: Vec<PathBuf> = std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect();

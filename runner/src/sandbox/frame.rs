@@ -1,4 +1,5 @@
-//! The messages between the runner and the first process of a box: the length, the number of file descriptors, then JSON.
+//! The messages between the runner and the first process of a box. A message is its length and the number of its file
+//! descriptors (four bytes each, little endian), then JSON.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -15,46 +16,46 @@ use serde::{Deserialize, Serialize};
 
 use super::purpose::Purpose;
 
-/// The most file descriptors of one message.
+/// The maximum number of file descriptors of one message.
 pub(super) const MOST_FDS: usize = 128;
-/// The largest message, in bytes; arguments and environment of one program are at most 2 MiB on Linux.
+/// The size limit of a message, in bytes. The arguments and the environment of a program are at most 2 MiB on Linux.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 const HEAD: usize = 8;
 
-/// What the runner tells the first process of a box.
+/// A message from the runner to the first process of a box.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToInit {
-    /// Comes once, with standard output and standard error.
+    /// Starts the program. It comes once, with the file descriptors for standard output and standard error.
     Start(Box<Start>),
-    /// Sends a signal to the program and to what it started.
+    /// Sends the signal of this number to the program's process group.
     Signal(i32),
-    /// Removes all in the workspace; comes instead of a program.
+    /// Removes the content of the workspace. It comes instead of `Start`.
     Clear,
-    /// Lets the box live until this time (`CLOCK_BOOTTIME`, in nanoseconds).
+    /// Sets the deadline at which the box ends (`CLOCK_BOOTTIME`, in nanoseconds).
     Live { until: u64 },
 }
 
-/// What the first process of a box tells the runner.
+/// A message from the first process of a box to the runner.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum FromInit {
-    /// The box is made.
+    /// The box is ready for a program.
     Ready,
-    /// Comes with the listeners that were asked for, in their order.
+    /// The listeners are open. The message has their file descriptors, in the order of [`Start::listen`].
     Listening,
     Started,
     NotStarted {
         reason: String,
     },
-    /// The workspace holds more than it may.
+    /// The workspace exceeds its limits. It holds this many bytes and files.
     OverDisk {
         bytes: u64,
         files: u64,
     },
-    /// The workspace is empty, or why it is not.
+    /// The workspace is empty, or `error` says why it could not be emptied.
     Cleared {
         error: Option<String>,
     },
-    /// All processes of the program are gone.
+    /// The program has ended with this exit code, and all processes that it started have ended.
     Ended {
         code: i32,
     },
@@ -67,34 +68,36 @@ pub(super) struct Start {
     pub(super) arguments: Vec<String>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) directory: String,
-    /// Where to listen, on the loopback of the box.
+    /// The addresses to listen at, on the loopback of the box.
     pub(super) listen: Vec<SocketAddr>,
-    /// Lines of `/etc/hosts`.
+    /// The lines of `/etc/hosts`: an address and a host name each.
     pub(super) names: Vec<(IpAddr, String)>,
-    /// The user inside the box that the program runs as; it owns `writable` meanwhile. Without one it is the box's own.
+    /// The user id inside the box under which the program runs. That user owns the files in `writable` meanwhile. With
+    /// `None`, the program runs as the box's own user.
     pub(super) user: Option<u32>,
     pub(super) purpose: Purpose,
-    /// The directories inside the box that the program may write to and that are on disk.
+    /// The directories on disk that the program may write to, as paths inside the box.
     pub(super) writable: Vec<PathBuf>,
     pub(super) limits: ProcessLimits,
-    /// When the box ends unless it is told another time (`CLOCK_BOOTTIME`, in nanoseconds).
+    /// The first deadline of the box (`CLOCK_BOOTTIME`, in nanoseconds). The box ends then unless [`ToInit::Live`]
+    /// moves it.
     pub(super) until: u64,
 }
 
-/// What the kernel limits for each process, and what the box watches.
+/// The limits of a program: the kernel enforces those of each process, and the box watches the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ProcessLimits {
-    /// Writable private memory of one process, in bytes.
+    /// The writable private memory of one process, in bytes.
     pub(crate) memory: u64,
     pub(crate) processes: u64,
     pub(crate) open_files: u64,
-    /// What the workspace may hold, in bytes; also the largest file.
+    /// The size limit of the workspace, in bytes. It is also the limit of each file.
     pub(crate) disk: u64,
-    /// How many files and directories the workspace may hold.
+    /// The maximum number of files and directories in the workspace.
     pub(crate) files: u64,
 }
 
-/// Returns the bytes of `message`, which travels with `count` file descriptors.
+/// Returns the bytes of `message`, which is sent with `count` file descriptors.
 pub(super) fn encode(message: &impl Serialize, count: usize) -> io::Result<Vec<u8>> {
     let body = serde_json::to_vec(message)?;
     let too_much = || io::Error::new(io::ErrorKind::InvalidInput, "the message to a box is too large");
@@ -109,7 +112,7 @@ pub(super) fn encode(message: &impl Serialize, count: usize) -> io::Result<Vec<u
     Ok(bytes)
 }
 
-/// Sends all of `message` through a socket that blocks.
+/// Sends `message` through a blocking socket.
 pub(super) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let bytes = encode(message, fds.len())?;
     let (mut rest, mut fds) = (bytes.as_slice(), fds);
@@ -123,7 +126,7 @@ pub(super) fn send(socket: impl AsFd, message: &impl Serialize, fds: &[BorrowedF
     Ok(())
 }
 
-/// Sends as many of `bytes` as the socket takes, and all of `fds`.
+/// Sends all of `fds`, and as many of `bytes` as the socket accepts. Returns the number of these bytes.
 pub(super) fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
@@ -133,7 +136,7 @@ pub(super) fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<
     Ok(rustix::net::sendmsg(socket, &[io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// What has come through a socket and was not taken yet.
+/// A buffer of the bytes and file descriptors that came through a socket and are not part of a returned message yet.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     bytes: Vec<u8>,
@@ -141,7 +144,7 @@ pub(super) struct Received {
 }
 
 impl Received {
-    /// Reads what has come; `false` at the end.
+    /// Reads once from the socket into the buffer. Returns `false` at the end of the stream.
     pub(super) fn read(&mut self, socket: impl AsFd) -> io::Result<bool> {
         let mut chunk = [0; 16 * 1024];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FDS))];
@@ -157,7 +160,8 @@ impl Received {
         Ok(got.bytes > 0)
     }
 
-    /// Takes the next message with its file descriptors, when all of it is there.
+    /// Removes the next message from the buffer and returns it with its file descriptors. Returns `None` while the
+    /// message is incomplete.
     pub(super) fn take<T: DeserializeOwned>(&mut self) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
         let Some((length, count)) = self.head() else { return Ok(None) };
         if length > MAX_BYTES || count > MOST_FDS {

@@ -1,9 +1,11 @@
 //! Runs one program of a job in a box: namespaces of its own, a read-only root, limits, and no way out but the runner.
 //!
-//! What holds: the job's workspace is the only place on disk it can write to (except for directories that its kind names);
-//! it sees no other process, no home directory, no runner state; its network has a loopback alone, whose addresses the
-//! runner serves; it has no capability, and where the machine allows it another user than the runner; it ends with the
-//! runner, however the runner ends, and when the runner does not renew its time. docs/runner.md has a picture.
+//! A box guarantees the following, and docs/runner.md has a diagram:
+//! - The program can write to disk only in the job's workspace and in the directories that [`Program::writable`] names.
+//! - The program does not see processes outside of the box, home directories, or the runner's state.
+//! - The network of the box is only a loopback, and the runner serves its addresses.
+//! - The program has no capability. Where the machine allows it, it has another user than the runner.
+//! - The box ends when the runner ends, for whatever reason, and when the runner does not extend its deadline.
 
 mod boxed;
 mod bubblewrap;
@@ -44,19 +46,19 @@ use purpose::Purpose;
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 
-/// Runs `program` until it ends or the attempt must stop; then none of its processes is left.
+/// Runs `program` until it ends or the attempt must stop. When this function returns, all of its processes have ended.
 ///
 /// # Errors
-/// [`SandboxError`] when it could not be started.
+/// A [`SandboxError`] when the program could not be started.
 pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
     run_for(job, program, Purpose::Program).await
 }
 
-/// Runs a program that makes an image: it is root in a user namespace inside its box, may mount and make namespaces there,
-/// and reaches the hosts that it names and no others.
+/// Runs a program that makes an image. The program is root in a user namespace inside its box and may mount and make
+/// namespaces there. It reaches only the hosts in [`Program::hosts`].
 ///
 /// # Errors
-/// As [`run`], and when the machine has no users for it.
+/// The same errors as [`run`], and [`SandboxError::NoUsers`] when the machine does not have enough users for an image.
 pub async fn run_image_build(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
     run_for(job, program, Purpose::ImageBuild).await
 }

@@ -1,4 +1,4 @@
-//! Reads the output of a program into the job's log, line by line, or keeps it for the runner.
+//! Copies the output of a program into the job's log, or stores it for the runner.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek as _};
@@ -15,45 +15,47 @@ use crate::record::log::LogStream;
 use crate::work::job::Job;
 use crate::workspace::MAX_DOCUMENT;
 
-/// How much of the end of standard error is kept for the sentence that says why a program failed, in bytes.
+/// The length of the end of the output that is available for the message about a failed program, in bytes.
 const LAST_WORDS: usize = 4 * 1024;
-/// How long the output of an ended program is read when a process outside of its group still holds the output open.
+/// The time limit for reading the rest of the output after the program has ended. A process outside of the program's
+/// group may still have the output open.
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Where standard output goes; standard error always goes into the log.
+/// The destination of standard output. Standard error always goes into the log.
 #[derive(Debug, Clone)]
 pub enum Output {
-    /// Into the log, each line after `prefix`.
+    /// Standard output goes into the log, and each line begins with `prefix`.
     Log { prefix: String },
-    /// To the runner, which reads it when the program has ended.
+    /// Standard output goes into a file that the runner reads when the program has ended.
     Kept(Printed),
 }
 
 impl Output {
-    /// Returns the log without a prefix.
+    /// Returns the log, without a prefix, as the destination.
     pub const fn log() -> Self {
         Self::Log { prefix: String::new() }
     }
 }
 
-/// What a program prints, in a file without a name: nothing that a job puts into its workspace leads to it.
+/// The file with the standard output of a program. The file has no name, so no file or link in the workspace leads to
+/// it.
 #[derive(Debug, Clone)]
 pub struct Printed(Arc<File>);
 
 impl Printed {
-    /// Makes the file, on the disk that holds the workspace of `job`.
+    /// Makes the file, on the same disk as the workspace of `job`.
     ///
     /// # Errors
-    /// When the disk has no place for it.
+    /// When the file cannot be made.
     pub fn new(job: &Job) -> io::Result<Self> {
         let beside = job.workspace.parent().unwrap_or(&job.workspace);
         tempfile::tempfile_in(beside).map(|file| Self(Arc::new(file)))
     }
 
-    /// Returns it as text.
+    /// Returns the standard output as text.
     ///
     /// # Errors
-    /// When it cannot be read, or is no text or too long for one.
+    /// When the file cannot be read, is not UTF-8, or is larger than `MAX_DOCUMENT`.
     pub async fn text(self) -> io::Result<String> {
         self.read(|mut from| {
             let mut text = String::new();
@@ -62,15 +64,16 @@ impl Printed {
         .await
     }
 
-    /// Returns the JSON document.
+    /// Returns the standard output as a JSON document.
     ///
     /// # Errors
-    /// When it cannot be read, or is another document or too long for one.
+    /// When the file cannot be read, is not a JSON document of type `T`, or is larger than `MAX_DOCUMENT`.
     pub async fn json<T: DeserializeOwned + Send + 'static>(self) -> io::Result<T> {
         self.read(|from| Ok(serde_json::from_reader(from)?)).await
     }
 
-    /// Reads off the loop. The program has ended, so nobody else moves the place in the file.
+    /// Reads the file on a blocking thread. The program has ended, so no other process changes the position in the
+    /// file.
     async fn read<T: Send + 'static>(
         self,
         read: impl FnOnce(BufReader<&File>) -> io::Result<T> + Send + 'static,
@@ -88,13 +91,14 @@ impl Printed {
     }
 }
 
-/// The readers of a program's outputs.
+/// The tasks that read a program's standard output and standard error.
 pub(super) struct Pump {
     stdout: Option<JoinHandle<Vec<u8>>>,
     stderr: Option<JoinHandle<Vec<u8>>>,
 }
 
-/// Starts to read what a program will write; returns its standard output and standard error.
+/// Starts the tasks that read a program's output. Returns the file descriptors for its standard output and standard
+/// error.
 pub(super) fn pump(job: &Job, output: &Output) -> std::io::Result<(Pump, [OwnedFd; 2])> {
     let prefix = match output {
         Output::Log { prefix } => prefix.as_str(),
@@ -114,7 +118,7 @@ pub(super) fn pump(job: &Job, output: &Output) -> std::io::Result<(Pump, [OwnedF
 }
 
 impl Pump {
-    /// Reads to the end and returns the last words of standard error, or of standard output when that is empty.
+    /// Reads to the end. Returns the end of standard error, or of standard output when standard error is empty.
     pub(super) async fn finish(self) -> String {
         let stdout = drain(self.stdout).await;
         let stderr = drain(self.stderr).await;
@@ -147,7 +151,7 @@ async fn read(mut pipe: impl AsyncRead + Unpin, mut lines: Lines) -> Vec<u8> {
     last
 }
 
-/// Puts the prefix before every line.
+/// A writer that puts a prefix before every line in the log.
 struct Lines {
     stream: LogStream,
     prefix: String,

@@ -1,4 +1,4 @@
-//! Runs a program without a box: a process group and a directory, nothing more.
+//! Runs a program without a box. The program has only a process group and a working directory of its own.
 
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitStatus, Stdio};
@@ -27,7 +27,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>) -> Result<Ended, Sandbo
             Err(reason)
         }
     };
-    // What it left behind goes before its output is read to the end: it may hold the other end of the pipe.
+    // This kills the program's remaining processes. They may have its output open, and the output is read to its end.
     drop(group);
     let last_words = pump.finish().await;
     Ok(match ended {
@@ -51,7 +51,7 @@ async fn stop(child: &mut Child, group: &Group, interrupt: Interrupt, reason: St
     group.signal(interrupt.signal());
     if tokio::time::timeout(grace(reason), child.wait()).await.is_err() {
         group.signal(Signal::KILL);
-        // INVARIANT: a killed process ends; if the kernel disagrees, dropping the child is all that is left.
+        // INVARIANT: a killed process ends. If it does not, dropping the child is all that the runner can still do.
         let _ = child.kill().await;
     }
 }
@@ -60,12 +60,12 @@ fn code(status: ExitStatus) -> i32 {
     status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
-/// The processes of a program; those that remain are killed when this is dropped.
+/// The process group of a program. Dropping it kills the processes that remain.
 struct Group(Option<Pid>);
 
 impl Group {
     fn signal(&self, signal: Signal) {
-        // A group without a process is what is wanted.
+        // An error means that the group has no process, which is not a problem.
         let _ = self.0.map(|leader| kill_process_group(leader, signal));
     }
 }

@@ -1,4 +1,4 @@
-//! A program of a job: what is run, and why it could not be run.
+//! The description of a program of a job, and the errors of running it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,38 +11,38 @@ use super::service::Service;
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 
-/// Where a job finds its workspace inside the sandbox.
+/// The path of a job's workspace inside a box.
 pub(super) const INSIDE: &str = "/workspace";
 
 /// One program to run.
 #[derive(Debug)]
 pub struct Program<'a> {
-    /// An absolute path outside the sandbox.
+    /// The absolute path of the program outside the sandbox.
     pub executable: &'a Path,
     pub arguments: Vec<String>,
-    /// All of the program's environment.
+    /// The program's environment variables. It gets no others.
     pub environment: BTreeMap<String, String>,
-    /// Where it starts, relative to the workspace.
+    /// The working directory of the program, relative to the workspace.
     pub directory: &'a str,
     pub output: Output,
-    /// What it gets first when it must stop.
+    /// The signal that asks the program to stop.
     pub interrupt: Interrupt,
-    /// Directories outside the workspace that it may write to, under the same path.
+    /// Directories outside the workspace that the program may write to, under the same path.
     pub writable: Vec<PathBuf>,
-    /// Directories outside the workspace that it may read, under the same path.
+    /// Files and directories outside the workspace that the program may read, under the same path.
     pub readable: Vec<PathBuf>,
-    /// What answers inside its box beside the way out that its contract allows.
+    /// The services inside the box beside the proxy and the hosts that the contract allows.
     pub services: Vec<Service>,
-    /// The hosts that it may reach beyond those of the contract.
+    /// The hosts that the program may reach in addition to the hosts of the contract.
     pub hosts: Vec<String>,
 }
 
-/// How a program is asked to stop, before it is killed.
+/// The signal that asks a program to stop before it is killed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interrupt {
-    /// `SIGTERM` to all of its processes.
+    /// `SIGTERM`, to the program's process group.
     Terminate,
-    /// `SIGINT`, as Ctrl-C in a terminal. Terraform's plugins ignore this signal, so that Terraform can end them itself.
+    /// `SIGINT`, as Ctrl-C in a terminal. Terraform's plugins ignore it, so that Terraform can end them in order.
     Interrupt,
 }
 
@@ -55,7 +55,7 @@ impl Interrupt {
     }
 }
 
-/// Why a program could not be run.
+/// The reason why a program could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     #[error(
@@ -78,7 +78,7 @@ pub enum SandboxError {
     },
 }
 
-/// Returns where the job sees `path` of its workspace.
+/// Returns the path under which the job sees `path`, which is relative to its workspace.
 pub fn inside(job: &Job, path: &str) -> String {
     let base = match job.config.sandbox {
         SandboxKind::Bubblewrap => INSIDE.to_owned(),

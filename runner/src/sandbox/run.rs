@@ -1,4 +1,4 @@
-//! Runs a program in a box: makes it, serves its addresses, renews its time, and ends it.
+//! Runs a program in a box: makes the box, serves its addresses, extends its deadline, and ends it.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Re
         until: job.stop.may_run_until(),
     };
     let listeners = made.start(start, outputs).await.map_err(not_run)?;
-    // Dropping the set ends what serves the box.
+    // Dropping the set ends the tasks that serve the box.
     let _serving = serve(&services, listeners).map_err(not_run)?;
     let ended = tokio::select! {
         code = follow(job, &mut made) => Ok(code),
@@ -89,7 +89,8 @@ fn serve(services: &[Service], listeners: Vec<std::net::TcpListener>) -> std::io
     Ok(serving)
 }
 
-/// Renews the time of the box with the job's lease until its program has ended; returns the exit code.
+/// Extends the deadline of the box whenever the job's lease is renewed, until the program has ended. Returns the exit
+/// code.
 async fn follow(job: &Job, made: &mut Boxed) -> i32 {
     let mut lease = job.stop.lease();
     loop {
@@ -107,7 +108,7 @@ async fn follow(job: &Job, made: &mut Boxed) -> i32 {
                     | FromInit::NotStarted { .. }
                     | FromInit::Cleared { .. },
                 ) => {}
-                // The first process is gone and all with it: out of memory, or its time was up.
+                // The box has ended with all its processes: it was out of memory, or its deadline passed.
                 None => return KILLED,
             },
             until = lease.renewed() => made.live_until(until).await,
@@ -119,7 +120,7 @@ async fn follow(job: &Job, made: &mut Boxed) -> i32 {
 const KILLED: i32 = 128 + 9;
 
 async fn stop(made: &mut Boxed, interrupt: Interrupt, reason: StopReason) {
-    // Once is enough: Terraform takes a second signal as an order to end without writing its state.
+    // The runner signals only once: at a second signal, Terraform ends without writing its state.
     made.signal(interrupt.signal()).await;
     let ended = async {
         while let Some(said) = made.next().await {

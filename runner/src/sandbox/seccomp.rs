@@ -1,7 +1,7 @@
-//! The system calls that a program in a box may not make, as filters that the kernel evaluates (seccomp(2)).
+//! The filters (seccomp(2)) by which the kernel refuses system calls of a program in a box.
 //!
-//! This is a deny list, because the calls that tools need differ and change, but the calls that give power over a kernel are
-//! known. When a dangerous call is missing here, the process still has no capabilities and has namespaces of its own.
+//! This is a deny list: the system calls that tools need differ and change, but the dangerous ones are known. If a
+//! dangerous call is missing here, the program still has no capabilities and is still in its own namespaces.
 
 use std::collections::BTreeMap;
 
@@ -12,25 +12,25 @@ use seccompiler::{
 
 use super::purpose::Purpose;
 
-/// Refused whatever the arguments are.
+/// The system calls that every program is refused, with any arguments.
 const REFUSED: &[i64] = &[
-    // Looking into other processes.
+    // Calls that read or change other processes.
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
     libc::SYS_userfaultfd,
-    // Files and namespaces that somebody else opened.
+    // Calls that enter namespaces of other processes, or reach files past the mounts of the box.
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,
     libc::SYS_quotactl,
     libc::SYS_fanotify_init,
-    // Keyrings, which namespaces do not separate.
+    // Calls for keyrings, which namespaces do not isolate.
     libc::SYS_keyctl,
     libc::SYS_add_key,
     libc::SYS_request_key,
-    // Programs in the kernel, and interfaces with a history of holes.
+    // Calls that load code into the kernel, and interfaces with a history of vulnerabilities.
     libc::SYS_bpf,
     libc::SYS_perf_event_open,
     libc::SYS_io_uring_setup,
@@ -41,7 +41,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_delete_module,
     libc::SYS_kexec_load,
     libc::SYS_kexec_file_load,
-    // The machine.
+    // Calls that change settings of the whole machine.
     libc::SYS_reboot,
     libc::SYS_swapon,
     libc::SYS_swapoff,
@@ -56,9 +56,9 @@ const REFUSED: &[i64] = &[
     libc::SYS_adjtimex,
 ];
 
-/// Mounts and namespaces: refused to all but a program that makes an image.
+/// The system calls for mounts and namespaces. Only a program that makes an image may use them.
 const MOUNTS: &[i64] = &[libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_root, libc::SYS_chroot, libc::SYS_unshare];
-/// The newer calls for mounts. A program that makes an image does without them when they are unknown.
+/// The newer system calls for mounts. A program that makes an image gets `ENOSYS` and then uses the older ones.
 const NEWER_MOUNTS: &[i64] = &[
     libc::SYS_open_tree,
     libc::SYS_move_mount,
@@ -74,7 +74,8 @@ const REFUSED_HERE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modif
 #[cfg(not(target_arch = "x86_64"))]
 const REFUSED_HERE: &[i64] = &[];
 
-/// `CLONE_NEWTIME` shares its bit with an exit signal, and only `unshare` and `clone3` know it.
+/// The flags of `clone` that make a namespace. `CLONE_NEWTIME` is missing, because only `unshare` and `clone3` know it:
+/// in `clone`, its bit is a part of the exit signal.
 const NEW_NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWNS,
     libc::CLONE_NEWCGROUP,
@@ -84,18 +85,18 @@ const NEW_NAMESPACES: [i32; 7] = [
     libc::CLONE_NEWPID,
     libc::CLONE_NEWNET,
 ];
-/// `TIOCSTI` and `TIOCLINUX`: typing into the terminal of another process, ioctl_tty(2).
+/// The requests `TIOCSTI` and `TIOCLINUX`, which insert input into a terminal, ioctl_tty(2).
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
 const FAMILIES: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
-/// The type of a socket without its flags.
+/// The bits of a socket's type without its flags.
 const TYPE_MASK: u64 = 0xf;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Returns the filters as `bwrap --add-seccomp-fd` reads them.
+/// Returns the filters in the format of `bwrap --add-seccomp-fd`.
 ///
 /// # Errors
-/// When the rules cannot be compiled for this machine.
+/// The reason why the rules cannot be compiled for this machine.
 pub(super) fn filters(purpose: Purpose) -> Result<Vec<Vec<u8>>, String> {
     let mut compiled = vec![
         compile(refused(purpose)?, libc::EPERM)?,
@@ -125,7 +126,8 @@ fn refused(purpose: Purpose) -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// The arguments of `clone3` are in memory, out of sight of a filter; the C library then calls `clone`.
+/// Returns the rules for system calls that fail with `ENOSYS`. `clone3` is one, because a filter cannot read its
+/// arguments, which are in memory; the C library then calls `clone`.
 fn unknown(purpose: Purpose) -> Rules {
     let mounts = match purpose {
         Purpose::Program => &[],
@@ -138,7 +140,7 @@ fn whatever_the_arguments<'a>(numbers: impl IntoIterator<Item = &'a i64>) -> Rul
     numbers.into_iter().map(|number| (*number, Vec::new())).collect()
 }
 
-/// All families of sockets but [`FAMILIES`].
+/// Returns the rules that refuse all families of sockets except [`FAMILIES`].
 fn families() -> Result<Vec<SeccompRule>, String> {
     let others =
         FAMILIES.into_iter().map(|family| condition(0, Width::Dword, Op::Ne, u64::from(family.unsigned_abs())));
@@ -161,7 +163,8 @@ fn compile(rules: Rules, errno: i32) -> Result<Vec<u8>, String> {
     Ok(program.iter().flat_map(|one| instruction(one.code, one.jt, one.jf, one.k)).collect())
 }
 
-/// The x32 numbers of system calls, which the other filters do not know: `if nr >= 0x40000000 { ENOSYS }`.
+/// Returns a filter that refuses the x32 numbers of system calls, which the other filters do not know:
+/// `if nr >= 0x40000000 { ENOSYS }`.
 fn no_x32() -> Vec<u8> {
     const LOAD: u16 = 0x20;
     const JUMP_IF_GREATER_OR_EQUAL: u16 = 0x35;
@@ -177,7 +180,7 @@ fn no_x32() -> Vec<u8> {
     .concat()
 }
 
-/// One `struct sock_filter`.
+/// Returns the bytes of one `struct sock_filter`.
 fn instruction(code: u16, if_true: u8, if_false: u8, value: u32) -> Vec<u8> {
     let mut bytes = code.to_ne_bytes().to_vec();
     bytes.extend([if_true, if_false]);

@@ -1,4 +1,4 @@
-//! The user of a job: another than the runner's wherever the machine allows it.
+//! Finds the user under which jobs run. It is not the runner's user if the machine allows that.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,43 +7,44 @@ use std::process::Stdio;
 use super::environment::find_program;
 use super::purpose::{IMAGE_ROOT, IMAGE_USERS, Purpose};
 
-/// The user of every program inside its box.
+/// The user id inside a box under which programs run.
 pub(super) const INSIDE_USER: u32 = 1000;
-/// Whose user inside the box is the runner, where the job has another.
+/// The user id inside a box that is the runner's user outside, when the job has another user.
 pub(super) const RUNNER_INSIDE: u32 = 0;
-/// The user of jobs of a runner that is root; no user of a machine or of systemd has this number or one of the next.
+/// The user id of jobs when the runner is root. Neither systemd nor usual tools for users assign this number or the
+/// 65,535 after it.
 const OF_ROOT: u32 = 1_879_048_192;
 
-/// Which user of the machine a job is.
+/// The user of the machine under which a job runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobUser {
-    /// The runner's own.
+    /// The runner's own user.
     Same,
-    /// A user that has nothing else on this machine.
+    /// A user that owns nothing else on this machine.
     Other(OtherUser),
 }
 
-/// A user of the machine, and how a box gets it.
+/// A range of users of the machine, and how a box gets them. The first one is the job's user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OtherUser {
-    /// The user's number outside of the box, which is its group's too.
+    /// The id of the first user, outside of the box.
     uid: u32,
     gid: u32,
-    /// How many users from `uid` and groups from `gid` there are.
+    /// The number of user ids that begin with `uid`, and of group ids that begin with `gid`.
     count: u32,
     map: Map,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Map {
-    /// This process may write the map.
+    /// The runner is root and writes the map itself.
     Written,
     /// `newuidmap` and `newgidmap` write the map, as `/etc/subuid` and `/etc/subgid` allow.
     By { newuidmap: PathBuf, newgidmap: PathBuf },
 }
 
 impl JobUser {
-    /// Finds the best that this machine gives.
+    /// Returns another user if this machine allows it, and the runner's user otherwise.
     pub fn find() -> Self {
         if rustix::process::geteuid().is_root() {
             return Self::Other(OtherUser { uid: OF_ROOT, gid: OF_ROOT, count: IMAGE_USERS, map: Map::Written });
@@ -56,7 +57,7 @@ impl JobUser {
         matches!(self, Self::Other(other) if other.count >= IMAGE_USERS)
     }
 
-    /// Says which user a job has.
+    /// Returns a sentence about the user of a job.
     pub fn describe(&self) -> String {
         match self {
             Self::Same => "a job has the runner's own user: give the runner's user a range in `/etc/subuid` and \
@@ -87,7 +88,8 @@ fn user_name(passwd: &str, uid: u32) -> Option<&str> {
     })
 }
 
-/// Returns the largest range that `/etc/subuid` gives to a user: the first number and how many, subuid(5).
+/// Returns the largest range of ids that `text`, in the format of subuid(5), gives to a user: the first id and the
+/// number of ids.
 fn range_of(text: &str, name: &str, uid: u32) -> Option<(u32, u32)> {
     let ranges = text.lines().filter_map(|line| {
         let mut fields = line.trim().split(':');
@@ -96,12 +98,13 @@ fn range_of(text: &str, name: &str, uid: u32) -> Option<(u32, u32)> {
         let is_own = (!name.is_empty() && owner == name) || owner.parse() == Ok(uid);
         (is_own && count > 0 && first > 0).then_some((first, count))
     });
-    // Of equal ranges the first.
+    // When ranges are equally large, the first one wins.
     ranges.reduce(|best, next| if next.1 > best.1 { next } else { best })
 }
 
 impl OtherUser {
-    /// Maps the users of the box whose first process is `process`: the runner and those of the box's purpose, and no other.
+    /// Maps the users of the box whose first process is `process`: the runner's user, and the users for the box's
+    /// purpose.
     pub(super) async fn map(&self, process: u32, purpose: Purpose) -> io::Result<()> {
         let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let (inside, count) = match purpose {

@@ -1,4 +1,5 @@
-//! The walls of a box, each tried from inside: what refused, or what was reached. `doctor` prints the answers.
+//! Tests the isolation of a box from inside. Each wall is one target that a program in the box must not reach. `doctor`
+//! prints the results.
 
 use std::fs::File;
 use std::io;
@@ -12,41 +13,42 @@ use std::time::Duration;
 use rustix::net::{AddressFamily, SocketType, ipproto, socket};
 use serde::{Deserialize, Serialize};
 
-/// The command line of the program that tries the walls; what is outside follows as JSON.
+/// The first argument of the program that runs the tests. The second one is an [`Outside`] as JSON.
 pub(super) const COMMAND: &str = "box-walls";
-/// How long a connection may take; a box refuses at once.
+/// The time limit for a connection. A box refuses at once.
 const CONNECT: Duration = Duration::from_secs(1);
 const METADATA: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), IpAddr::V6(Ipv6Addr::new(0xfd00, 0x0ec2, 0, 0, 0, 0, 0, 0x0254))];
-/// For documentation (RFC 5737): nothing answers there, and a machine with a way out tries it.
+/// An address that is reserved for documentation (RFC 5737). No host has it, but a machine with a default route would
+/// try to connect to it.
 const SOMEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
 
-/// Whether a wall stands.
+/// The result of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wall {
-    /// The target that the wall keeps a job from.
+    /// The target that a job must not reach.
     pub name: String,
     pub stands: bool,
-    /// How it refused, or what was reached.
+    /// The error with which the attempt failed, or a description of what the test reached.
     pub answer: String,
 }
 
-/// The targets outside of the box that a test of a wall tries to reach.
+/// The targets outside of the box that the tests try to reach.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outside {
-    /// A port that something listens on, on the machine's loopback.
+    /// A port on the machine's loopback with a listener.
     pub(super) port: u16,
-    /// An abstract Unix socket that something listens on.
+    /// The name of an abstract Unix socket with a listener.
     pub(super) socket: String,
-    /// A file that the runner may read.
+    /// A file that only the runner may read.
     pub(super) secret: PathBuf,
     pub(super) bwrap: PathBuf,
 }
 
-/// What a try found: how it was refused, or what it reached.
+/// The result of a test: `Ok` with the refusal, or `Err` with what the test reached.
 type Answer = Result<String, String>;
 
-/// Tries the walls and prints an answer as a JSON line for each.
+/// Runs all tests and prints each result ([`Wall`]) as a line of JSON.
 pub(super) fn run(outside: &str) -> ExitCode {
     let Ok(outside) = serde_json::from_str(outside) else { return ExitCode::FAILURE };
     for wall in try_all(&outside) {
@@ -90,7 +92,7 @@ fn refused<T>(what: &str, got: io::Result<T>) -> Answer {
     }
 }
 
-/// A connection that nobody answers would be no wall: the box has no route at all.
+/// Checks that the box has no route to an address. A timeout is not enough, because it would mean that a route exists.
 fn no_route(to: IpAddr, port: u16) -> Answer {
     match TcpStream::connect_timeout(&SocketAddr::new(to, port), CONNECT) {
         Ok(_) => Err(format!("reached: connected to {to}")),
@@ -127,7 +129,7 @@ fn status(wanted: &[&str]) -> Answer {
     }
 }
 
-/// A box inside the box takes a user namespace and mounts.
+/// Checks that the program cannot make a box inside the box, which would need a user namespace and mounts.
 fn nested(bwrap: &Path) -> Answer {
     let mut command = Command::new(bwrap);
     command.args(["--unshare-user", "--ro-bind", "/", "/", "/bin/true"]).stdin(Stdio::null());
@@ -138,7 +140,7 @@ fn nested(bwrap: &Path) -> Answer {
     }
 }
 
-/// A box shows its first process and this one.
+/// Checks that the program sees only the box's first process and itself.
 fn processes() -> Answer {
     let own = std::process::id();
     let entries = std::fs::read_dir("/proc").map_err(|error| error.to_string())?.flatten();

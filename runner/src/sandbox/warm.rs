@@ -1,7 +1,7 @@
-//! Boxes that are made before there is a job: the start of a job then is one message.
+//! Makes boxes before jobs need them, so that the start of a job's first program is only one message.
 //!
-//! A box that waits has an empty workspace of its own. An attempt that takes it renames that directory to its own
-//! workspace; what the box has mounted follows the directory.
+//! A waiting box has an empty workspace directory. An attempt that takes the box renames this directory to the path of
+//! its own workspace. The mount inside the box is not affected by the new name.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,10 +16,10 @@ use crate::config::{Config, SandboxKind};
 use crate::files;
 use crate::work::first_box::FirstBox;
 
-/// How many boxes wait: one for the next job, and one for the job that comes while its successor is made.
+/// The number of waiting boxes: one for the next job, and one for a job that comes before the first box is replaced.
 const WAITING: usize = 2;
 
-/// How long after a box was taken the next one is made.
+/// The delay between the use of a box and the making of the next one.
 const AFTER_START: Duration = Duration::from_millis(30);
 
 /// The boxes that wait for a job.
@@ -30,13 +30,13 @@ pub struct WarmBoxes(Arc<Inner>);
 struct Inner {
     config: Arc<Config>,
     waiting: Mutex<VecDeque<WarmBox>>,
-    /// Held by the task that makes boxes: two tasks would make more than are needed, and delay the jobs between them.
+    /// The lock of the task that makes boxes. Two such tasks would make more boxes than needed, and delay jobs meanwhile.
     filling: tokio::sync::Mutex<()>,
-    /// Names directories; each is used once.
+    /// The number for the name of the next workspace directory.
     next: AtomicU64,
 }
 
-/// A box that waits, with its workspace.
+/// A waiting box and its workspace directory.
 #[derive(Debug)]
 struct WarmBox {
     made: Boxed,
@@ -44,19 +44,20 @@ struct WarmBox {
 }
 
 impl WarmBoxes {
-    /// Returns the boxes of a runner with `config`; none waits yet.
+    /// Returns an empty set of boxes for a runner with `config`.
     pub fn new(config: Arc<Config>) -> Self {
         let filling = tokio::sync::Mutex::default();
         Self(Arc::new(Inner { config, waiting: Mutex::default(), filling, next: AtomicU64::new(0) }))
     }
 
-    /// Makes a fresh directory at `workspace` for a job, and returns the box that it belongs to, if one waited.
+    /// Makes an empty directory at `workspace` for a job. If a box was waiting, the directory comes with that box,
+    /// which is returned too.
     ///
     /// # Errors
     /// When the directory cannot be made.
     pub fn take(&self, workspace: &Path) -> std::io::Result<FirstBox> {
         while let Some(warm) = self.0.waiting().pop_front() {
-            // One that has ended meanwhile is no use: a person may have killed it.
+            // A waiting box may have ended, for example when a person killed it.
             if warm.made.is_alive() && std::fs::rename(&warm.workspace, workspace).is_ok() {
                 return Ok(FirstBox::new(warm.made));
             }
@@ -65,35 +66,35 @@ impl WarmBoxes {
         Ok(FirstBox::default())
     }
 
-    /// Returns how many boxes wait.
+    /// Returns the number of waiting boxes.
     pub fn len(&self) -> usize {
         self.0.waiting().len()
     }
 
-    /// Returns whether no box waits.
+    /// Returns whether no box is waiting.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Makes boxes until enough wait, in the background.
+    /// Makes the missing boxes in the background.
     pub fn refill(&self) {
         if self.0.config.sandbox == SandboxKind::Bubblewrap {
             let boxes = self.clone();
             tokio::spawn(async move {
-                // The job that has just taken one starts first.
+                // The delay lets the job that has just taken a box start first.
                 tokio::time::sleep(AFTER_START).await;
                 boxes.fill().await;
             });
         }
     }
 
-    /// Makes boxes until enough wait. Calls at the same time make no more than one call.
+    /// Makes boxes until enough are waiting. Two calls at the same time make no more boxes than one call.
     pub async fn fill(&self) {
         let _alone = self.0.filling.lock().await;
         while self.len() < WAITING {
             match self.0.make().await {
                 Ok(warm) => self.0.waiting().push_back(warm),
-                // The job that needs a box makes one itself, and then reports why it cannot.
+                // A job without a waiting box makes a box itself, and reports the error if that fails.
                 Err(error) => return tracing::debug!("Cannot make a box in advance: {error}"),
             }
         }

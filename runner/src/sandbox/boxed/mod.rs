@@ -1,4 +1,4 @@
-//! A box from outside: made by `bwrap`, spoken to through its channel, and gone when it is dropped.
+//! The runner's handle of a box: makes the box with `bwrap`, exchanges messages with it, and ends it when dropped.
 
 mod remove;
 
@@ -29,34 +29,37 @@ use crate::sandbox::users::{JobUser, OtherUser};
 
 pub use remove::remove;
 
-/// How long `bwrap` may take to make a box.
+/// The time that `bwrap` has to make a box.
 const MAKE: Duration = Duration::from_secs(20);
-/// How much of what `bwrap` says is kept, in bytes.
+/// The length of `bwrap`'s standard error that an error message contains, in bytes.
 const LAST_WORDS: u64 = 4096;
 
-/// The program whose `box-init` is the first process of a box; by default the one that runs.
+/// The program that runs as the first process of a box, with the argument `box-init`. By default it is this process's
+/// own program.
 static INIT: OnceLock<PathBuf> = OnceLock::new();
 
-/// Makes `program` the first process of every box of this process: for programs, such as tests, that have no `box-init`.
+/// Sets the program that runs as the first process of each box. Tests need this, because their own program does not
+/// understand `box-init`.
 pub fn use_init(program: impl Into<PathBuf>) {
-    // The first one stays.
+    // Only the first call has an effect.
     let _ = INIT.set(program.into());
 }
 
-/// A box that is made and runs at most one program.
+/// A box that exists. It runs at most one program.
 #[derive(Debug)]
 pub(super) struct Boxed {
     channel: Channel,
-    /// The first process, as this machine numbers it.
+    /// The handle (pidfd) of the box's first process.
     init: Option<OwnedFd>,
     bwrap: Child,
     group: Option<Group>,
 }
 
 impl Boxed {
-    /// Makes a box of `spec`.
+    /// Makes a box as `spec` describes it.
     ///
-    /// `--die-with-parent` ends it with the thread that starts it: the runtime's worker threads live as long as the runner.
+    /// By `--die-with-parent`, the box ends with the thread that started `bwrap`. That is a worker thread of the
+    /// runtime, which exists as long as the runner.
     pub(super) async fn make(spec: &Spec, user: &JobUser, limits: &Limits) -> Result<Self, SandboxError> {
         let bwrap = find_program(&["bwrap"]).ok_or(SandboxError::NoBubblewrap)?;
         let not_run = |source| SandboxError::NotRun { program: bwrap.display().to_string(), source };
@@ -76,7 +79,7 @@ impl Boxed {
         command.process_group(0).kill_on_drop(true);
         command.fd_mappings(inherited).map_err(|error| not_run(std::io::Error::other(error)))?;
         let mut child = command.spawn().map_err(not_run)?;
-        // Closes this side's copies of what the child has now.
+        // Closes the runner's copies of the file descriptors that the child inherited.
         drop(command);
         let mut stderr = child.stderr.take();
         let mut made = Self { channel, init: None, bwrap: child, group: None };
@@ -115,7 +118,7 @@ impl Boxed {
         if let Some((other, purpose)) = users {
             other.map(init, purpose).await?;
         }
-        // `bwrap` goes on when it reads a byte; without another user it does not wait.
+        // `bwrap` waits for this byte when the job has another user. Otherwise nobody reads it.
         let _ = std::fs::File::from(ready).write_all(b"!");
         match self.channel.receive().await? {
             Some((FromInit::Ready, _)) => Ok(()),
@@ -124,7 +127,7 @@ impl Boxed {
         }
     }
 
-    /// Starts a program with its outputs; returns the listeners that it asked for.
+    /// Starts a program with the given standard output and standard error. Returns the listeners that `start` asks for.
     pub(super) async fn start(&mut self, start: Start, outputs: [OwnedFd; 2]) -> std::io::Result<Vec<TcpListener>> {
         let wanted = start.listen.len();
         let fds: Vec<BorrowedFd<'_>> = outputs.iter().map(|output| output.as_fd()).collect();
@@ -141,12 +144,13 @@ impl Boxed {
         }
     }
 
-    /// Returns what the box says next; nothing when it is gone. Nothing is lost when the future is dropped.
+    /// Returns the next message of the box, or `None` when the box has ended. The future may be dropped without losing
+    /// a message.
     pub(super) async fn next(&mut self) -> Option<FromInit> {
         self.channel.receive().await.ok().flatten().map(|(message, _)| message)
     }
 
-    /// Returns whether its first process has not ended.
+    /// Returns whether the box's first process is still running.
     pub(super) fn is_alive(&self) -> bool {
         let Some(init) = &self.init else { return false };
         // The handle of a process is readable when the process has ended.
@@ -154,12 +158,12 @@ impl Boxed {
         poll(&mut handle, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })) == Ok(0)
     }
 
-    /// Sends `signal` to the program and to what it started.
+    /// Sends `signal` to the process group of the program.
     pub(super) async fn signal(&self, signal: Signal) {
         let _ = self.channel.send(&ToInit::Signal(signal.as_raw()), &[]).await;
     }
 
-    /// Lets the box live until `until` (`CLOCK_BOOTTIME`, in nanoseconds).
+    /// Sets the deadline at which the box ends (`CLOCK_BOOTTIME`, in nanoseconds).
     pub(super) async fn live_until(&self, until: u64) {
         let _ = self.channel.send(&ToInit::Live { until }, &[]).await;
     }
@@ -167,7 +171,7 @@ impl Boxed {
 
 impl Drop for Boxed {
     fn drop(&mut self) {
-        // With its first process all in the box is gone.
+        // When the first process ends, the kernel kills all other processes of the box.
         if let Some(init) = &self.init {
             let _ = pidfd_send_signal(init, Signal::KILL);
         }
@@ -178,7 +182,7 @@ fn init_program() -> std::io::Result<PathBuf> {
     INIT.get().map_or_else(std::env::current_exe, |program| Ok(program.clone()))
 }
 
-/// Reads the number of the box's first process.
+/// Reads the process id of the box's first process, as the machine numbers it, from `bwrap`'s JSON.
 fn first_process(mut info: PipeReader) -> std::io::Result<u32> {
     #[derive(Deserialize)]
     #[serde(rename_all = "kebab-case")]

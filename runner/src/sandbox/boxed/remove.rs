@@ -1,4 +1,5 @@
-//! Removes what a job has left on disk, also where it is another user's: then a box does it, whose first process may.
+//! Removes the files that a job left on disk. When they belong to another user, the first process of a box removes
+//! them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,28 +12,28 @@ use crate::sandbox::frame::{FromInit, ToInit};
 use crate::sandbox::purpose::Purpose;
 use crate::sandbox::users::JobUser;
 
-/// Removes the directory `tree` with all in it. A job that was killed leaves files which belong to its own user.
+/// Removes the directory `tree` and its content. A job that was killed leaves files that belong to the job's user.
 ///
 /// # Errors
-/// When something of it stays.
+/// When a part of the directory could not be removed.
 pub async fn remove(tree: &Path, config: &Config) -> io::Result<()> {
     match blocking(tree).await {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             clear(tree, config).await?;
-            // The empty directory may be the other user's still; the one above it is the runner's.
+            // The empty directory may still belong to the other user. The runner owns its parent, so it may remove it.
             tokio::fs::remove_dir(tree).await
         }
         other => other,
     }
 }
 
-/// A million files take a while, and leases are renewed meanwhile.
+/// Removes `tree` on a blocking thread. A million files take a while, and the runner must renew leases meanwhile.
 async fn blocking(tree: &Path) -> io::Result<()> {
     let tree: PathBuf = tree.to_owned();
     tokio::task::spawn_blocking(move || files::remove_tree(&tree)).await.map_err(io::Error::other)?
 }
 
-/// Removes all in `tree` from a box with every user that a job of this machine can have had.
+/// Removes the content of `tree` from inside a box. The box maps every user that a job on this machine can have.
 async fn clear(tree: &Path, config: &Config) -> io::Result<()> {
     let user = JobUser::find();
     let purpose = if user.can_build_images() { Purpose::ImageBuild } else { Purpose::Program };

@@ -1,5 +1,5 @@
-//! Watches what the workspace holds. A quota of the file system would need root or a volume of its own; a tmpfs would take
-//! memory for providers and build trees.
+//! Watches the size of the workspace. Two other ways were rejected: a quota of the file system needs root or a separate
+//! volume, and a file system in memory needs memory for providers and build trees.
 
 use std::fs::File;
 use std::io;
@@ -11,18 +11,19 @@ use std::time::{Duration, Instant};
 
 use crate::sandbox::frame::{self, FromInit, Start};
 
-/// The shortest pause between two looks.
+/// The shortest pause between two scans of the workspace.
 const PAUSE: Duration = Duration::from_secs(1);
-/// A look may take this part of the time.
+/// A pause is at least this many times as long as the scan before it.
 const SHARE: u32 = 20;
 /// The size of a block in `st_blocks`, inode(7).
 const BLOCK: u64 = 512;
 
-/// Looks at the workspace until it is dropped.
+/// A thread that scans the workspace. It ends when this value is dropped.
 pub(super) struct Watch(#[expect(dead_code, reason = "dropping the sender ends the watch")] Sender<()>);
 
 impl Watch {
-    /// Looks at the directories that the program may write to, and at `printed`, which may be a file too.
+    /// Starts the scans of the directories that the program may write to. They also count the size of `printed`, the
+    /// standard output, which may be a file.
     pub(super) fn start(start: &Start, printed: &OwnedFd, control: &OwnedFd) -> io::Result<Self> {
         let (sender, ended) = channel();
         let (trees, limits, control) = (start.writable.clone(), start.limits, control.try_clone()?);
@@ -49,7 +50,8 @@ fn watch(
         trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
         if found.bytes > most_bytes || found.files > most_files {
             let _ = frame::send(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
-            // The runner ends the program: this thread could take its exit status from the one that waits for it.
+            // The runner ends the program. If this thread did, it could consume the exit status for which another
+            // thread waits.
             return;
         }
         pause = PAUSE.max(started.elapsed() * SHARE);
@@ -62,7 +64,7 @@ struct Held {
 }
 
 impl Held {
-    /// Adds what `top` holds, until there is too much. What vanishes meanwhile does not count.
+    /// Adds the content of `top`, until a limit is exceeded. It ignores files that are removed during the scan.
     fn add(&mut self, top: &Path, most_bytes: u64, most_files: u64) {
         let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
@@ -70,7 +72,8 @@ impl Held {
             for entry in entries.flatten() {
                 let Ok(data) = entry.path().symlink_metadata() else { continue };
                 self.files += 1;
-                // A file with several names counts once per name; the limit is for what does harm, not an account.
+                // A file with several hard links counts once for each link. The limit prevents damage and need not be
+                // exact.
                 self.bytes = self.bytes.saturating_add(data.blocks().saturating_mul(BLOCK));
                 if data.is_dir() {
                     waiting.push(entry.path());

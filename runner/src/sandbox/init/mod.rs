@@ -1,6 +1,8 @@
-//! The first process of a box: makes its listeners, runs its program, and ends the box when the runner does not let it live.
+//! The first process of a box: opens the listeners, runs the program, and ends the box at its deadline or when the
+//! runner has ended.
 //!
-//! It is this same program, started by `bwrap` inside the namespaces. When it ends, the kernel ends every process in the box.
+//! `bwrap` starts the runner's own program as this process inside the namespaces. When it ends, the kernel ends every
+//! process in the box.
 
 mod disk;
 mod nested;
@@ -25,13 +27,13 @@ use super::walls;
 use crate::files;
 use start::Running;
 
-/// The command line of the first process of a box.
+/// The argument with which this program runs as the first process of a box.
 pub(super) const COMMAND: &str = "box-init";
-/// How often children that the program left to this process are waited for.
+/// The time between two checks for ended processes that became children of this process.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Runs as the first process of a box, or tries its walls, when the command line says so. A program that makes boxes calls
-/// this first.
+/// Runs one of the programs of a box when the command line names it: the first process, the isolation tests, or the
+/// start of an image build. Returns `None` for other command lines. A program that makes boxes calls this first.
 pub fn run_if_asked() -> Option<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let command = arguments.first()?.to_str()?;
@@ -51,9 +53,9 @@ pub fn run_if_asked() -> Option<ExitCode> {
 }
 
 fn run() -> io::Result<()> {
-    // When memory runs out, a job goes before the runner.
+    // When the machine's memory runs out, the kernel kills a job before the runner.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
-    // The program must not read this process through /proc.
+    // This prevents the program from reading this process's memory through `/proc`.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let control = io::stdin().as_fd().try_clone_to_owned()?;
     let timer = timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::CLOEXEC)?;
@@ -69,14 +71,14 @@ struct Init {
     running: Option<Running>,
 }
 
-/// What there is to do.
+/// The events for which the process woke up.
 struct Woken {
     message: bool,
     time_is_up: bool,
 }
 
 impl Init {
-    /// Follows the runner until it is gone or the time is up.
+    /// Handles the runner's messages until the runner has ended or the deadline has passed.
     fn serve(&mut self) -> io::Result<()> {
         loop {
             let woken = self.wait()?;
@@ -93,7 +95,7 @@ impl Init {
     fn wait(&self) -> io::Result<Woken> {
         let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(&self.timer, PollFlags::IN)];
         fds.extend(self.running.iter().map(|running| PollFd::new(&running.handle, PollFlags::IN)));
-        // A box that waits costs nothing.
+        // A box without a program does not wake up at intervals, so it costs no processor time.
         let reap = self.running.as_ref().map(|_| &REAP_EVERY);
         match poll(&mut fds, reap) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -132,7 +134,8 @@ impl Init {
         }
     }
 
-    /// Waits for children that have ended; when the program is one of them, ends what it left behind.
+    /// Collects children that have ended. When the program is among them, kills its other processes and reports the
+    /// end.
     fn reap(&mut self) -> io::Result<()> {
         let program = self.running.as_ref().map(|running| running.program);
         let Some(code) = processes::reap(program) else { return Ok(()) };

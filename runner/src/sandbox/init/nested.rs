@@ -1,7 +1,8 @@
-//! A user namespace inside the box for a program that makes an image. It is root there; outside it is nobody.
+//! Makes a user namespace inside the box for a program that makes an image. The program is root in that namespace and
+//! has no privileges outside of it.
 //!
-//! The box's first process and the runner are not among its users. What the box mounted is locked for it: it can neither
-//! unmount it nor make it writable.
+//! The users of the namespace do not include those of the box's first process and of the runner. The mounts of the box
+//! are locked: the program can neither unmount them nor make them writable.
 
 use std::io;
 use std::io::{Read as _, Write as _};
@@ -18,9 +19,9 @@ use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 
 use crate::sandbox::purpose::{IMAGE_ROOT, IMAGE_USERS};
 
-/// The command line of the process that becomes the program: this word, then the program and its arguments.
+/// The first argument of the process that becomes the program. The program and its arguments follow.
 pub(super) const COMMAND: &str = "box-nested";
-/// A new `/dev` is made here and moved.
+/// The temporary mount point of the new `/dev`.
 const NEW_DEV: &str = "/tmp/dev";
 const DEVICES: [&str; 6] = ["full", "null", "random", "tty", "urandom", "zero"];
 const LINKS: [(&str, &str); 4] = [
@@ -30,18 +31,18 @@ const LINKS: [(&str, &str); 4] = [
     ("/proc/self/fd/2", "stderr"),
 ];
 
-/// Returns the command of a process that becomes `program` in its own namespace.
+/// Returns the command for a process that makes its own namespaces and then becomes `program`.
 pub(super) fn command(program: &Path) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(COMMAND).arg(program);
     Ok(command)
 }
 
-/// Starts such a command, and maps its users when it has its namespace.
+/// Starts a command that [`command`] returned, and maps the users of its namespace when the namespace exists.
 pub(super) fn start(mut command: Command) -> io::Result<Child> {
     let (mut ours, theirs) = UnixStream::pair()?;
     let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
-    // The other end is the child's alone, so that its death ends the wait.
+    // After this, only the child has the other end of the socket, so the child's end also ends the wait.
     drop(command);
     ours.read_exact(&mut [0])?;
     for file in ["uid_map", "gid_map"] {
@@ -51,7 +52,7 @@ pub(super) fn start(mut command: Command) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Runs as the started process: returns only when it cannot become the program.
+/// Runs in the process that [`start`] started, and becomes the program. Returns only an error.
 pub(super) fn become_program(mut words: impl Iterator<Item = std::ffi::OsString>) -> io::Error {
     let Some(program) = words.next() else { return io::Error::other("the program is missing") };
     match enter() {
@@ -71,7 +72,8 @@ fn enter() -> io::Result<()> {
     own_devices()
 }
 
-/// Replaces `/dev`, which the box locked as `nodev`: Buildah shows it to each step under other flags, which the kernel refuses.
+/// Replaces `/dev`. The box's own `/dev` is locked with the mount flag `nodev`. Buildah mounts `/dev` in each step
+/// with other flags, which the kernel refuses for a locked mount.
 fn own_devices() -> io::Result<()> {
     const NOTHING: Option<&str> = None;
     std::fs::create_dir(NEW_DEV)?;

@@ -1,25 +1,26 @@
-//! Gives the files of a workspace to the program's user while it runs, and takes them back.
+//! Makes the program's user the owner of the workspace's files while the program runs, and the runner afterwards.
 //!
-//! Only this process changes the tree meanwhile: the program has not started, or has ended with all that it started.
+//! No other process changes the files meanwhile: the program has not started yet, or all of its processes have ended.
 
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 
-/// Whose user inside the box is the runner outside.
+/// The user id inside the box that is the runner's user outside.
 const RUNNER: u32 = 0;
 
-/// Makes `user` the owner of all in `trees`.
+/// Makes `user` the owner of the directories `trees` and of everything in them.
 pub(super) fn give(trees: &[PathBuf], user: u32) -> io::Result<()> {
     trees.iter().try_for_each(|tree| own(tree, user))
 }
 
-/// Makes the runner the owner of all in `trees` again, and lets it enter every directory.
+/// Makes the runner the owner of the directories `trees` and of everything in them, and gives it access to every
+/// directory.
 pub(super) fn take_back(trees: &[PathBuf]) -> io::Result<()> {
     trees.iter().try_for_each(|tree| own(tree, RUNNER))
 }
 
-/// Links are changed themselves and never followed.
+/// Changes the owner of `top` and of everything in it. It changes symbolic links themselves and never follows them.
 fn own(top: &Path, user: u32) -> io::Result<()> {
     let mut waiting = vec![top.to_owned()];
     while let Some(path) = waiting.pop() {

@@ -1,14 +1,14 @@
-//! The processes of a box other than its first.
+//! Waits for and kills the processes of a box other than its first process.
 
 use std::io;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 
-/// How long processes that are killed may take to end.
+/// The time that processes have to end after they were killed.
 const KILL_TIME: Duration = Duration::from_secs(3);
 
-/// Waits for the children that have ended; returns the exit code of `program` when it is one of them.
+/// Collects the children that have ended. Returns the exit code of `program` if it is one of them.
 pub(super) fn reap(program: Option<Pid>) -> Option<i32> {
     let mut code = None;
     while let Ok(Some((ended, status))) = wait(WaitOptions::NOHANG) {
@@ -19,12 +19,12 @@ pub(super) fn reap(program: Option<Pid>) -> Option<i32> {
     code
 }
 
-/// 128 and the signal's number when a signal ended it.
+/// Returns the exit code of a process. After a signal it is 128 plus the signal's number.
 fn exit_code(status: WaitStatus) -> i32 {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }
 
-/// Kills every process but this one; returns whether all are gone.
+/// Kills every process of the box but the first. Returns whether all of them have ended.
 pub(super) fn kill_all() -> bool {
     let started = Instant::now();
     while started.elapsed() < KILL_TIME {
@@ -47,7 +47,7 @@ fn others() -> Vec<Pid> {
     ids.filter(|id| *id != 1).filter_map(Pid::from_raw).collect()
 }
 
-/// Returns the process of a handle that the kernel gives as a number.
+/// Converts a process id from the standard library's type.
 pub(super) fn pid(number: u32) -> io::Result<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

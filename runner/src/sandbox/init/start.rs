@@ -16,18 +16,18 @@ use crate::sandbox::purpose::Purpose;
 
 const HOSTS: &str = "/etc/hosts";
 
-/// A program that runs.
+/// A program that is running.
 pub(super) struct Running {
     pub(super) program: Pid,
-    /// Readable when the program has ended.
+    /// The handle (pidfd) of the program. It becomes readable when the program has ended.
     pub(super) handle: OwnedFd,
-    /// What the program owned while it ran.
+    /// The directories whose files belong to the program's user while it runs. `None` when the owner does not change.
     borrowed: Option<Vec<std::path::PathBuf>>,
     _watch: Watch,
 }
 
 impl Running {
-    /// Starts what `start` says with its outputs in `fds`.
+    /// Starts the program that `start` describes. `fds` are its standard output and standard error.
     pub(super) fn start(start: Start, fds: Vec<OwnedFd>, control: &OwnedFd) -> io::Result<Self> {
         let mut fds = fds.into_iter();
         let (Some(stdout), Some(stderr)) = (fds.next(), fds.next()) else {
@@ -55,17 +55,17 @@ impl Running {
         Ok(Self { program, handle, borrowed: start.user.map(|_| start.writable), _watch: watch })
     }
 
-    /// Ends what the program left behind, and takes back what it owned.
+    /// Kills the remaining processes of the program, and makes the runner the owner of its files again.
     pub(super) fn clean_up(self) {
         let all_gone = processes::kill_all();
         if let Some(borrowed) = self.borrowed.filter(|_| all_gone) {
-            // What stays the program's is removed from another box, when the job has ended.
+            // Files that keep the program's user are removed from inside another box after the job (`boxed/remove.rs`).
             let _ = ownership::take_back(&borrowed);
         }
     }
 }
 
-/// Opens the listeners of the box before its program can look for them.
+/// Opens the listeners of the box. This comes before the start of the program, which may connect to them at once.
 pub(super) fn listen(start: &Start) -> io::Result<Vec<TcpListener>> {
     start.listen.iter().map(TcpListener::bind).collect()
 }
@@ -78,7 +78,7 @@ fn write_names(start: &Start) -> io::Result<()> {
     std::fs::OpenOptions::new().write(true).truncate(true).open(HOSTS)?.write_all(text.as_bytes())
 }
 
-/// Limits this process and with it the program; nothing can raise a limit again.
+/// Sets the resource limits of this process. The program inherits them and cannot raise them.
 fn limit(limits: ProcessLimits) -> io::Result<()> {
     let each = [
         (Resource::Core, 0),
@@ -88,7 +88,7 @@ fn limit(limits: ProcessLimits) -> io::Result<()> {
         (Resource::Fsize, limits.disk),
     ];
     for (resource, most) in each {
-        // A machine whose own limit is lower keeps it.
+        // If the machine has a lower hard limit, that limit stays.
         let most = rustix::process::getrlimit(resource).maximum.map_or(most, |hard| hard.min(most));
         setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
     }
