@@ -1,4 +1,4 @@
-//! Checks the account: the region is enabled, and its quotas leave room.
+//! Checks the account: whether the region is enabled, and whether the quotas are sufficient.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use freehold_protocol::preflight::{CheckInstall, Finding};
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 
-/// The most stacks that are counted; AWS's own quota begins at 2,000.
+/// The maximum number of stacks that are counted. AWS's default quota is 2,000.
 const MAX_STACKS: usize = 10_000;
 
-/// Calls `GetCallerIdentity` at the region's own STS endpoint. The call does not need a permission, but a region that
-/// is not enabled for the account refuses all of its credentials (AWS Account Management reference guide, "Enable or
-/// disable AWS Regions"); `account:GetRegionOptStatus` would need another permission.
+/// Checks that the region is enabled, by `GetCallerIdentity` at the region's STS endpoint. This call does not need a
+/// permission, but a region that is not enabled refuses all credentials of the account (AWS Account Management
+/// reference guide, "Enable or disable AWS Regions"). `account:GetRegionOptStatus` would need an additional permission.
 pub(super) async fn region(sdk: &SdkConfig, region: &str) -> Vec<Finding> {
     let answer = aws_sdk_sts::Client::new(sdk).get_caller_identity().send().await;
     let arn = answer.as_ref().ok().and_then(|answer| answer.arn()).unwrap_or_default().to_owned();
@@ -41,7 +41,8 @@ fn judge_region(answer: Answer, region: &str, arn: &str) -> Finding {
     }
 }
 
-/// Compares IAM's own counts with its quotas; returns nothing for an app that cannot create IAM resources.
+/// Compares the numbers of IAM resources with their quotas. Returns no finding for an app that cannot create IAM
+/// resources.
 pub(super) async fn iam_quotas(sdk: &SdkConfig, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "quotas of IAM";
     if work.terraform_versions.is_empty() && work.stacks.is_empty() {
@@ -77,8 +78,8 @@ pub(super) async fn iam_quotas(sdk: &SdkConfig, work: &CheckInstall) -> Vec<Find
     }
 }
 
-/// Warns of a quota that is nearly used up. It is not a failure, because only the app's modules, which preflight does
-/// not read, say what the app creates.
+/// Warns of a quota that is used by 90 % or more. This is not a failure, because preflight does not read the app's
+/// modules and so does not know how much the app creates.
 fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     const CHECK: &str = "quotas of IAM";
     let words = |(what, used, quota): &(&str, i32, i32)| format!("{used} of {quota} {what}");
@@ -93,7 +94,7 @@ fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     }
 }
 
-/// Compares the stacks to create with the region's quota of stacks.
+/// Compares the number of existing and new stacks with the region's quota.
 pub(super) async fn stack_quota(sdk: &SdkConfig, names: &BTreeSet<String>) -> Vec<Finding> {
     const CHECK: &str = "quota of stacks";
     const FIX: &str = "allow `cloudformation:DescribeAccountLimits` and `cloudformation:DescribeStacks` on all stacks for \

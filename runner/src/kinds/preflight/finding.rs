@@ -1,4 +1,4 @@
-//! Findings of checks, and what the answer to a harmless AWS call proves about a permission.
+//! Makes the findings of checks, and interprets the answers of AWS to calls that test a permission.
 
 use std::pin::Pin;
 use std::task::Poll;
@@ -10,7 +10,7 @@ use freehold_protocol::preflight::{Finding, Verdict};
 use crate::aws;
 use crate::kinds::bucket::explain;
 
-/// The longest detail or fix that is reported, in characters.
+/// The maximum length of a detail or fix in the report, in characters.
 const MAX_TEXT: usize = 300;
 
 /// The deadline for one check.
@@ -28,7 +28,7 @@ pub(super) fn fail(check: &str, detail: impl AsRef<str>, fix: impl AsRef<str>) -
     finding(check, Verdict::Fail, detail.as_ref(), fix.as_ref())
 }
 
-/// Returns the warning of a check that could not finish, which proves nothing about the later jobs.
+/// Returns a warning for a check that could not be completed. It does not mean that later jobs will fail.
 pub(super) fn unchecked(check: &str, why: impl AsRef<str>, fix: impl AsRef<str>) -> Finding {
     warn(check, format!("could not be checked: {}", why.as_ref()), fix)
 }
@@ -38,10 +38,11 @@ fn finding(check: &str, state: Verdict, detail: &str, fix: &str) -> Finding {
     Finding { check: check.to_owned(), state, detail: cut(detail), fix: cut(fix) }
 }
 
-/// One check with its name, on the heap because the SDK's futures are large, and many of them fill a thread's stack.
+/// A check with its name. The future is on the heap, because several large futures of the SDK would overflow a thread's
+/// stack.
 pub(super) type Check<'a> = (&'static str, Pin<Box<dyn Future<Output = Vec<Finding>> + Send + 'a>>);
 
-/// Runs all checks in parallel; returns their findings in the given order, with a warning for a check that timed out.
+/// Runs all checks in parallel. Returns their findings in the given order, and a warning for each check that timed out.
 pub(super) async fn all_in_time<const N: usize>(checks: [Check<'_>; N]) -> [Vec<Finding>; N] {
     let mut found = [const { None }; N];
     let mut checks = checks.map(|(name, look)| (name, Box::pin(tokio::time::timeout(CHECK, look))));
@@ -60,15 +61,15 @@ pub(super) async fn all_in_time<const N: usize>(checks: [Check<'_>; N]) -> [Vec<
     found.map(Option::unwrap_or_default)
 }
 
-/// What the answer to a harmless call proves.
+/// The meaning of an answer to a call that tests a permission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// The call may be made.
+    /// The role may make the call.
     Allowed,
     Denied(String),
-    /// No answer came back, which is a problem of the network.
+    /// No answer came, because of a problem in the network.
     Unreachable(String),
-    /// Another error, which may be the expected one.
+    /// AWS returned another error. A caller may expect it, for example for an absent object.
     Other {
         code: String,
         text: String,
@@ -91,7 +92,7 @@ impl Answer {
         Self::Other { code: error.code().unwrap_or_default().to_owned(), text }
     }
 
-    /// Treats an error that contains one of `expected` as proof that the call may be made.
+    /// Treats an error that contains one of `expected` as `Allowed`.
     pub(super) fn or_expected(self, expected: &[&str]) -> Self {
         match self {
             Self::Other { code, text } if expected.iter().any(|word| code == *word || text.contains(word)) => {
@@ -101,8 +102,8 @@ impl Answer {
         }
     }
 
-    /// Returns the finding of a call that the later jobs make too. An unexpected error is only a warning: a cloud that
-    /// lacks an API must not stop a deploy.
+    /// Returns the finding for a call that the later jobs also make. An unexpected error is only a warning, because a
+    /// local cloud may lack an API.
     pub(super) fn needed(self, check: &str, detail: &str, service: &str, fix: &str) -> Finding {
         match self {
             Self::Allowed => pass(check, detail),
@@ -113,7 +114,7 @@ impl Answer {
     }
 }
 
-/// Returns the fix for a service that does not answer.
+/// Returns the text of the fix for a service that does not answer.
 pub(super) fn way_to(service: &str) -> String {
     format!(
         "let the runner reach {service} on port 443, through a VPC endpoint or through the proxy that `HTTPS_PROXY` \

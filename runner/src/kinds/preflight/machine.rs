@@ -1,4 +1,4 @@
-//! Checks the runner's own machine: free disk space, Terraform and other programs, and the sandbox.
+//! Checks the runner's machine: the free disk space, Terraform and other programs, and the isolation of jobs.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -13,12 +13,12 @@ use crate::operate::checks;
 use crate::sandbox;
 use crate::work::job::Job;
 
-/// The usual size of Terraform's providers, in bytes: the AWS provider alone has some 700 MB.
+/// The disk space for Terraform's providers, in bytes. The AWS provider alone needs about 700 MB.
 const PROVIDERS: u64 = 1 << 30;
-/// The reserve for logs and the spool, in bytes.
+/// The disk space for logs and the spool, in bytes.
 const REST: u64 = 1 << 28;
 
-/// Compares the free bytes of the state directory, which holds the workspaces, with the size of the artifacts.
+/// Compares the free space of the disk with the workspaces with the size of the artifacts.
 pub(super) fn disk(job: &Job, work: &CheckInstall) -> Finding {
     const CHECK: &str = "disk";
     let free = match rustix::fs::statvfs(&job.workspace) {
@@ -47,7 +47,7 @@ fn mib(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }
 
-/// Finds Terraform and its version; returns nothing when no component needs Terraform.
+/// Finds Terraform and checks its version. Returns no finding when no component needs Terraform.
 pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "terraform";
     if work.terraform_versions.is_empty() {
@@ -63,7 +63,7 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     }]
 }
 
-/// Looks for another program that a component needs.
+/// Looks for the program `name`, which a component needs.
 pub(super) fn tool(name: &str) -> Finding {
     let names: &[&str] = if name == KUSTOMIZE { &[KUSTOMIZE, "kubectl"] } else { &[name] };
     match sandbox::find_program(names) {
@@ -94,8 +94,8 @@ async fn version(path: &Path, directory: &Path) -> Result<String, String> {
     })
 }
 
-/// Warns of a program that is older than a component asks for, or of another major version. The runner uses its own
-/// program in any case; only `required_version` of a module makes the job fail.
+/// Warns of a program that is older than the version in a component's config, or has another major version. This is not
+/// a failure, because the runner uses its program anyway; only `required_version` in a module makes a job fail.
 fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
     const CHECK: &str = "terraform";
     let detail = format!("`{}` is version {found}", path.display());
@@ -114,7 +114,7 @@ fn judge_version(path: &Path, found: &str, work: &CheckInstall) -> Finding {
     }
 }
 
-/// Starts an empty sandbox of the kind in which the vendor's programs run.
+/// Makes a box and tests its isolation, if the config asks for boxes and a component runs programs.
 pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "sandbox";
     vec![match (job.config.sandbox, work.programs) {

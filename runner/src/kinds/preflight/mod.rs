@@ -1,8 +1,9 @@
-//! `preflight`: looks for problems that would stop the later jobs, before anything is created; changes nothing itself.
+//! `preflight`: looks for problems that would stop the later jobs, before they create anything. It changes nothing
+//! itself.
 //!
-//! The checks run in parallel, each with a deadline. A failure means that a job would certainly stop; a problem that is
-//! only likely, or a check that could not run, is a warning. The queues are not checked: the order came through one,
-//! and the answer goes through the other.
+//! The checks run in parallel, each with a deadline. A finding is a failure when a later job would certainly fail. It
+//! is a warning when that is only likely, or when the check could not run. The queues need no check: the order came
+//! through one of them, and the report goes through the other.
 
 mod account;
 mod finding;
@@ -25,12 +26,13 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use finding::{Check, all_in_time, unchecked};
 
-/// The deadline for one attempt of a call, and for all attempts together.
+/// The time limit for one attempt of a call.
 const ATTEMPT: Duration = Duration::from_secs(4);
+/// The time limit for all attempts of a call together.
 const OPERATION: Duration = Duration::from_secs(9);
-/// The reason names at most this many failed checks; the log has all of them.
+/// The maximum number of failed checks in the job's reason. The log has all of them.
 const NAMED: usize = 4;
-/// The longest part of a detail in the reason, in characters.
+/// The maximum length of a finding's detail in the job's reason, in characters.
 const DETAIL: usize = 220;
 
 pub(super) async fn run(job: &Job, work: &CheckInstall) -> Result<Done, Failure> {
@@ -64,13 +66,13 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     findings
 }
 
-/// Returns the SDK config for clients under the mode's role, with the deadlines of a check.
+/// Returns the SDK config for clients under the mode's role, with the time limits of preflight.
 async fn sdk_config(job: &Job) -> SdkConfig {
     let sdk = result::sdk_config(job).await;
     sdk.into_builder().timeout_config(timeouts(ATTEMPT, OPERATION)).build()
 }
 
-/// Returns the stack names that are known before anything else is deployed.
+/// Returns the stack names that are known before the deploy, and a warning for each other stack.
 fn stack_names(job: &Job, work: &CheckInstall) -> (BTreeSet<String>, Vec<Finding>) {
     let templates = Templates::of(job);
     let (mut names, mut unknown) = (BTreeSet::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Checks the network that the later jobs need: the install's registry, and the hosts that the app names.
+//! Checks the connections that the later jobs need: to the install's registry, and to the hosts that the app names.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
 use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
-/// The deadline for any answer of a host.
+/// The time limit for an answer of a host.
 const HOST: Duration = Duration::from_secs(4);
-/// The deadline for the registry.
+/// The time limit for an answer of the registry.
 const REGISTRY: Duration = Duration::from_secs(10);
 
 /// The fix for a registry that refuses the runner.
 const FIX: &str = "allow `ecr:GetAuthorizationToken` and `ecr:BatchGetImage` for the runner's role";
 
-/// Logs in to the install's registry as jobs do, under the runner's own role, and asks for an artifact that does not
-/// exist.
+/// Checks the install's registry: logs in as jobs do, under the runner's own role, and asks for an artifact that does
+/// not exist.
 pub(super) async fn registry(job: &Job) -> Vec<Finding> {
     const CHECK: &str = "install registry";
     let name = &job.config.repository;
@@ -66,8 +66,8 @@ fn refused(check: &str, error: &RegistryError) -> Finding {
     }
 }
 
-/// Connects to every host by TLS, through the proxy if there is one; any answer passes. A host without an answer is a
-/// warning, because the install may not need it, or it may exist only after the app is deployed.
+/// Sends an HTTPS request to every host, through the proxy if there is one. Any answer passes. A host without an answer
+/// is only a warning, because the install may not need it, or the app itself may create it.
 pub(super) async fn hosts(work: &CheckInstall) -> Vec<Finding> {
     let client = match client() {
         Ok(client) => client,

@@ -1,4 +1,4 @@
-//! Checks the permissions that the later jobs need, by harmless calls of the same kind under the mode's role.
+//! Checks permissions that the later jobs need: makes some of their read-only calls under the mode's role.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ use freehold_protocol::preflight::{CheckInstall, Finding};
 use super::finding::{Answer, fail};
 use crate::work::job::Job;
 
-/// The name of a change set that never exists.
+/// The name of a change set that does not exist.
 const NO_CHANGE_SET: &str = "freehold-preflight";
 
-/// Lists the states of Terraform, as a job does to find its own state. A read of an absent state would prove nothing:
-/// when a role may list only some prefixes, S3 answers it with `AccessDenied` (Amazon S3 API, `GetObject`,
-/// "Permissions"). The simulation checks whether a state may be read and written.
+/// Lists Terraform's states in the bucket, as a job does to find its own state. Reading an absent state would prove
+/// nothing: if the role may list only some prefixes, S3 answers `AccessDenied` (Amazon S3 API, `GetObject`,
+/// "Permissions"). The simulation checks whether the role may read and write a state.
 pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall) -> Vec<Finding> {
     const CHECK: &str = "state bucket";
     if work.terraform_versions.is_empty() {
@@ -35,7 +35,7 @@ pub(super) async fn state_bucket(job: &Job, sdk: &SdkConfig, work: &CheckInstall
     }]
 }
 
-/// Returns the message of an answer that says that the bucket does not exist.
+/// Returns the message if the answer says that the bucket does not exist, and otherwise the answer as the error.
 fn missing_bucket(answer: Answer) -> Result<String, Answer> {
     match answer {
         Answer::Other { code, text } if code == "NoSuchBucket" => Ok(text),
@@ -43,7 +43,7 @@ fn missing_bucket(answer: Answer) -> Result<String, Answer> {
     }
 }
 
-/// Describes each stack and an absent change set, with the calls that a deploy makes.
+/// Describes each stack and an absent change set of it, with the same calls as a deploy.
 pub(super) async fn stacks(job: &Job, sdk: &SdkConfig, names: &BTreeSet<String>) -> Vec<Finding> {
     let client = aws_sdk_cloudformation::Client::new(sdk);
     let role = role(job);
@@ -65,7 +65,7 @@ pub(super) async fn stacks(job: &Job, sdk: &SdkConfig, names: &BTreeSet<String>)
     found
 }
 
-/// Returns the name of the role for the texts of fixes.
+/// Returns the name of the mode's role for messages.
 pub(super) fn role(job: &Job) -> String {
     let mode = job.order.mode;
     match job.config.modes.role(mode) {

@@ -1,5 +1,5 @@
-//! Checks the permissions of the mode's role that cannot be tried without a change: AWS evaluates the role's policies,
-//! its boundary and the organization's policies by `iam:SimulatePrincipalPolicy`.
+//! Checks the permissions of the mode's role that only a change could test. AWS evaluates the role's policies, its
+//! boundary and the organization's policies in the call `iam:SimulatePrincipalPolicy`.
 
 use std::collections::BTreeSet;
 
@@ -15,13 +15,14 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 
 const CHECK: &str = "permissions";
-/// The most denied actions that a finding names.
+/// The maximum number of denied actions that a finding names.
 const NAMED: usize = 4;
-/// The most results in one answer (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
+/// The maximum number of results in one answer (IAM API, `SimulatePrincipalPolicy`, `MaxItems`).
 const MAX_ITEMS: i32 = 1000;
 
-/// Simulates two groups of actions: those that jobs certainly use, whose denial stops the jobs, and those that the
-/// app's own policies allow by name, whose denial by a policy above them may or may not matter.
+/// Simulates two groups of actions. Every job needs the actions of the first group, so a denial is a failure. The app's
+/// policies allow the actions of the second group by name. A boundary or an organization may still deny them; this is a
+/// warning, because the app may not need them.
 pub(super) async fn simulate(
     job: &Job,
     sdk: &SdkConfig,
@@ -77,7 +78,7 @@ fn no_answer(answer: Answer, job: &Job, arn: &Arn<'_>) -> Finding {
 /// The decision of AWS about one action on one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Decided {
-    /// Such as `` `s3:PutObject` on `arn:aws:s3:::bucket/key` ``.
+    /// The action and the resource, such as `` `s3:PutObject` on `arn:aws:s3:::bucket/key` ``.
     what: String,
     denied: bool,
 }
@@ -93,7 +94,8 @@ async fn ask(
     Ok(answer.evaluation_results().iter().flat_map(decided).collect())
 }
 
-/// The values that a condition needs are unknown here, so a denial that lacks such a value proves nothing.
+/// Returns the decisions of one result. It skips a denial for which AWS lacked the value of a condition, because the
+/// runner does not know these values and the denial proves nothing.
 fn decided(result: &EvaluationResult) -> Vec<Decided> {
     let action = result.eval_action_name();
     let decided = |resource: &str, decision: &PolicyEvaluationDecisionType, missing: &[String]| {
@@ -127,7 +129,7 @@ fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
     if of_app { warn(CHECK, detail, fix) } else { fail(CHECK, detail, fix) }
 }
 
-/// Returns the actions that jobs call under the mode's role and that preflight cannot try.
+/// Returns the actions that jobs need under the mode's role and that preflight cannot test by calling them.
 fn own_needs(arn: &Arn<'_>, job: &Job, work: &CheckInstall, stacks: &BTreeSet<String>) -> Vec<Permission> {
     let mut needs = Vec::new();
     let (partition, account, region) = (arn.partition, arn.account, &job.config.region);
@@ -153,7 +155,7 @@ fn permission(actions: &[&str], resources: impl IntoIterator<Item = String>) -> 
     }
 }
 
-/// Returns what the app's policies allow, with the install's values filled in; leaves out resources whose values are
+/// Returns the permissions in the app's policies, with the templates rendered. It omits resources for which a value is
 /// not known yet.
 fn rendered(job: &Job, permissions: &[Permission]) -> Vec<Permission> {
     let templates = Templates::of(job);
