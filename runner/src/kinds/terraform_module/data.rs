@@ -1,8 +1,8 @@
-//! Finds the resources in a plan whose removal destroys data that nothing else has.
+//! Decides which resources hold data, so that their removal would destroy the only copy of it.
 
 use serde_json::Value;
 
-/// Types that hold data, as Terraform's AWS provider names them.
+/// The types of resources that hold data, as Terraform's AWS provider names them.
 const HOLDERS: [&str; 34] = [
     "aws_backup_vault",
     "aws_cognito_user_pool",
@@ -40,7 +40,8 @@ const HOLDERS: [&str; 34] = [
     "aws_timestreamwrite_table",
 ];
 
-/// Types that AWS removes only while they are empty, unless the module says by this attribute that their contents go too.
+/// Types of resources that AWS removes only while they are empty, and the attribute by which a module asks to remove
+/// their contents too.
 const EMPTIED: [(&str, &str); 4] = [
     ("aws_s3_bucket", "force_destroy"),
     ("aws_s3_directory_bucket", "force_destroy"),
@@ -48,7 +49,7 @@ const EMPTIED: [(&str, &str); 4] = [
     ("aws_athena_database", "force_destroy"),
 ];
 
-/// Returns whether the removal of a resource of type `kind`, which has these values, destroys data.
+/// Returns whether the removal of a resource destroys data. `kind` is its type, and `values` are its attributes.
 pub(super) fn holds_data(kind: &str, values: &Value) -> bool {
     let emptied = |(of, attribute): &(&str, &str)| *of == kind && values.get(attribute) == Some(&Value::Bool(true));
     HOLDERS.contains(&kind) || EMPTIED.iter().any(emptied)

@@ -1,4 +1,4 @@
-//! The files that the runner adds to a module: its backend and its input variables.
+//! Writes the files that the runner adds to a module: the backend and the input variables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,11 +15,12 @@ use crate::workspace::{self, Kind};
 /// The directory of the module in the workspace.
 pub(super) const MODULE: &str = "module";
 pub(super) const PLAN_FILE: &str = "plan.bin";
-/// `_override` in the name makes Terraform merge the file over any backend that the module names itself.
+/// The file with the backend. Because of `_override` in its name, Terraform uses it instead of the module's own
+/// backend.
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
 
-/// Writes all files and returns the options that name the variable files, in order.
+/// Writes all files. Returns Terraform's options for the variable files, in order.
 pub(super) async fn write(
     job: &Job,
     work: &ApplyTerraform,
@@ -42,8 +43,9 @@ pub(super) async fn write(
     Ok(options)
 }
 
-/// The lock of the state is an object beside it (`use_lockfile`). Path-style addresses work on AWS and wherever a
-/// bucket has no host name of its own. The bucket decides the encryption: `encrypt` would replace its own key by S3's.
+/// Returns the backend. Terraform's lock is an object beside the state (`use_lockfile`). Path-style addresses also work
+/// where a bucket does not have a host name. `encrypt` is not set, because it would replace the bucket's own key by a
+/// key of S3.
 fn backend(bucket: &str, objects: &StateObjects, region: &str) -> Value {
     json!({ "terraform": { "backend": { "s3": {
         "bucket": bucket,
@@ -54,7 +56,7 @@ fn backend(bucket: &str, objects: &StateObjects, region: &str) -> Value {
     } } } })
 }
 
-/// The module may contain a link of that name, which is replaced and not followed.
+/// Writes a file into the module. A link of that name in the module is replaced and not followed.
 async fn put(job: &Job, name: &str, text: String) -> Result<(), Failure> {
     Ok(workspace::write(&job.workspace, Path::new(MODULE).join(name), text, Kind::Document).await?)
 }

@@ -1,8 +1,8 @@
-//! `terraform_module`, and the sandbox: runs Terraform's init, plan into a file, apply of exactly that file, and output. Their removal is
-//! the same with `plan -destroy`.
+//! `terraform_module`, and the app's sandbox: runs Terraform's `init`, `plan` into a file, `apply` of this file, and
+//! `output`. A removal is the same with `plan -destroy`.
 //!
-//! A second delivery starts again with init and a new plan; an old plan file is never used again. The state is in the
-//! runner's bucket, and Terraform itself locks it ([`state_lock`] decides when an abandoned lock is removed).
+//! A redelivery starts again with `init` and a new plan, and never uses an old plan file. The state is in the runner's
+//! bucket, and Terraform itself locks it ([`state_lock`] decides when an abandoned lock is removed).
 
 mod data;
 mod files;
@@ -36,12 +36,12 @@ use program::Terraform;
 use providers::Providers;
 use state_lock::StateLock;
 
-/// The largest plan, in bytes.
+/// The size limit of a plan file, in bytes.
 const MAX_PLAN: u64 = 1024 * 1024 * 1024;
-/// The time to wait for another holder of the state's lock.
+/// The option for the time that Terraform waits for the state's lock.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
-/// What a job does with the module's resources.
+/// The goal of a job for the module's resources.
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Apply,
@@ -51,12 +51,12 @@ enum Goal {
     },
 }
 
-/// Brings the resources to what the module says.
+/// Creates, updates and deletes resources until they match the module.
 pub(super) async fn apply(job: &Job, work: &ApplyTerraform) -> Result<Done, Failure> {
     run(job, work, Goal::Apply).await
 }
 
-/// Destroys all resources of the module's state.
+/// Destroys all resources in the module's state.
 pub(super) async fn remove(job: &Job, work: &ApplyTerraform, destroy_data: bool) -> Result<Done, Failure> {
     run(job, work, Goal::Destroy { data: destroy_data }).await
 }
@@ -71,25 +71,25 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     terraform.take_providers(providers);
     let done = change(&terraform, &bucket, &lock, variable_files, goal).await;
     aws.finish().await;
-    // Also after a stop: the mark tells the next attempt whether this one left a lock behind.
+    // This also runs after a stop: the mark tells the next attempt whether this attempt left a lock behind.
     let ended = lock.end(&bucket, matches!(done, Err(Failure::Stopped { .. }))).await;
     let done = done?;
     ended.map_err(Failure::after_change)?;
     Ok(done)
 }
 
-/// What is ready before Terraform runs.
+/// The preparations for a run of Terraform.
 struct Prepared {
-    /// The options that name variable files.
+    /// Terraform's options for the variable files.
     variable_files: Vec<String>,
     lock: StateLock,
-    /// Nothing for a module that is to fetch them.
+    /// The providers that came with the module. `None` for a module whose providers Terraform fetches.
     providers: Option<Providers>,
 }
 
-/// Prepares the workspace.
+/// Fetches the module and its providers into the workspace, writes the runner's files, and takes over the state's mark.
 async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<Prepared, Failure> {
-    // INVARIANT: the work of a module has a state.
+    // INVARIANT: the work of a Terraform module has a state.
     let objects =
         StateObjects::of(&job.order.work).ok_or_else(|| Failure::new("the job's work has no Terraform state"))?;
     let repository = sync_artifact(job, &work.artifact).await?;
@@ -125,7 +125,8 @@ async fn change(
     terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
     let Changes { counts, data } = plan::read(terraform).await?;
-    // The module's programs have run beside the plan: it is opened once, and what was opened is hashed and kept.
+    // Programs of the module have run in this directory, so the path of the plan file is not trusted: the file is
+    // opened once, and the digest and the stored copy come from the open file.
     let plan = workspace::open(&job.workspace, Path::new(MODULE).join(PLAN_FILE), MAX_PLAN).await?;
     let plan = Arc::new(plan);
     let digest = open_digest(&plan).await.map_err(|error| Failure::because("could not read the plan", &error))?;

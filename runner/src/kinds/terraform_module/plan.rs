@@ -1,4 +1,4 @@
-//! Reads what a plan would change, and the outputs after the apply.
+//! Reads the changes in a plan, and the outputs after the apply.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::terraform_module::files::PLAN_FILE;
 use crate::work::job::Job;
 
-/// The numbers of resources that a plan creates, changes, replaces and removes.
+/// The numbers of resources that a plan creates, updates, replaces and deletes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     create: u32,
@@ -28,7 +28,8 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The part of `terraform show -json` that the runner needs; the parser skips the rest, because a plan can be large.
+/// The part of the output of `terraform show -json` that the runner needs. The parser skips the rest, which can be
+/// large.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -51,7 +52,7 @@ struct Change {
     before: Value,
 }
 
-/// What a plan would change.
+/// The changes that a plan would make.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Changes {
     pub(super) counts: Counts,
@@ -60,7 +61,7 @@ pub(super) struct Changes {
 }
 
 impl Plan {
-    /// Terraform "JSON output format", "Change representation": the known lists of actions.
+    /// Counts the changes by their lists of actions (Terraform "JSON output format", "Change representation").
     fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for change in &self.resource_changes {
@@ -84,23 +85,23 @@ impl Plan {
     }
 }
 
-/// Returns what the plan file would change.
+/// Returns the changes in the plan file.
 pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Changes, Failure> {
     let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
     let plan: Plan = terraform.capture("show", arguments).await?;
     Ok(Changes { counts: plan.counts(), data: plan.destroyed_data() })
 }
 
-/// The outputs of the state.
+/// The outputs in the state.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Outputs {
     pub(super) plain: BTreeMap<String, Value>,
-    /// The names of the outputs that must not leave the runner.
+    /// The names of the sensitive outputs. Their values are not reported.
     pub(super) sensitive: Vec<String>,
 }
 
 impl Outputs {
-    /// Logs which outputs stay on the runner.
+    /// Logs the names of the sensitive outputs, whose values stay in the state.
     pub(super) fn note_sensitive(&self, job: &Job) {
         if !self.sensitive.is_empty() {
             let names = self.sensitive.join("`, `");
@@ -116,7 +117,7 @@ struct One {
     value: Value,
 }
 
-/// Returns the outputs without the values of sensitive outputs.
+/// Reads the outputs, and drops the values of sensitive outputs.
 pub(super) async fn outputs(terraform: &Terraform<'_>) -> Result<Outputs, Failure> {
     let arguments = ["output", "-json", "-no-color"].map(String::from).to_vec();
     let all: BTreeMap<String, One> = terraform.capture("output", arguments).await?;

@@ -1,4 +1,4 @@
-//! Runs `terraform` or `tofu` on the module, in the job's sandbox.
+//! Runs `terraform` or `tofu` on the module, in the job's box.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,11 +24,11 @@ use crate::operate::checks;
 use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
-/// Allows one `init` at a time: Terraform's plugin cache is not safe for two (Terraform CLI documentation, "Provider
-/// plugin cache").
+/// A lock that allows one `init` at a time, because Terraform's plugin cache is not safe for concurrent use (Terraform
+/// CLI documentation, "Provider plugin cache").
 static INIT: Mutex<()> = Mutex::const_new(());
 
-/// What `init -lockfile=readonly` says when a provider is not in the lock file; OpenTofu says the same.
+/// The message of `init -lockfile=readonly` when a provider is not in the lock file. OpenTofu has the same message.
 const NOT_LOCKED: &str = "Provider dependency changes detected";
 const LOCK_IT: &str = "the module needs a provider that its `.terraform.lock.hcl` does not pin; run `terraform providers lock \
                        -platform=linux_amd64 -platform=linux_arm64` in the module, and keep the file that it writes";
@@ -38,9 +38,9 @@ pub(super) struct Terraform<'a> {
     job: &'a Job,
     executable: PathBuf,
     environment: BTreeMap<String, String>,
-    /// Where providers that are fetched stay.
+    /// The directory of Terraform's plugin cache, for fetched providers.
     plugins: PathBuf,
-    /// The providers that the module brought; nothing is fetched then.
+    /// The providers that came with the module. If there are any, Terraform does not fetch providers.
     providers: Option<Providers>,
     services: Vec<Service>,
     wanted_version: &'a str,
@@ -62,8 +62,8 @@ impl<'a> Terraform<'a> {
             let what = refused_variable(name);
             return Err(Failure::new(format!("component `{}`: {what}; {REFUSED_VARIABLE_HELP}", work.component)));
         }
-        // Options from the environment would apply to every command, also to the apply of the plan.
-        // The modules that the build installed are in the data directory that Terraform has by default.
+        // `TF_CLI_ARGS` is dropped, because its options would apply to every command, also to the apply of the plan.
+        // `TF_DATA_DIR` is dropped, because the build installed modules in Terraform's default data directory.
         let is_kept = |name: &str| !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR";
         environment.extend(own.into_iter().filter(|(name, _)| is_kept(name)));
         environment.extend(aws.environment());
@@ -72,8 +72,8 @@ impl<'a> Terraform<'a> {
             ("TF_INPUT", "0".to_owned()),
             ("CHECKPOINT_DISABLE", "1".to_owned()),
             ("TF_PLUGIN_CACHE_DIR", plugins.display().to_string()),
-            // The AWS provider (from 5.62) gives these tags to all that it makes. The boundary denies new code and commands
-            // where they are missing.
+            // The AWS provider (from 5.62) sets this tag on each resource that it makes. The boundary denies new code
+            // and commands on resources without it.
             ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
         ];
         environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
@@ -88,7 +88,7 @@ impl<'a> Terraform<'a> {
         })
     }
 
-    /// Makes `providers` the only ones that Terraform finds.
+    /// Makes `providers` the only providers that Terraform can use. `None` leaves the plugin cache in use.
     pub(super) fn take_providers(&mut self, providers: Option<Providers>) {
         if let Some(providers) = &providers {
             self.environment.remove("TF_PLUGIN_CACHE_DIR");
@@ -101,8 +101,8 @@ impl<'a> Terraform<'a> {
         self.job
     }
 
-    /// Logs which version runs. The runner's own program runs whatever version the config asks for; `required_version`
-    /// in the module makes Terraform refuse.
+    /// Logs the version of the program. The runner uses its own program, even if the config asks for another version.
+    /// Only `required_version` in the module makes Terraform refuse.
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         struct Version {
@@ -118,9 +118,9 @@ impl<'a> Terraform<'a> {
         Ok(())
     }
 
-    /// Installs the modules and the providers that the module's lock file pins: those that came with it, otherwise from the
-    /// registries that the contract names. Only this command can write the plugin cache: other jobs execute its content, so
-    /// a module's own programs must not be able to change it.
+    /// Runs `init`, which installs modules and the providers that the lock file pins. The providers came with the
+    /// module, or Terraform fetches them from the registries that the contract names. Only `init` can write to the
+    /// plugin cache: other jobs execute the files in it, so programs of a module must not be able to change them.
     pub(super) async fn init(&self) -> Result<(), Failure> {
         let _alone = until_stopped(self.job, async { Ok(INIT.lock().await) }).await?;
         let arguments = ["init", "-input=false", "-no-color", "-lockfile=readonly"].map(String::from).to_vec();
@@ -137,7 +137,8 @@ impl<'a> Terraform<'a> {
         self.start(name, arguments, Output::log(), Vec::new()).await
     }
 
-    /// Runs a subcommand and returns the document that it prints. It may hold secret values, so it is on no path.
+    /// Runs a subcommand and returns the document that it prints. The document may contain secrets, so its file has no
+    /// name.
     pub(super) async fn capture<T: DeserializeOwned + Send + 'static>(
         &self,
         name: &str,
@@ -149,7 +150,8 @@ impl<'a> Terraform<'a> {
         printed.json().await.map_err(unreadable)
     }
 
-    /// The providers of the module are links to what is outside of its workspace.
+    /// Returns the directories that Terraform must be able to read: the module's providers or the plugin cache, which
+    /// are outside of the workspace.
     fn readable(&self, writable: &[PathBuf]) -> Vec<PathBuf> {
         match &self.providers {
             Some(providers) => providers.directories(),
@@ -158,7 +160,7 @@ impl<'a> Terraform<'a> {
         }
     }
 
-    /// Returns whether providers are fetched: only when the contract names the registries.
+    /// Returns whether Terraform may fetch providers: the module came without them, and the contract names a registry.
     fn fetches(&self) -> bool {
         let terms = self.job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
         let named = |terms: &Terms| terms.hosts.iter().any(|host| REGISTRIES.contains(&host.as_str()));
@@ -195,12 +197,12 @@ impl<'a> Terraform<'a> {
     }
 }
 
-/// Returns where registries are and where they keep their files.
+/// Returns the hosts of the registries and of their downloads.
 fn registries() -> Vec<String> {
     REGISTRIES.into_iter().chain(REGISTRY_FILES).map(str::to_owned).collect()
 }
 
-/// Returns the first error that Terraform printed, without the frame around it.
+/// Returns the first error in Terraform's output, without the frame of line characters around it.
 pub fn first_error(words: &str) -> String {
     let lines = words.lines().map(|line| line.trim_start_matches(['│', '╷', '╵', ' ']).trim());
     let mut from_error = lines.skip_while(|line| !line.starts_with("Error: ")).filter(|line| !line.is_empty());

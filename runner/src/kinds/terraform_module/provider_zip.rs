@@ -1,4 +1,4 @@
-//! Reads the package of a provider: a zip with its program, as registries have it.
+//! Reads the package of a provider: a zip file with its program, in the format of provider registries.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,13 +13,13 @@ use sha2::{Digest as _, Sha256};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-/// The most bytes of a packed provider; the largest known has some 200 MB.
+/// The size limit of a package, in bytes. The largest known package has about 200 MB.
 pub const MAX_PACKED: u64 = 1024 * 1024 * 1024;
-/// The most bytes of an unpacked provider, and the most files of one.
+/// The limits of an unpacked provider, in bytes and in files.
 const MAX_UNPACKED: u64 = 4 * MAX_PACKED;
 const MAX_FILES: usize = 10_000;
 
-/// Why the package of a provider cannot be used.
+/// The reason why the package of a provider cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderZipError {
     #[error("it is not a zip")]
@@ -35,7 +35,7 @@ pub enum ProviderZipError {
 /// Unpacks the package at `zip` into the empty directory `into`.
 ///
 /// # Errors
-/// A [`ProviderZipError`]; what was unpacked until then stays.
+/// A [`ProviderZipError`]. The files that were unpacked before the error stay in `into`.
 pub fn unpack(zip: &Path, into: &Path) -> Result<(), ProviderZipError> {
     for_each_file(zip, |name, is_program, content| {
         let path = into.join(name);
@@ -47,8 +47,8 @@ pub fn unpack(zip: &Path, into: &Path) -> Result<(), ProviderZipError> {
     })
 }
 
-/// Returns the hash of the package at `zip` as lock files have it: `h1:`, that of a directory as Go's module checksums
-/// have it (Go, `golang.org/x/mod/sumdb/dirhash`, `Hash1`).
+/// Returns the hash of the package at `zip` as Terraform's lock files have it: with the prefix `h1:`. The algorithm is
+/// `Hash1` of Go's `golang.org/x/mod/sumdb/dirhash`.
 ///
 /// # Errors
 /// A [`ProviderZipError`].
@@ -85,9 +85,9 @@ fn for_each_file(
         if entry.is_dir() {
             continue;
         }
-        // A zip made on Windows says nothing of who may run a file; Terraform then runs it all the same.
+        // A zip file from Windows does not have Unix permissions. Its files become executable.
         let is_program = entry.unix_mode().is_none_or(|mode| mode & 0o111 != 0);
-        // What the archive says of the size need not be true.
+        // The size in the archive's directory can be false, so the limit applies to the bytes that are read.
         let mut content = (&mut entry).take(left);
         with(&name, is_program, &mut content)?;
         left = content.limit();

@@ -1,5 +1,5 @@
-//! The providers that come with a module. Each is unpacked once on this machine, shown to jobs read-only, and Terraform finds
-//! them in a mirror that has nothing else; no registry is asked.
+//! Provides the providers that come with a module. The runner unpacks each provider once on this machine, and jobs can
+//! only read it. Terraform finds the providers in a mirror that contains no others, and does not ask a registry.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::sandbox;
 use crate::unpacked::{UnpackedTree, UnpackedTrees};
 use crate::work::job::Job;
 
-/// The largest config of a module, in bytes.
+/// The size limit of the config of a module's artifact, in bytes.
 const MAX_CONFIG: u64 = 1024 * 1024;
-/// How many bytes of unpacked providers stay on the machine when no job uses them.
+/// The total size of the unpacked providers that stay on the machine while no job uses them, in bytes.
 const KEPT: u64 = 6 * 1024 * 1024 * 1024;
-/// The mirror, and the file that names it to Terraform, in the workspace.
+/// The directory of the mirror in the workspace, and the file that tells Terraform to use it.
 const MIRROR: &str = "mirror";
 const CLI_CONFIG: &str = "terraform.rc";
 
@@ -31,18 +31,19 @@ pub(super) struct Providers {
 }
 
 impl Providers {
-    /// Returns the directories of the providers, which the links in the mirror name.
+    /// Returns the directories of the unpacked providers. The mirror consists of links to them.
     pub(super) fn directories(&self) -> Vec<PathBuf> {
         self.trees.iter().map(|tree| tree.path.clone()).collect()
     }
 
-    /// Returns where the job sees Terraform's CLI configuration file.
+    /// Returns the path of Terraform's CLI configuration file, as the job sees it.
     pub(super) fn cli_config(&self) -> String {
         self.cli_config.clone()
     }
 }
 
-/// Makes a mirror of the providers of `artifact` in the workspace. Returns nothing when the artifact was built without them.
+/// Makes a mirror of the providers of `artifact` in the workspace. Returns `None` when the artifact contains no
+/// providers.
 pub(super) async fn unpack(
     job: &Job,
     repository: &Repository,
@@ -90,7 +91,7 @@ async fn read(job: &Job, repository: &Repository, config: &Descriptor) -> Result
     serde_json::from_slice(&config).map_err(|error| unreadable(&error))
 }
 
-/// Returns the unpacked provider, which is fetched when this machine does not have it.
+/// Returns the unpacked provider. Fetches and unpacks it if this machine does not have it yet.
 async fn tree(
     job: &Job,
     repository: &Repository,
@@ -129,7 +130,8 @@ fn link(mirror: &Path, provider: &ProviderPackage, tree: &Path) -> Result<(), Fa
     made.map_err(|error| Failure::because("could not make the mirror of the providers", &error))
 }
 
-/// Without a `direct` block Terraform asks no registry (Terraform CLI documentation, "Provider Installation").
+/// Writes Terraform's CLI configuration and returns its path as the job sees it. Because it has no `direct` block,
+/// Terraform does not ask a registry (Terraform CLI documentation, "Provider Installation").
 fn write_cli_config(job: &Job) -> Result<String, Failure> {
     let unwritten = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
     std::fs::create_dir_all(job.workspace.join(MIRROR)).map_err(unwritten)?;

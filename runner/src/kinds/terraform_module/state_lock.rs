@@ -1,11 +1,13 @@
-//! Decides when a lock that an earlier attempt left on a state may be removed.
+//! Decides whether an attempt may remove a lock that an earlier attempt left on a state.
 //!
 //! Terraform locks a state by an object beside it and removes the object when it ends. An attempt that is killed leaves
-//! the object, and every later plan would wait for a process that has ended. Terraform's lock does not say which
-//! attempt holds it, so the runner writes a mark beside it (`terraform/<component>.fence.json`, [`AttemptMark`];
-//! `terraform/sandbox/sandbox.fence.json` for the sandbox) before
-//! the first command that locks. A lock is removed only if it was there when this attempt began, and if the mark says
-//! that the attempt before left it. The attempt waits for any other lock and then reports it.
+//! the object, and every later plan would wait for a process that has ended.
+//!
+//! Terraform's lock does not say which attempt holds it. So before the first command that locks, the runner writes a
+//! mark ([`AttemptMark`]) beside the state: `terraform/<component>.fence.json`, or
+//! `terraform/sandbox/sandbox.fence.json` for the app's sandbox. An attempt removes a lock only if the lock existed
+//! when the attempt began, and if the mark proves that the previous attempt left it. The attempt waits for any other
+//! lock and then reports it.
 
 use serde::Deserialize;
 
@@ -17,14 +19,14 @@ use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
 
-/// Terraform's lock (only the fields that the runner reads).
+/// The content of Terraform's lock, without the fields that the runner does not need.
 #[derive(Debug, Deserialize)]
 struct Lock {
     #[serde(rename = "ID")]
     id: String,
 }
 
-/// What one attempt knows about the lock on its state.
+/// The knowledge of one attempt about the lock on its state.
 #[derive(Debug)]
 pub(super) struct StateLock {
     mark: AttemptMark,
@@ -33,7 +35,7 @@ pub(super) struct StateLock {
 }
 
 impl StateLock {
-    /// Replaces the mark of the attempt before, and looks for the lock that it left.
+    /// Replaces the mark of the previous attempt, and looks for a lock that this attempt may remove.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, objects: &StateObjects) -> Result<Self, Failure> {
         let lock_key = objects.lock();
         let mark = AttemptMark::take_over(job, bucket, objects.mark(), &objects.state()).await?;
@@ -41,13 +43,13 @@ impl StateLock {
         Ok(Self { mark, lock_key, stale })
     }
 
-    /// Returns the id of a lock that a killed attempt left.
+    /// Returns the id of a lock that a killed attempt left, which may be removed.
     pub(super) fn stale(&self) -> Option<&str> {
         self.stale.as_deref()
     }
 
-    /// Writes that the attempt ended in order, if it did not leave a lock. `stopped` says that Terraform may have been
-    /// killed; otherwise Terraform released its own lock, and a lock that exists now belongs to somebody else.
+    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `stopped` says that
+    /// Terraform may have been killed. If it was not, it released its own lock, so a new lock belongs to somebody else.
     pub(super) async fn end(&self, bucket: &JobBucket, stopped: bool) -> Result<(), Failure> {
         match held(bucket, &self.lock_key).await? {
             Some(_) if stopped => Ok(()),
