@@ -1,7 +1,7 @@
-//! `helm_chart`: installs or upgrades a release of the chart artifact, with the real `helm` in the job's box.
+//! `helm_chart`: installs or upgrades a release of a chart with the program `helm`, which runs in the job's box.
 //!
-//! A second delivery starts again: it plans anew and upgrades. A release that a killed attempt left `pending-*` is
-//! recovered first ([`releases`] decides how); Helm's own lock is never forced.
+//! A redelivery starts again from the beginning: it makes a new plan and upgrades. Before that, it recovers a release
+//! that a killed attempt left `pending-*` ([`releases`] decides how). It never breaks Helm's own lock.
 
 mod plan;
 mod program;
@@ -28,9 +28,9 @@ use program::Helm;
 use release::{CHART, Release};
 use releases::{Recovery, Revision};
 
-/// What is kept of the attempt's time for what comes after Helm.
+/// The part of the attempt's time limit that is reserved for the work after Helm.
 const REST: Duration = Duration::from_secs(30);
-/// The least time that Helm gets.
+/// The minimum timeout for Helm, even when less time is left.
 const LEAST: Duration = Duration::from_secs(30);
 
 /// Installs or upgrades the release.
@@ -38,12 +38,12 @@ pub(super) async fn run(job: &Job, work: &InstallChart) -> Result<Done, Failure>
     change(job, work, Goal::Deploy).await
 }
 
-/// Uninstalls the release. Its namespace stays, and so does what the chart says to keep.
+/// Uninstalls the release. The namespace stays, and so do the objects that the chart marks with the policy `keep`.
 pub(super) async fn remove(job: &Job, work: &InstallChart, destroy_data: bool) -> Result<Done, Failure> {
     change(job, work, Goal::Remove { data: destroy_data }).await
 }
 
-/// What a job does with the release.
+/// The goal of a job for the release.
 #[derive(Debug, Clone, Copy)]
 enum Goal {
     Deploy,
@@ -82,14 +82,14 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     Ok(done)
 }
 
-/// Brings the chart and its values into the workspace; returns the options that name the values, in order.
+/// Writes the chart and its values into the workspace. Returns Helm's options for the files with values, in order.
 async fn prepare(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     fetch_layer(&repository, &work.artifact, CHART_LAYER, &job.workspace.join(CHART)).await?;
     values::write(job, work, templates).await
 }
 
-/// One attempt at a release, when all is there.
+/// One attempt to change a release, with everything that it needs.
 struct Attempt<'a> {
     job: &'a Job,
     work: &'a InstallChart,
@@ -117,7 +117,8 @@ impl Attempt<'_> {
         Ok(Done { outputs, artifact: None })
     }
 
-    /// Whatever state a killed attempt left the release in, uninstalling it is the way on.
+    /// Uninstalls the release, also when a killed attempt left it pending. Refuses a release that somebody else is
+    /// changing.
     async fn remove(&self, mark: &AttemptMark, destroy_data: bool) -> Result<Done, Failure> {
         let job = self.job;
         let revisions = until_stopped(job, self.revisions()).await?;
@@ -171,16 +172,16 @@ impl Attempt<'_> {
         }
     }
 
-    /// Writes that the attempt ended in order, unless it left the release pending.
+    /// Writes into the mark that the attempt ended in order, unless it left the release pending.
     async fn end(&self, mark: &AttemptMark, done: bool) -> Result<(), Failure> {
-        // After a stop there is little time: what is not known to be in order is looked at by the next attempt.
+        // After a stop there is little time left. Without this entry in the mark, the next attempt checks the release.
         if self.job.stop.reason().is_some() {
             return Ok(());
         }
         let revisions = self.revisions().await?;
         match releases::recovery(&revisions, true) {
             Recovery::Nothing => mark.end(self.bucket).await,
-            // A release that was pending before and was not this install's.
+            // The release was pending before this attempt, by somebody else, and this attempt did not change it.
             Recovery::Refuse { .. } | Recovery::RollBack { .. } | Recovery::Uninstall { .. }
                 if !done && !mark.inherits() && !self.helm.has_changed() =>
             {

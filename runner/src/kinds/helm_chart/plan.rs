@@ -1,4 +1,4 @@
-//! What a release would change, object by object, against what runs in the cluster.
+//! Makes the plan of a release: compares each of its objects with the cluster.
 
 use freehold_protocol::order::InstallChart;
 use serde_json::Value;
@@ -11,20 +11,21 @@ use crate::kinds::result::until_stopped;
 use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, read_objects};
 use crate::work::job::Job;
 
-/// Says that an object stays when its release no longer has it (Helm documentation, "Tell Helm not to uninstall a resource").
+/// The annotation by which a chart tells Helm to keep an object in the cluster (Helm documentation, "Tell Helm not to
+/// uninstall a resource").
 const POLICY: &str = "helm.sh/resource-policy";
-/// Say which release an object belongs to.
+/// The paths of the two annotations that name the release of an object.
 const RELEASE_NAME: &str = "/metadata/annotations/meta.helm.sh~1release-name";
 const RELEASE_NAMESPACE: &str = "/metadata/annotations/meta.helm.sh~1release-namespace";
 
 /// The plan of one release.
 pub(super) struct ReleasePlan {
-    /// The objects that the chart renders, as YAML.
+    /// The rendered objects of the chart, as YAML.
     pub(super) rendered: String,
     pub(super) changes: Plan,
 }
 
-/// Renders the chart and compares its objects with those of the cluster. Changes nothing.
+/// Renders the chart and compares its objects with those in the cluster. It changes nothing.
 pub(super) async fn make(
     job: &Job,
     work: &InstallChart,
@@ -49,7 +50,7 @@ pub(super) async fn make(
     Ok(ReleasePlan { changes: changes.await?, rendered })
 }
 
-/// Returns what uninstalling the release deletes.
+/// Returns the deletions that an uninstall of the release makes.
 pub(super) async fn removal(job: &Job, work: &InstallChart, helm: &Helm<'_>, api: &Api) -> Result<Plan, Failure> {
     let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
     let old = read_objects("the release", &helm.manifest().await?).map_err(unreadable)?;
@@ -74,13 +75,13 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// Puts the objects that name no namespace into that of the release.
+    /// Sets the namespace of each object: its own or that of the release. Objects of cluster-wide kinds get none.
     async fn placed(&self, objects: Vec<Object>) -> Result<Vec<Object>, Failure> {
         let mut placed = Vec::new();
         for mut object in objects {
             let resource = self.api.resource(&object.id.api_version, &object.id.kind).await?;
             let own = object.id.namespace.clone().unwrap_or_else(|| self.release.namespace.clone());
-            // A kind that the cluster does not know yet comes with the chart.
+            // The chart itself defines a kind that the cluster does not know yet. Such a kind counts as namespaced.
             let namespaced = resource.is_none_or(|resource| resource.namespaced);
             object.place_in(namespaced.then_some(own.as_str()));
             placed.push(object);
@@ -104,19 +105,19 @@ impl Compare<'_> {
     async fn change(&self, object: &Object, before: Option<&Object>) -> Result<Change, Failure> {
         let live = self.api.get(&object.id).await?;
         if let Some(live) = &live {
-            // Helm creates definitions of kinds and never changes them.
+            // Helm only creates the definitions of kinds in `crds/` and never changes them.
             if object.id.kind == "CustomResourceDefinition" && before.is_none() && owner(live).is_none() {
                 return Ok(Change::Keep);
             }
             self.check_owner(&object.id, live)?;
         }
-        // Helm would remove fields that the old manifest has and the new one has not; a merge alone would not.
+        // Helm also removes the fields that are missing in the new manifest. The dry run of a merge does not show that.
         if live.is_some() && before.is_some_and(|before| before.value != object.value) {
             return Ok(Change::Update);
         }
         match self.api.merge_change(object, live.as_ref()).await {
             Ok(change) => Ok(change),
-            // Some webhooks refuse every dry run (Kubernetes API, `sideEffects`).
+            // Webhooks with side effects refuse every dry run (Kubernetes API, `sideEffects`).
             Err(ClusterError::Refused { message, .. }) if message.contains("dry run") => {
                 Ok(if live.is_some() { Change::Update } else { Change::Create })
             }
@@ -133,7 +134,8 @@ impl Compare<'_> {
         }
     }
 
-    /// Refuses an object that belongs to another release or to none. Helm itself would refuse it in the middle of its work.
+    /// Refuses a live object that does not belong to this release. Helm would also refuse it, but only after changing
+    /// others.
     fn check_owner(&self, id: &Id, live: &Value) -> Result<(), Failure> {
         let owner = owner(live);
         let (name, namespace) = (self.release.name.as_str(), self.release.namespace.as_str());
@@ -152,7 +154,7 @@ impl Compare<'_> {
     }
 }
 
-/// Returns the release that a live object belongs to: its name and namespace.
+/// Returns the name and the namespace of the release to which a live object belongs.
 fn owner(live: &Value) -> Option<(&str, &str)> {
     let text = |path: &str| live.pointer(path).and_then(Value::as_str);
     Some((text(RELEASE_NAME)?, text(RELEASE_NAMESPACE)?))

@@ -17,13 +17,13 @@ use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
-/// How many revisions of a release are kept.
+/// The option for the number of revisions of a release that Helm keeps.
 const HISTORY: &str = "--history-max=10";
-/// The oldest Helm with every option that is used.
+/// The oldest version of Helm that has every option which the runner always uses.
 const OLDEST: Version = Version::new(3, 13, 0);
-/// The oldest Helm that can take over objects (`--take-ownership`).
+/// The oldest version of Helm with `--take-ownership`.
 const TAKES_OWNERSHIP: Version = Version::new(3, 17, 0);
-/// The oldest Helm that can keep a chart's notes to itself (`--hide-notes`).
+/// The oldest version of Helm with `--hide-notes`.
 const HIDES_NOTES: Version = Version::new(3, 16, 0);
 
 /// The Helm program for one release.
@@ -66,12 +66,12 @@ impl<'a> Helm<'a> {
         &self.release
     }
 
-    /// Returns whether a command has run that may have changed the release.
+    /// Returns whether this attempt has started a command that can change the release.
     pub(super) fn has_changed(&self) -> bool {
         self.has_changed.load(Ordering::Relaxed)
     }
 
-    /// Logs which version runs, and refuses one that lacks options.
+    /// Logs the version of Helm, and refuses a version that is older than [`OLDEST`].
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
         let text = self.capture("version", &["version", "--template={{.Version}}"]).await?;
         let version = parse_version(&text)
@@ -84,8 +84,8 @@ impl<'a> Helm<'a> {
         Ok(())
     }
 
-    /// Returns the objects of the chart without its hooks, as YAML. `capabilities` are the version of the cluster and what it
-    /// serves; charts ask for them.
+    /// Returns the rendered objects of the chart, without its hooks, as YAML. `capabilities` are the version of the
+    /// cluster and the kinds that it serves; charts can read both.
     pub(super) async fn template(
         &self,
         values: &[String],
@@ -106,14 +106,14 @@ impl<'a> Helm<'a> {
         self.capture("get manifest", &["get", "manifest", &self.release.name]).await
     }
 
-    /// Installs or upgrades, and waits until all is ready.
+    /// Installs or upgrades the release, and waits until its objects are ready.
     pub(super) async fn upgrade(&self, work: &InstallChart, values: &[String], time: Duration) -> Result<(), Failure> {
         let mut arguments = self.words(&["upgrade", &self.release.name, CHART]);
         arguments.extend(["--install", "--create-namespace", "--wait", HISTORY].map(str::to_owned));
         arguments.push(timeout(time));
         let version = self.version.get().cloned().unwrap_or(OLDEST);
         if version >= HIDES_NOTES {
-            // A chart's notes may show passwords.
+            // The notes of a chart may contain passwords, and the output goes into the log.
             arguments.push("--hide-notes".to_owned());
         }
         if work.take_ownership {
@@ -129,21 +129,21 @@ impl<'a> Helm<'a> {
         self.change("upgrade", arguments).await
     }
 
-    /// Rolls the release back to a revision.
+    /// Rolls the release back to revision `to`.
     pub(super) async fn roll_back(&self, to: u32, time: Duration) -> Result<(), Failure> {
         let mut arguments = self.words(&["rollback", &self.release.name, &to.to_string(), HISTORY]);
         arguments.push(timeout(time));
         self.change("rollback", arguments).await
     }
 
-    /// Uninstalls the release; one that is not there is no error.
+    /// Uninstalls the release. An absent release is not an error.
     pub(super) async fn uninstall(&self, time: Duration) -> Result<(), Failure> {
         let mut arguments = self.words(&["uninstall", &self.release.name, "--ignore-not-found", "--wait"]);
         arguments.push(timeout(time));
         self.change("uninstall", arguments).await
     }
 
-    /// Returns what the release has become.
+    /// Returns the outputs of the job: the names and versions of the release after the upgrade.
     pub(super) async fn outputs(&self) -> Result<BTreeMap<String, Value>, Failure> {
         #[derive(Deserialize)]
         struct Listed {
@@ -181,7 +181,7 @@ impl<'a> Helm<'a> {
         self.start(name, arguments, Output::log()).await
     }
 
-    /// Runs a subcommand and returns what it prints.
+    /// Runs a subcommand and returns its standard output.
     async fn capture(&self, name: &str, words: &[&str]) -> Result<String, Failure> {
         self.print(name, self.words(words)).await
     }

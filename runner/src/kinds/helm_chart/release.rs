@@ -1,14 +1,14 @@
-//! Which release a job is about, where its chart lies, and where Helm keeps its revisions.
+//! The release of a job: its name and namespace, the file of its chart, and where Helm stores its revisions.
 
 use freehold_protocol::order::InstallChart;
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
 
-/// The chart in the workspace.
+/// The file name of the chart in the workspace.
 pub(super) const CHART: &str = "chart.tgz";
 
-/// Which release it is.
+/// The identity of a release.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Release {
     pub(super) name: String,
@@ -17,7 +17,7 @@ pub(super) struct Release {
 }
 
 impl Release {
-    /// Renders the names that the config gives.
+    /// Returns the release that the order names, with its templates rendered.
     pub(super) fn of(work: &InstallChart, templates: &Templates) -> Result<Self, Failure> {
         Ok(Self {
             name: templates.text("`chart_name`", &work.release)?,
@@ -27,7 +27,7 @@ impl Release {
     }
 }
 
-/// Where Helm keeps releases.
+/// The kind of object in which Helm stores the revisions of releases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Driver {
     Secret,
@@ -35,12 +35,13 @@ pub(super) enum Driver {
 }
 
 impl Driver {
-    /// Returns the driver that a config names. `nuon` is a store of another product's runner.
+    /// Returns the driver for the name in a config. Other names than `configmap` select `Secret`; among them is `nuon`,
+    /// which is a storage of another product.
     pub(super) fn of(word: &str) -> Self {
         if word.starts_with("configmap") { Self::ConfigMap } else { Self::Secret }
     }
 
-    /// Returns the word for `HELM_DRIVER`.
+    /// Returns the value for the environment variable `HELM_DRIVER`.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Secret => "secret",
@@ -48,7 +49,7 @@ impl Driver {
         }
     }
 
-    /// Returns the word for the objects in the API of the cluster.
+    /// Returns the plural name of the kind, as the paths of the Kubernetes API have it.
     pub(super) const fn plural(self) -> &'static str {
         match self {
             Self::Secret => "secrets",

@@ -1,8 +1,9 @@
-//! The revisions of a release as the cluster keeps them, and how one that a killed attempt left is recovered.
+//! Reads the revisions of a release from the cluster, and decides how to recover a release that a killed attempt left.
 //!
-//! Helm keeps each revision in an object (a Secret or a ConfigMap) with the labels `owner`, `name`, `version` and `status`
-//! (Helm documentation, "Storage backends"). While Helm works, the newest revision is `pending-*`, and every other `helm`
-//! refuses: that is Helm's lock. A killed `helm` leaves it so for ever.
+//! Helm stores each revision in an object (a Secret or a ConfigMap) with the labels `owner`, `name`, `version` and
+//! `status` (Helm documentation, "Storage backends"). While Helm changes a release, the status of the newest revision
+//! is `pending-*`, and every other `helm` refuses to change the release: this is Helm's lock. After a killed `helm`,
+//! the lock stays.
 
 use serde_json::Value;
 
@@ -14,30 +15,30 @@ use crate::kubernetes::Api;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Revision {
     pub(super) number: u32,
-    /// Helm's word, such as `deployed` or `pending-upgrade`.
+    /// The status as Helm names it, such as `deployed` or `pending-upgrade`.
     pub(super) status: String,
 }
 
-/// What has to be done before a release can be upgraded.
+/// The action that is necessary before a release can be upgraded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Recovery {
     Nothing,
-    /// Back to the last revision that was deployed.
+    /// Roll back to `to`, the last revision that was deployed.
     RollBack {
         from: Revision,
         to: u32,
     },
-    /// No revision was ever deployed: what there is goes.
+    /// Uninstall the release: no revision was ever deployed, or an uninstall was interrupted.
     Uninstall {
         from: Revision,
     },
-    /// Somebody else works on it.
+    /// Refuse to work, because somebody else is changing the release.
     Refuse {
         by: Revision,
     },
 }
 
-/// Reads the revisions of a release, in order.
+/// Returns the revisions of a release, the oldest first.
 pub(super) async fn read(api: &Api, release: &Release) -> Result<Vec<Revision>, Failure> {
     let labels = format!("owner=helm,name={}", release.name);
     let found = api.list_metadata(release.driver.plural(), &release.namespace, &labels).await?;
@@ -51,12 +52,13 @@ fn revision(object: &Value) -> Option<Revision> {
     Some(Revision { number: label("version")?.parse().ok()?, status: label("status")?.to_owned() })
 }
 
-/// Returns whether a revision is deployed.
+/// Returns whether one of the revisions is deployed.
 pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
     revisions.iter().any(|revision| revision.status == "deployed")
 }
 
-/// Decides about a release. `inherits` says that the attempt before did not end in order, so that a pending release is its.
+/// Returns the recovery for a release. `inherits` says that the previous attempt did not end in order, so a pending
+/// state is its fault.
 #[must_use]
 pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     let Some(last) = revisions.last() else { return Recovery::Nothing };

@@ -1,4 +1,5 @@
-//! The values of a release: files in order, then single values by their path as `helm --set` reads them.
+//! Writes the values of a release into files: first the values files in order, then the single values. The paths of
+//! single values have the syntax of `helm --set`.
 
 use freehold_protocol::order::InstallChart;
 use serde_json::{Map, Value};
@@ -9,8 +10,8 @@ use crate::kubernetes::documents;
 use crate::work::job::Job;
 use crate::workspace::{self, Kind};
 
-/// Writes all values into the workspace and returns the options that name the files, in order. Nothing of them is in an
-/// argument, which every user of the machine could read.
+/// Writes all values into the workspace and returns Helm's options for these files, in order. No value is in an
+/// argument, because every user of the machine can read arguments.
 pub(super) async fn write(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
     let mut options = Vec::new();
     for (index, text) in work.values_files.iter().enumerate() {
@@ -26,7 +27,7 @@ pub(super) async fn write(job: &Job, work: &InstallChart, templates: &Templates)
             .map_err(|why| Failure::new(format!("component `{}`, value `{path}`: {why}", work.component)))?;
     }
     if !values.is_empty() {
-        // JSON is YAML too.
+        // JSON is also valid YAML.
         options.push(put(job, "values.json", Value::Object(values).to_string()).await?);
     }
     Ok(options)
@@ -37,7 +38,7 @@ async fn put(job: &Job, name: &str, text: String) -> Result<String, Failure> {
     Ok(format!("--values={name}"))
 }
 
-/// Checks that a values file is one map.
+/// Checks that a values file is empty or one map.
 fn check(text: &str) -> Result<(), String> {
     let documents = documents(text).map_err(|why| format!("it is not YAML: {why}"))?;
     match documents.as_slice() {
@@ -47,7 +48,7 @@ fn check(text: &str) -> Result<(), String> {
     }
 }
 
-/// Puts a value at a path such as `image.tag`; `\.` is a dot within a name.
+/// Sets the value at a path such as `image.tag`. In a path, `\.` is a dot that belongs to a name.
 fn set(map: &mut Map<String, Value>, path: &str, value: Value) -> Result<(), String> {
     let names = names(path);
     if names.iter().any(String::is_empty) {
@@ -83,7 +84,8 @@ fn names(path: &str) -> Vec<String> {
     names
 }
 
-/// Returns a text as `helm --set` takes it (Helm 3, `strvals`): booleans, null and whole numbers are not texts.
+/// Converts a text by the rules of `helm --set` (Helm 3, `strvals`): texts of booleans, null and integers become such
+/// values.
 fn typed(value: Value) -> Value {
     let Value::String(text) = value else { return value };
     match text.to_ascii_lowercase().as_str() {
@@ -91,7 +93,7 @@ fn typed(value: Value) -> Value {
         "false" => Value::Bool(false),
         "null" => Value::Null,
         "0" => Value::from(0),
-        // A number that begins with zero is a text, such as a part of a date.
+        // A number with a leading zero stays a text.
         _ if text.starts_with('0') => Value::String(text),
         _ => text.parse::<i64>().map_or(Value::String(text), Value::from),
     }

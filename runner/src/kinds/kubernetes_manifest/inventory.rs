@@ -1,7 +1,8 @@
-//! The objects that a component has applied, kept in the runner's bucket: what a manifest no longer has is found there.
+//! The inventory of a component: a list of the objects that it has applied, in the runner's bucket. By this list, the
+//! runner finds the objects that a new manifest does not contain any more.
 //!
-//! The list is not in the cluster, where a namespace that the component leaves would take it along. It names the cluster, since
-//! a cluster that is made anew has nothing of what the old one had.
+//! The list is not in the cluster, because it would be lost when its namespace is deleted. It names the cluster,
+//! because a new cluster does not have the objects of an old one.
 
 use freehold_protocol::ComponentName;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use crate::state_objects;
 
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// What a component may have in one cluster.
+/// The objects that may exist for a component in one cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Inventory {
     /// The ARN of the cluster.
@@ -26,7 +27,8 @@ impl Inventory {
         Self { cluster: cluster.to_owned(), objects }
     }
 
-    /// Reads what the component may have in `cluster`.
+    /// Reads the inventory of the component in `cluster`. It is empty when there is none, or only one of another
+    /// cluster.
     pub(super) async fn read(bucket: &JobBucket, component: &ComponentName, cluster: &str) -> Result<Self, Failure> {
         let key = state_objects::inventory(component);
         let Some(bytes) = bucket.get(&key, MAX_BYTES).await? else { return Ok(Self::new(cluster, Vec::new())) };
@@ -41,12 +43,12 @@ impl Inventory {
         bucket.put(&state_objects::inventory(component), bytes).await
     }
 
-    /// Returns the objects that are not among `wanted`.
+    /// Returns the objects of the inventory that are not in `wanted`.
     pub(super) fn without(&self, wanted: &[Id]) -> Vec<Id> {
         self.objects.iter().filter(|old| !wanted.iter().any(|new| new.is_same_object(old))).cloned().collect()
     }
 
-    /// Returns the inventory with `wanted` as well.
+    /// Returns the inventory with the objects `wanted` added.
     pub(super) fn with(&self, wanted: &[Id]) -> Self {
         let objects = self.without(wanted).into_iter().chain(wanted.iter().cloned()).collect();
         Self { cluster: self.cluster.clone(), objects }

@@ -1,4 +1,4 @@
-//! Renders a kustomization with the program `kustomize`, or the one in `kubectl`, in the job's box.
+//! Renders a kustomization with `kustomize` or, where that is missing, with `kubectl kustomize`, in the job's box.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program};
 use crate::work::job::Job;
 use crate::workspace::{self, Kind, MAX_DOCUMENT};
 
-/// What the layer holds, in the workspace: the source, and the settings of the config beside it.
+/// The directory in the workspace for the unpacked layer, which holds the source and the settings of the config.
 pub(super) const DIRECTORY: &str = "packed";
 const SOURCE: &str = "packed/kustomization";
 const OPTIONS: &str = "packed/options.json";
-/// The kustomization that the runner adds on top of the source.
+/// The directory of the kustomization by which the runner adds the patches of the config to the source.
 const OVERLAY: &str = "overlay";
 
 /// Renders the unpacked kustomization with the patches of the config.
@@ -38,7 +38,7 @@ pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Template
     })
 }
 
-/// Returns a path below the source, or nothing when it leads out of it.
+/// Returns `folder` as a path relative to the source, or `None` when it leads out of the source.
 fn plain(folder: &str) -> Option<PathBuf> {
     let parts = Path::new(folder.trim_start_matches('/')).components();
     parts
@@ -47,7 +47,8 @@ fn plain(folder: &str) -> Option<PathBuf> {
         .collect()
 }
 
-/// Returns the patches as Kustomize takes them, each with its text: a file of the source cannot be named from outside of it.
+/// Returns the patches in the form that Kustomize reads. A patch in a file becomes inline text, because the overlay
+/// cannot name files in the source.
 fn patches(base: &Path, written: Option<&Value>) -> Result<Vec<Value>, String> {
     let written = match written {
         None | Some(Value::Null) => return Ok(Vec::new()),
@@ -81,7 +82,7 @@ fn file(base: &Path, path: &str) -> Result<String, String> {
     if !found.starts_with(root) {
         return Err(format!("patch `{path}` leads out of the source"));
     }
-    // No program has run: what the archive holds are plain files, and links that end inside.
+    // The link check of the archive still holds, because no program has run since it was unpacked.
     std::fs::read_to_string(found).map_err(|error| format!("patch `{path}` cannot be read: {error}"))
 }
 
@@ -97,7 +98,8 @@ async fn overlay(job: &Job, base: &Path, patches: &[Value]) -> Result<PathBuf, F
     Ok(OVERLAY.into())
 }
 
-/// Returns the options of Kustomize; the oldest programs know none, so that only what differs from the default is named.
+/// Returns the options for Kustomize. It omits options with the default value, because the oldest versions do not know
+/// them.
 fn arguments(options: &Value) -> Vec<String> {
     let mut words = Vec::new();
     if options.get("enable_helm").and_then(Value::as_bool) == Some(true) {

@@ -1,4 +1,4 @@
-//! The text of a manifest: a layer of its own, or what Kustomize renders of one.
+//! Fetches the text of a manifest. The artifact's layer is the manifest itself or a kustomization, which is rendered.
 
 use freehold_protocol::order::{ApplyManifest, KUSTOMIZATION_LAYER, MANIFEST_LAYER};
 
@@ -11,10 +11,10 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use crate::workspace;
 
-/// What was fetched, in the workspace.
+/// The file name of the fetched layer in the workspace.
 const LAYER: &str = "layer";
 
-/// Returns the rendered text.
+/// Returns the text of the manifest with all templates rendered.
 pub(super) async fn text(job: &Job, work: &ApplyManifest, templates: &Templates) -> Result<String, Failure> {
     let unpackable = |error: &dyn std::error::Error| Failure::because("could not unpack the manifest", error);
     let layer = job.workspace.join(LAYER);

@@ -1,6 +1,7 @@
-//! `kubernetes_manifest`: applies the objects of a manifest (server-side apply) and removes those that it no longer has.
+//! `kubernetes_manifest`: applies the objects of a manifest (server-side apply) and prunes the component's other
+//! objects.
 //!
-//! A second delivery starts again: applying an object twice is applying it once, and the inventory names whatever an
+//! A redelivery starts again from the beginning: an apply is idempotent, and the inventory names each object that an
 //! earlier attempt may have made.
 
 mod inventory;
@@ -44,7 +45,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
     until_stopped(job, bucket.put(&key, text)).await?;
 
-    // Written before the first change, so that an attempt that is killed leaves nothing behind that nobody knows of.
+    // Written before the first change, so that the inventory also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
     let changed = async {
         rollout.apply(&objects).await?;
@@ -56,7 +57,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     Ok(Done { outputs: outputs(&namespace, &objects), artifact: None })
 }
 
-/// Deletes everything that the component has applied. Its namespace stays, unless the manifest itself has it.
+/// Deletes all objects that the component has applied. Its namespace stays, unless it is an object of the manifest.
 pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;

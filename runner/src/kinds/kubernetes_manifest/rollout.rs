@@ -1,4 +1,5 @@
-//! Brings a cluster from what it has to what a manifest says: plan, apply, prune, and wait for health.
+//! Rolls a manifest out to a cluster: makes the plan, applies objects, prunes objects, and waits until they are
+//! healthy.
 
 use std::time::{Duration, Instant};
 
@@ -9,13 +10,13 @@ use crate::kinds::failure::Failure;
 use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, read_objects};
 use crate::work::job::Job;
 
-/// The annotation that says which install and component an object belongs to.
+/// The annotation that names the install and the component to which an object belongs.
 const COMPONENT: &str = "freehold/component";
-/// How long to wait between two looks at objects that are not healthy.
+/// The time between two polls of an object.
 const LOOK: Duration = Duration::from_secs(2);
-/// How long a definition of a kind may take until its kind can be used.
+/// The time limit for a CustomResourceDefinition to become usable.
 const DEFINED: Duration = Duration::from_secs(60);
-/// What is kept of the attempt's time for what comes after the wait.
+/// The part of the attempt's time limit that is reserved for the work after the wait.
 const REST: Duration = Duration::from_secs(15);
 
 /// The roll-out of one manifest.
@@ -23,14 +24,14 @@ pub(super) struct Rollout<'a> {
     pub(super) job: &'a Job,
     pub(super) work: &'a ApplyManifest,
     pub(super) api: &'a Api,
-    /// The namespace of objects that name none.
+    /// The namespace for objects that do not name one.
     pub(super) namespace: &'a str,
     pub(super) started: Instant,
 }
 
 impl Rollout<'_> {
-    /// Reads the objects, each with its namespace and of a kind that the cluster knows, in the order in which they are
-    /// applied.
+    /// Reads the objects of the manifest and sets their namespaces and the component's annotation. Returns them in the
+    /// order in which they must be applied. Fails if neither the cluster nor the manifest knows a kind.
     pub(super) async fn objects(&self, text: &str) -> Result<Vec<Object>, Failure> {
         let mut objects = read_objects("manifest", text).map_err(|why| self.failure(why))?;
         if objects.is_empty() {
@@ -70,7 +71,8 @@ impl Rollout<'_> {
         ))
     }
 
-    /// Returns what would change. Each object is tried out by the API server, which refuses what is not valid.
+    /// Returns the changes that the roll-out would make. The API server checks each object in a dry run and refuses
+    /// invalid ones.
     pub(super) async fn plan(&self, objects: &[Object], gone: &[Id]) -> Result<Plan, Failure> {
         let mut changes = Vec::new();
         for object in objects {
@@ -86,7 +88,7 @@ impl Rollout<'_> {
         Ok(Plan { changes })
     }
 
-    /// Applies all objects.
+    /// Applies all objects. Waits for the definitions of kinds before it applies objects of later stages.
     pub(super) async fn apply(&self, objects: &[Object]) -> Result<(), Failure> {
         self.make_namespace().await?;
         let mut definitions = Vec::new();
@@ -104,7 +106,8 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Makes the component's namespace when it is missing. It stays when the component goes, since others may use it.
+    /// Makes the component's namespace if it is missing. It stays when the component is removed, because others may use
+    /// it.
     async fn make_namespace(&self) -> Result<(), Failure> {
         let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } });
         let object = Object::new("the component's `namespace`".to_owned(), value).map_err(|why| self.failure(why))?;
@@ -116,8 +119,8 @@ impl Rollout<'_> {
         made.map(|_| ()).map_err(|error| self.refused(&object, error))
     }
 
-    /// Deletes what the manifest no longer has, in the opposite order. An object that the runner did not apply, such as one
-    /// that somebody made anew, stays.
+    /// Deletes the objects `gone`, in the opposite order of an apply. It does not delete an object without this
+    /// component's annotation, for example one that somebody else has made under the same name.
     pub(super) async fn prune(&self, gone: &[Id]) -> Result<(), Failure> {
         let mut gone = gone.to_vec();
         gone.sort_by_key(|id| std::cmp::Reverse(stage(&id.kind)));
@@ -136,7 +139,8 @@ impl Rollout<'_> {
         Ok(live.as_ref().and_then(owner) == Some(&self.owner()))
     }
 
-    /// Refuses an object of another component: both would apply it under the same field manager, without a conflict.
+    /// Refuses an object of another component. The API server would not report a conflict, because the runner applies
+    /// both under the same field manager.
     fn check_owner(&self, object: &Object, live: Option<&Value>) -> Result<(), Failure> {
         let Object { place, id, .. } = object;
         match live.and_then(owner) {
@@ -147,7 +151,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// Returns whose the objects of this manifest are.
+    /// Returns the value of the annotation [`COMPONENT`] for the objects of this manifest.
     fn owner(&self) -> String {
         format!("{}/{}", self.job.order.install, self.work.component)
     }
@@ -163,7 +167,7 @@ impl Rollout<'_> {
         self.started + all.saturating_sub(REST)
     }
 
-    /// Waits until none of the objects is this component's any more: finalizers may take a while.
+    /// Waits until none of the objects exists with this component's annotation. Finalizers may delay a deletion.
     pub(super) async fn wait_until_gone(&self, ids: &[Id]) -> Result<(), Failure> {
         let until = self.deadline();
         for id in ids {
@@ -205,7 +209,8 @@ impl Rollout<'_> {
         Failure::new(format!("component `{}`: {why}", self.work.component))
     }
 
-    /// Names the object and, for a conflict, whose field it is and the way out.
+    /// Returns the failure for an object that the cluster refuses. For a conflict, it names the owners of the fields
+    /// and how to resolve the conflict.
     fn refused(&self, object: &Object, error: ClusterError) -> Failure {
         let Object { place, id, .. } = object;
         let owners = error.owners();
@@ -221,16 +226,16 @@ impl Rollout<'_> {
     }
 }
 
-/// Returns the install and component that a live object belongs to.
+/// Returns the value of the annotation [`COMPONENT`] of a live object.
 fn owner(live: &Value) -> Option<&str> {
     live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
 }
 
-/// The stage of definitions of kinds.
+/// The stage of CustomResourceDefinitions.
 const DEFINITIONS: u8 = 1;
 
-/// Returns when objects of a kind are applied: what others live in or are made of comes first, and what may refuse others
-/// last.
+/// Returns the stage in which objects of a kind are applied. Namespaces and other prerequisites come first, and
+/// webhooks, which may refuse other objects, come last.
 fn stage(kind: &str) -> u8 {
     match kind {
         "Namespace" => 0,
