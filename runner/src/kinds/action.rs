@@ -1,4 +1,5 @@
-//! `action`: runs steps in order, each in the job's sandbox with the mode's credentials and a file for outputs.
+//! `action`: runs the steps of an action in order. Each step runs in the job's sandbox, has the mode's credentials, and
+//! may write outputs into a file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
 use crate::work::job::Job;
 use crate::workspace::{self, Kind, WorkspaceError};
 
-/// The variable that names the file into which a step writes its outputs, and the name that existing configs use.
+/// The environment variables with the path of the file into which a step writes its outputs. Existing app configs use
+/// the second one.
 const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FILEPATH"];
 
 pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
@@ -33,7 +35,7 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     done
 }
 
-/// What the steps reach beside the hosts of the contract.
+/// The services that the steps can reach beside the hosts of the contract.
 #[derive(Clone, Copy)]
 struct Reach<'a> {
     aws: &'a JobAws,
@@ -51,7 +53,8 @@ async fn run_steps(job: &Job, templates: &Templates, reach: Reach<'_>, work: &Ru
     let shared = templates.map("environment variable", &work.env_vars)?;
     let mut outputs = BTreeMap::new();
     for (index, step) in work.steps.iter().enumerate() {
-        // A failure in the first step's templates has changed nothing; a later failure may have.
+        // A later step can fail before it starts, for example in its templates. The steps before it may have changed
+        // something.
         let made = run_step(job, templates, reach, &shared, index, step).await;
         outputs.extend(made.map_err(|failure| if index > 0 { failure.after_change() } else { failure })?);
     }
@@ -103,7 +106,7 @@ async fn run_step(
     }
 }
 
-/// Returns the command of the step: a shell with a command line, or the step's own script.
+/// Returns the program and the arguments of a step: a shell with the step's command line or with its script.
 async fn command(
     job: &Job,
     templates: &Templates,
@@ -125,18 +128,19 @@ async fn command(
     workspace::write(&job.workspace, &file, script.as_str(), Kind::Program).await?;
     let inside = sandbox::inside(job, &file);
     let arguments = match options_of_sh(&script) {
-        // On the machines for which such scripts are written, `sh` is bash (Amazon Linux); elsewhere it knows less.
+        // Existing scripts were written for machines on which `sh` is bash, such as Amazon Linux. Elsewhere `sh` may be
+        // another shell with fewer features, so bash runs them in its POSIX mode.
         Some(options) if shell.ends_with("bash") => {
             ["--posix".to_owned()].into_iter().chain(options).chain([inside]).collect()
         }
-        // The shell starts the script by its own interpreter line.
+        // The shell replaces itself by the script, which names its own interpreter.
         _ if script.starts_with("#!") => vec!["-c".to_owned(), "exec \"$0\"".to_owned(), inside],
         _ => vec![inside],
     };
     Ok((shell, arguments))
 }
 
-/// Returns the options of an interpreter line that asks for `sh`; `None` when it asks for another program.
+/// Returns the options in the interpreter line of a script for `sh`, or `None` for a script for another interpreter.
 fn options_of_sh(script: &str) -> Option<Vec<String>> {
     let line = script.strip_prefix("#!")?.lines().next()?;
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -147,11 +151,11 @@ fn options_of_sh(script: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Returns the JSON object that a step wrote, or nothing when it did not write one.
+/// Returns the outputs that a step wrote as a JSON object. They are empty when the step wrote nothing.
 async fn read_outputs(workspace: &Path, name: &str) -> Result<Map<String, Value>, String> {
     let text = workspace::read(workspace, name, MAX_OUTPUTS_BYTES as u64).await.map_err(|error| match error {
         WorkspaceError::Gone(_) => "outputs: the file is gone".to_owned(),
-        // The step may have replaced the file.
+        // The step may have replaced the file, for example by a link.
         WorkspaceError::NotPlain(_) => "outputs: they are not in a plain file".to_owned(),
         WorkspaceError::TooLarge { size, most, .. } => {
             format!("outputs: they are {size} bytes and at most {most} can be reported")

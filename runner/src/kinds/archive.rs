@@ -1,4 +1,4 @@
-//! Unpacks gzipped tars so that no file is written outside of the target directory.
+//! Unpacks tar archives, and refuses an archive that would write a file outside of the target directory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,11 +7,11 @@ use std::path::{Component, Path};
 use flate2::read::GzDecoder;
 use tar::{Archive, EntryType};
 
-/// The most bytes of an unpacked archive and the most entries, so that a small file cannot fill the disk.
+/// The limits of an unpacked archive, in bytes and in entries. They prevent a small archive from filling the disk.
 const MAX_BYTES: u64 = 1024 * 1024 * 1024;
 pub const MAX_ENTRIES: usize = 100_000;
 
-/// Why an archive cannot be packed or unpacked.
+/// The reason why an archive cannot be packed or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     #[error("`{0}` would be written outside its directory; the archive is not used")]
@@ -24,18 +24,18 @@ pub enum ArchiveError {
     Io(#[from] io::Error),
 }
 
-/// Unpacks the archive at `archive` into the empty directory `into`.
+/// Unpacks the gzipped tar at `archive` into the empty directory `into`.
 ///
 /// # Errors
-/// As [`unpack_from`].
+/// The same errors as [`unpack_from`].
 pub fn unpack(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
     unpack_from(GzDecoder::new(File::open(archive)?), MAX_BYTES, into)
 }
 
-/// Unpacks a tar of at most `max` bytes into the empty directory `into`.
+/// Unpacks the tar that `from` yields into the empty directory `into`. The tar must be smaller than `max` bytes.
 ///
 /// # Errors
-/// An [`ArchiveError`] when it is not a tar that can be unpacked safely.
+/// An [`ArchiveError`] when the tar is too large, not valid, or not safe to unpack.
 pub fn unpack_from<R: Read>(from: R, max: u64, into: &Path) -> Result<(), ArchiveError> {
     std::fs::create_dir_all(into)?;
     let mut bytes = Counted { inner: from, left: max };
@@ -68,7 +68,7 @@ fn unpack_entries<R: Read>(tar: &mut Archive<R>, into: &Path) -> Result<(), Arch
             EntryType::XGlobalHeader => continue,
             _ => return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "hard link or device" }),
         }
-        // As a second check, the library also refuses to write through a link that points outside.
+        // This is a second check: the library refuses to write through a link that points out of `into`.
         if !entry.unpack_in(into)? {
             return Err(escapes());
         }
@@ -76,12 +76,12 @@ fn unpack_entries<R: Read>(tar: &mut Archive<R>, into: &Path) -> Result<(), Arch
     Ok(())
 }
 
-/// Returns whether the path has no root and no `..`.
+/// Returns whether the path is relative and does not contain `..`.
 fn is_plain(path: &Path) -> bool {
     path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
-/// Returns whether a link at `path` to `target` points into the archive and never goes above its root.
+/// Returns whether a link at `path` to `target` stays inside the archive.
 pub fn stays_inside(path: &Path, target: &Path) -> bool {
     let mut depth = path.components().filter(|part| matches!(part, Component::Normal(_))).count().saturating_sub(1);
     for part in target.components() {
@@ -95,7 +95,7 @@ pub fn stays_inside(path: &Path, target: &Path) -> bool {
     true
 }
 
-/// A reader that fails at the limit.
+/// A reader that fails when `left` bytes have been read.
 struct Counted<R> {
     inner: R,
     left: u64,

@@ -1,13 +1,15 @@
-//! The mark that an attempt leaves beside a state: who worked on it last, and whether it ended in order.
+//! The mark that an attempt stores beside a state. It names the attempt and says whether the attempt ended in order, so
+//! without leaving a lock or a pending change behind.
 //!
-//! What an attempt leaves behind (a lock of Terraform, a pending release of Helm) may be taken over only when its mark is from
-//! an attempt that did not end in order and cannot be working any more. Such an attempt is one of these:
-//! - of the same job with a lower fence: its lease has ended, and a runner stops its job before its lease ends;
-//! - of another job: the component is the FIFO group of the orders, so SQS delivers this order only after the other
-//!   order is gone.
+//! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take it over only if the
+//! mark names an attempt that did not end in order and cannot be running any more. There are two such cases:
+//! - The mark is of the same job with a lower fence. The lease of that attempt has ended, and a runner stops a
+//!   job before its lease ends.
+//! - The mark is of another job. All orders of a component are in one FIFO group, so SQS delivers this order only after
+//!   the other order was deleted.
 //!
-//! Whatever else is there belongs to somebody else, for example to a person. An attempt that finds a mark of its own job
-//! with a higher fence is itself stale and changes nothing.
+//! In all other cases, the lock or release belongs to somebody else, for example to a person. An attempt that finds a
+//! mark of its own job with a higher fence is itself outdated and changes nothing.
 
 use freehold_protocol::JobId;
 use freehold_protocol::report::Fence;
@@ -19,23 +21,23 @@ use crate::work::job::Job;
 
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The content of the mark: the last attempt that worked on a state.
+/// The content of the mark, which describes the last attempt that worked on a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Mark {
     job: JobId,
     fence: Fence,
-    /// Whether the attempt ended without leaving anything behind.
+    /// Whether the attempt ended in order, without leaving a lock or a pending change.
     ended: bool,
 }
 
-/// What a new attempt may do with the state.
+/// The decision about a new attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Claim {
-    /// Work; what is in the way belongs to somebody else.
+    /// The attempt may work. An existing lock or pending change belongs to somebody else.
     Work,
-    /// Work, and take over what is in the way.
+    /// The attempt may work, and may take over an existing lock or pending change.
     Inherit,
-    /// Nothing: a newer attempt has left its mark.
+    /// The attempt must not work, because the mark is of a newer attempt.
     Yield,
 }
 
@@ -44,7 +46,7 @@ fn claim(mark: Option<&Mark>, job: &JobId, fence: Fence) -> Claim {
     match mark {
         Some(mark) if mark.job == *job && mark.fence > fence => Claim::Yield,
         Some(mark) if mark.ended => Claim::Work,
-        // The same fence means this attempt, which has not left anything yet.
+        // The mark is of this attempt itself, which cannot have left a lock yet.
         Some(mark) if mark.job == *job && mark.fence == fence => Claim::Work,
         Some(_) => Claim::Inherit,
         None => Claim::Work,
@@ -60,9 +62,9 @@ pub(super) struct AttemptMark {
 }
 
 impl AttemptMark {
-    /// Reads the mark of the attempt before, and replaces it with the mark of this attempt.
+    /// Reads the mark of the previous attempt, and replaces it by the mark of this attempt.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, key: String, state: &str) -> Result<Self, Failure> {
-        // An unreadable mark proves nothing, so what is in the way then counts as somebody else's.
+        // An unreadable mark counts as no mark: an existing lock or pending change then belongs to somebody else.
         let before: Option<Mark> =
             bucket.get(&key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let claim = claim(before.as_ref(), &job.order.job, job.fence);
@@ -75,12 +77,12 @@ impl AttemptMark {
         Ok(made)
     }
 
-    /// Returns whether what the attempt before left behind may be taken over.
+    /// Returns whether this attempt may take over a lock or a pending change of the previous attempt.
     pub(super) const fn inherits(&self) -> bool {
         self.inherits
     }
 
-    /// Writes that the attempt left nothing behind.
+    /// Writes into the mark that the attempt ended in order.
     pub(super) async fn end(&self, bucket: &JobBucket) -> Result<(), Failure> {
         self.write(bucket, &Mark { ended: true, ..self.mark.clone() }).await
     }

@@ -1,4 +1,4 @@
-//! The runner's bucket as jobs use it: reads and writes small documents in memory and large objects through files.
+//! A client for the runner's bucket. Jobs read and write small objects in memory and large objects through files.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _};
@@ -23,7 +23,7 @@ use crate::work::job::Job;
 /// The deadline for the upload of one object.
 const TRANSFER: Duration = Duration::from_secs(600);
 
-/// The bucket in the config.
+/// The bucket that the config names, with a client under the job's role.
 #[derive(Debug, Clone)]
 pub struct JobBucket {
     client: Client,
@@ -31,9 +31,10 @@ pub struct JobBucket {
 }
 
 impl JobBucket {
-    /// Returns the job's bucket.
+    /// Returns the bucket for a job.
     ///
-    /// Path-style addresses work on AWS and wherever a bucket has no host name of its own.
+    /// The client uses path-style addresses. They also work where a bucket does not have a host name, as on the local
+    /// cloud.
     ///
     /// # Errors
     /// When the config names no bucket.
@@ -51,14 +52,14 @@ impl JobBucket {
         &self.bucket
     }
 
-    /// Returns a small object, if there is one.
+    /// Returns an object of at most `max` bytes, or `None` when it does not exist.
     ///
-    /// Lists the object first: when a role may list only some prefixes, S3 answers its read of an absent object with
-    /// `AccessDenied` (Amazon S3 API, `GetObject`, "Permissions").
+    /// Lists the object first. If a role may list only some prefixes of the bucket, S3 answers `AccessDenied` when it
+    /// reads an absent object (Amazon S3 API, `GetObject`, "Permissions").
     pub(super) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
         let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).max_keys(1).send().await;
         let listed = listed.map_err(|error| self.failure("look for", key, &error))?;
-        // S3 lists keys in order, and a key comes before all longer keys that begin with it.
+        // S3 lists keys in order, so `key` comes before all longer keys that begin with it.
         if listed.contents().first().and_then(|object| object.key()) != Some(key) {
             return Ok(None);
         }
@@ -89,7 +90,8 @@ impl JobBucket {
 
     /// Streams an open file into an object.
     pub(super) async fn put_file(&self, key: &str, file: &File) -> Result<(), Failure> {
-        // A repeated request reads it again. This name leads to the open file, whatever its path leads to by then.
+        // A retry of the request reads the file again. This path always opens the same file, even when a program has
+        // replaced the file in the workspace.
         let open = format!("/proc/self/fd/{}", file.as_raw_fd());
         self.upload(key, ByteStream::from_path(open).await.map_err(|error| self.failure("write", key, &error))?).await
     }
@@ -104,7 +106,7 @@ impl JobBucket {
     /// Streams an object into a new file and checks its digest.
     ///
     /// # Errors
-    /// When it cannot be read or written, is larger than `max` bytes, or has another digest.
+    /// When the object cannot be read, is larger than `max` bytes or has another digest, or the file cannot be written.
     pub async fn fetch(&self, key: &str, digest: &Digest, max: u64, path: &Path) -> Result<(), Failure> {
         let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
         let answer = self.client.get_object().bucket(&self.bucket).key(key).send().await;
@@ -130,7 +132,7 @@ impl JobBucket {
         Err(Failure::new(format!("object `{key}` has digest `{found}` instead of `{digest}`; it is not used")))
     }
 
-    /// Returns a URL that reads `key` for one hour.
+    /// Returns a pre-signed URL by which `key` can be read for one hour.
     pub(super) async fn url(&self, key: &str) -> Result<String, Failure> {
         let hour = PresigningConfig::expires_in(Duration::from_secs(3600))
             .map_err(|error| Failure::because("could not sign a URL", &error))?;
@@ -150,12 +152,12 @@ impl JobBucket {
 /// Returns the digest of a file.
 ///
 /// # Errors
-/// When it cannot be read.
+/// When the file cannot be read.
 pub fn file_digest(path: &Path) -> std::io::Result<Digest> {
     digest_of(&File::open(path)?)
 }
 
-/// Returns the digest of an open file, which it reads off the loop.
+/// Returns the digest of an open file. It reads the file on a blocking thread.
 pub(super) async fn open_digest(file: &Arc<File>) -> std::io::Result<Digest> {
     let file = Arc::clone(file);
     tokio::task::spawn_blocking(move || digest_of(&file)).await.map_err(std::io::Error::other)?
@@ -174,7 +176,7 @@ fn digest_of(mut file: &File) -> std::io::Result<Digest> {
     }
 }
 
-/// Returns the service's own message of an error, which names the cause better than the client's message.
+/// Returns the code and message of an error of the service. They name the cause better than the message of the client.
 pub(super) fn explain<E>(error: &E) -> String
 where
     E: std::error::Error + ProvideErrorMetadata,

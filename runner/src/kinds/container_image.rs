@@ -1,4 +1,4 @@
-//! `container_image`: copies the image into the install registry and outputs its name there.
+//! `container_image`: copies an image into the install registry. The outputs are the names of the image there.
 
 use freehold_oci::digest_tag;
 use freehold_protocol::order::SyncImage;
@@ -13,7 +13,7 @@ pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
     let repository = until_stopped(job, sync_artifact(job, &work.artifact)).await?;
     let digest = &work.artifact.digest;
     let reference = repository.image(digest);
-    // `image` has the keys that app configs read; its tag comes from `digest_tag`.
+    // The object `image` has the keys that existing app configs read.
     let image = json!({ "repository": repository.address(), "tag": digest_tag(digest), "digest": digest });
     let outputs = [
         ("image", image),

@@ -1,6 +1,7 @@
-//! `secrets`: copies secrets of the app into a cluster (server-side apply), each under the key `value`.
+//! `secrets`: copies secrets of the app into a cluster (server-side apply). Each becomes a Kubernetes secret with the
+//! key `value`.
 //!
-//! A second delivery starts again: applying a copy twice is applying it once.
+//! A redelivery starts again from the beginning, because applying a copy is idempotent.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,10 +15,10 @@ use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, Applied, ClusterAccess, Object, Plan};
 use crate::work::job::Job;
 
-/// The annotation that says which install and part an object belongs to.
+/// The annotation that names the install and the part of the app to which an object belongs.
 const COMPONENT: &str = "freehold/component";
 
-/// Copies the secrets.
+/// Copies the secrets that the order names.
 pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let mut copies = Vec::new();
@@ -42,7 +43,7 @@ pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> 
     Ok(Done { outputs: [("copies".to_owned(), Value::Array(names))].into(), artifact: None })
 }
 
-/// Returns the Kubernetes secret of a copy; nothing for a secret that was left empty.
+/// Returns the Kubernetes secret for a copy, or `None` when the customer left the app's secret empty.
 fn object(job: &Job, templates: &Templates, copy: &SecretCopy) -> Result<Option<Object>, Failure> {
     let SecretCopy { secret: name, .. } = copy;
     let secret = job.order.secrets.iter().find(|secret| secret.name == *name);
@@ -68,7 +69,7 @@ fn object(job: &Job, templates: &Templates, copy: &SecretCopy) -> Result<Option<
     Object::new(place, value).map(Some).map_err(Failure::new)
 }
 
-/// Returns the base64 of the bytes that the cluster gets.
+/// Returns the data of the Kubernetes secret, in base64.
 fn data(secret: &Secret, value: &str) -> Result<String, Failure> {
     match secret.format {
         SecretFormat::Plain => Ok(STANDARD.encode(value)),
@@ -91,7 +92,8 @@ fn owner(job: &Job) -> String {
     format!("{}/secrets", job.order.install)
 }
 
-/// Returns what would change, and refuses to take a Kubernetes secret that a component of the app has.
+/// Returns the changes that the copies would make. Fails if a Kubernetes secret with a copy's name belongs to another
+/// part of the app.
 async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Failure> {
     let mut changes = Vec::new();
     for copy in copies {
@@ -110,7 +112,7 @@ async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Failure> 
     Ok(Plan { changes })
 }
 
-/// Makes the namespace of a copy when it is missing; it stays, since components use it.
+/// Makes the namespace of a copy if it is missing. No job removes it again, because components use it.
 async fn make_namespace(job: &Job, api: &Api, copy: &Object) -> Result<(), Failure> {
     let name = copy.id.namespace.as_deref().unwrap_or_default();
     let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });

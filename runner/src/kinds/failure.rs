@@ -1,4 +1,4 @@
-//! The reason why a job did not succeed, as a sentence for people.
+//! The failure of a job, with its reason as a sentence for people.
 
 use std::error::Error;
 
@@ -11,15 +11,15 @@ use crate::sandbox::SandboxError;
 use crate::work::job::{GrantError, Job, StopReason};
 use crate::workspace::WorkspaceError;
 
-/// The longest reason that is reported, in characters.
+/// The maximum length of the reason in a report, in characters.
 const MAX_REASON: usize = 2_000;
 
-/// Why a job did not succeed.
+/// The failure of a job. `partial` says whether the job may have changed something.
 #[derive(Debug)]
 pub enum Failure {
-    /// The job failed.
+    /// The job failed by itself.
     Failed { reason: String, partial: bool },
-    /// The job was stopped.
+    /// The runner stopped the job.
     Stopped { reason: StopReason, partial: bool },
 }
 
@@ -38,12 +38,13 @@ impl Failure {
         Self::Stopped { reason, partial: false }
     }
 
-    /// Returns a failure to do `what`, with all causes of `error`.
+    /// Returns a failure with the reason `what`, followed by `error` and all its causes.
     pub fn because(what: &str, error: &dyn Error) -> Self {
         Self::new(format!("{what}: {}", chain(error)))
     }
 
-    /// Returns the refusal of a removal that would destroy the data in `held` without being asked to.
+    /// Returns the failure of a removal that would destroy the data in the resources `held` although the order does not
+    /// allow it.
     pub fn destroys_data(held: &[String]) -> Self {
         Self::new(format!(
             "the removal would destroy data, in `{}`; keep a copy of what is needed, and allow it with `freehold \

@@ -1,4 +1,4 @@
-//! The kinds of jobs in an install's account, and the code that they share.
+//! The kinds of jobs that a runner does in an install's account, and the code that they share.
 
 mod action;
 pub mod archive;
@@ -30,7 +30,7 @@ use crate::work::agent::Execute;
 use crate::work::job::Job;
 use failure::Failure;
 
-/// The kinds of jobs that an install runner does.
+/// Executes the jobs of an install runner.
 #[derive(Debug)]
 pub struct InstallKinds;
 
@@ -41,7 +41,7 @@ impl Execute for InstallKinds {
     }
 }
 
-/// Does the job and returns the outcome. After `job.stop` it ends soon and leaves no process running.
+/// Does the job and returns its outcome. When `job.stop` asks it to stop, it ends soon and leaves no process running.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
@@ -60,10 +60,10 @@ pub async fn execute(job: &Job) -> Outcome {
     result::outcome(job, ended)
 }
 
-/// Returns the granted manifests in the sequence of `artifact`, each with its requested digest.
+/// Returns the granted manifests in the order in which `artifact` lists them, after checking their digests.
 ///
 /// # Errors
-/// The reason why the grant is not trusted, for people.
+/// The reason why the grant is not trusted, as a sentence.
 pub fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, String> {
     sync_artifact::granted_manifests(artifact, granted).map_err(|failure| match failure {
         Failure::Failed { reason, .. } => reason,

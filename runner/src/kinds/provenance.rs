@@ -1,4 +1,4 @@
-//! Verifies the provenance of an artifact before the artifact is used.
+//! Verifies the provenance of an artifact before a job uses the artifact.
 
 use bytes::Bytes;
 use freehold_oci::{Repository, push_referrer};
@@ -9,11 +9,11 @@ use freehold_protocol::{AppName, ComponentName, Digest, Envelope};
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// The verified provenance of an artifact.
+/// A provenance that was verified.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Believed<'a>(&'a Provenance);
 
-/// Returns the provenance of the artifact that the order deploys.
+/// Verifies and returns the provenance of an artifact of the order.
 pub(super) fn verify<'a>(job: &Job, artifact: &'a Artifact) -> Result<Believed<'a>, Failure> {
     let Some(provenance) = &artifact.provenance else {
         return Err(refused(&ProvenanceError::Missing(artifact.digest.clone())));
@@ -27,7 +27,8 @@ pub(super) fn verify<'a>(job: &Job, artifact: &'a Artifact) -> Result<Believed<'
     Ok(Believed(provenance))
 }
 
-/// Pushes the statement to the install registry under the same digest as in the tenant registry.
+/// Pushes the statement to the install registry, and checks that it has the same digest there as in the tenant
+/// registry.
 pub(super) async fn push(
     repository: &Repository,
     artifact: &Artifact,
@@ -41,7 +42,7 @@ pub(super) async fn push(
     Err(Failure::new(format!("provenance of artifact `{}` is `{pushed}` here, not `{wanted}`", artifact.digest)))
 }
 
-/// Pushes `statement` so that it refers to `artifact`; returns the digest of its manifest.
+/// Pushes `statement` as a referrer of `artifact`. Returns the digest of the statement's manifest.
 ///
 /// # Errors
 /// The reason why the push failed.
@@ -58,7 +59,7 @@ pub async fn push_statement(
     Ok(push_referrer(repository, subject, REFERRER_TYPE, Bytes::from(bytes)).await?.digest)
 }
 
-/// Returns the statement when the tenant made it about `artifact`, built for `component`.
+/// Returns the statement if the tenant signed it, and if it is about `artifact`, built for `component`.
 ///
 /// # Errors
 /// The reason why the statement is not trusted.

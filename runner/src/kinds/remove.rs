@@ -1,5 +1,5 @@
-//! `remove`: removes what another kind of work made. Each kind plans its removal, and destroys data only where the order
-//! says so.
+//! `remove`: removes the resources that another kind of job made. Each kind makes a plan of its removal, and destroys
+//! data only if the order says so.
 
 use freehold_protocol::order::{RemovePart, Work};
 

@@ -1,4 +1,4 @@
-//! The result of a job's code, and the outcome that the runner reports for it.
+//! Converts the result of a job's code into the outcome that the runner reports.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ pub struct Done {
 
 /// Returns the outcome to report for the result of a job.
 ///
-/// A job stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining` ends as failed here; the caller decides
-/// what to report, since another attempt may already be under way.
+/// The outcome is a failure when the job was stopped for [`crate::work::job::StopReason::LeaseLost`] or `Draining`. The
+/// caller decides what to report then, because another attempt may already be running.
 pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
     match ended {
         Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },
@@ -28,7 +28,7 @@ pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
     }
 }
 
-/// Returns the SDK config for AWS clients under the job's mode.
+/// Returns the SDK config for AWS clients under the role of the job's mode.
 pub async fn sdk_config(job: &Job) -> SdkConfig {
     crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
 }

@@ -1,4 +1,4 @@
-//! Copies an artifact into the install registry: requests one grant for the missing parts, streams and checks them.
+//! Copies an artifact into the install registry: requests a grant for the missing blobs, streams them, and checks them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,11 +18,13 @@ use crate::kinds::provenance;
 use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
-/// Makes sure that the install registry holds `artifact`, and returns its repository. Costs one request when the
-/// artifact is there already: a manifest is pushed after everything that it names, so the top manifest proves all of
-/// them. An artifact is not copied unless its provenance is the tenant's statement about this component.
+/// Makes sure that the install registry holds `artifact`, and returns the repository. If the artifact is already there,
+/// this needs one request: a manifest is pushed after everything that it names, so the top manifest proves that all
+/// parts exist. It first verifies the provenance: the tenant must have signed a statement about the artifact and this
+/// component.
 ///
-/// The runner's own role pushes, not the mode's: the role of a vendor's module or action can only read the registry.
+/// The push uses the runner's own role and not the mode's, because the roles of modules and actions can only read the
+/// registry.
 pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repository, Failure> {
     if job.config.repository.is_empty() {
         return Err(Failure::new(
@@ -44,8 +46,8 @@ pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repo
     Ok(repository)
 }
 
-/// Copies the blobs that the install registry lacks, and returns the manifests that were granted with them. When URLs
-/// expire during the copy, it requests a new grant for the blobs still missing, a bounded number of times.
+/// Copies the blobs that the install registry lacks, and returns the manifests that the grant contains. If URLs expire
+/// during the copy, it requests a new grant for the remaining blobs, in at most `MAX_ROUNDS` rounds.
 async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -> Result<Vec<Manifest>, Failure> {
     let mut round = 0;
     loop {
@@ -78,7 +80,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
     }
 }
 
-/// Returns the granted manifests in the sequence of the order, each with its requested digest.
+/// Returns the granted manifests in the order in which `artifact` lists them, after checking their digests.
 pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) -> Result<Vec<Manifest>, Failure> {
     let mut found = BTreeMap::new();
     for manifest in granted {
@@ -102,7 +104,7 @@ pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) 
         .collect()
 }
 
-/// Returns the source of each missing blob.
+/// Returns each missing blob with the granted URL as its source.
 fn granted_sources(
     repository: &Repository,
     missing: Vec<Descriptor>,
@@ -123,14 +125,14 @@ fn granted_sources(
         .collect()
 }
 
-/// Returns the config and the layers of an artifact that has one manifest, read from the install registry by digest.
+/// Returns the descriptors of the config and the layers of an artifact that has one manifest.
 pub(super) async fn parts(repository: &Repository, artifact: &Artifact) -> Result<Vec<Descriptor>, Failure> {
     let manifest = repository.manifest(&Version::Digest(artifact.digest.clone())).await?;
     let parts = manifest.parts().map_err(|detail| unusable(artifact, &detail))?;
     Ok(parts.blobs)
 }
 
-/// Writes the artifact's only layer of type `media_type` into a new file, read from the install registry by digest.
+/// Writes the artifact's layer of type `media_type` from the install registry into a new file at `path`.
 pub(super) async fn fetch_layer(
     repository: &Repository,
     artifact: &Artifact,

@@ -1,4 +1,4 @@
-//! Renders a job's templates over the tree that its order carries, with what the install stack hands out.
+//! Renders the templates of a job. Their values are the tree in the order and the outputs of the install stack.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,13 @@ use crate::identity::stack_outputs;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// The tree of one job; the root holds `nuon`.
+/// The tree of values for one job's templates. Its root has the key `nuon`.
 pub(super) struct Templates {
     tree: Value,
-    /// The owner of the values, such as ``component `api` ``.
+    /// The owner of the templates, as messages name it, such as ``component `api` ``.
     owner: String,
-    /// The way to give a value to each secret of the app that was left empty, by the path that templates read.
+    /// For each secret of the app without a value, a sentence that says how to enter it. The keys are the paths in
+    /// templates.
     empty: BTreeMap<String, String>,
 }
 
@@ -41,24 +42,25 @@ impl Templates {
         }
     }
 
-    /// Renders `text`; `what` names it in the failure.
+    /// Renders `text`. The failure calls it `what`.
     pub(super) fn text(&self, what: &str, text: &str) -> Result<String, Failure> {
         freehold_template::render(text, &self.tree, &Limits::default()).map_err(|error| self.failed(what, &error))
     }
 
-    /// Renders every string in `value`.
+    /// Renders every string in `value`. The failure calls it `what`.
     pub(super) fn value(&self, what: &str, value: &Value) -> Result<Value, Failure> {
         freehold_template::render_value(value, &self.tree, &Limits::default())
             .map_err(|error| self.failed(what, &error))
     }
 
-    /// Renders the values of a map.
+    /// Renders each value of a map. The failure calls a value `what` and names its key.
     pub(super) fn map(&self, what: &str, map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failure> {
         map.iter().map(|(name, text)| Ok((name.clone(), self.text(&format!("{what} `{name}`"), text)?))).collect()
     }
 }
 
-/// Returns the output of the install stack that a template reads and that does not exist.
+/// Returns the name of the missing output, if the error is that a template reads an output of the install stack that
+/// does not exist.
 fn missing_output(error: &Error) -> Option<&str> {
     match error {
         Error::Inside { source, .. } => missing_output(source),
@@ -76,7 +78,8 @@ fn missing_output(error: &Error) -> Option<&str> {
     }
 }
 
-/// Returns, for each secret that has no value, the sentence that names the way out, by the paths of its value and its ARN.
+/// Returns a sentence for each secret without a value that says how to enter the value. Two keys lead to each sentence:
+/// the paths in templates of the secret's value and of its ARN.
 fn ways_to_fill(secrets: &[Secret], tree: &Value) -> BTreeMap<String, String> {
     let kept = tree.pointer("/nuon/secrets");
     let empty = secrets.iter().filter(|secret| kept.is_none_or(|kept| kept.get(&secret.name).is_none()));
@@ -89,7 +92,7 @@ fn ways_to_fill(secrets: &[Secret], tree: &Value) -> BTreeMap<String, String> {
     ways.collect()
 }
 
-/// Returns whose values the templates of a work are, such as ``component `api` ``.
+/// Returns the owner of the templates in `work`, as messages name it, such as ``component `api` ``.
 pub(crate) fn owner(work: &Work) -> String {
     match work {
         Work::ContainerImage(work) => format!("component `{}`", work.component),

@@ -1,4 +1,4 @@
-//! The events of a stack: writes new events to the log, and the first failures into the reason.
+//! Follows the events of a stack: writes new events to the job's log, and collects the first failures for its reason.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// The most failures that a reason names; later failures are mostly cancellations.
+/// The maximum number of failures in a reason. Later failures are mostly consequences of the first ones.
 const FAILURES: usize = 3;
-/// The most pages of events to read in search of the last known event.
+/// The maximum number of pages that are read in search of the last known event.
 const PAGES: usize = 50;
 
 /// The events of a stack since a point in time.
@@ -22,7 +22,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Returns the events from now on.
+    /// Returns a follower of the events that occur from now on.
     pub(super) async fn from_now(client: &Client, name: &str) -> Result<Self, Failure> {
         let answer = client.describe_stack_events().stack_name(name).send().await;
         let answer = answer.map_err(|error| {
@@ -32,7 +32,7 @@ impl Events {
         Ok(Self { seen, failures: Vec::new() })
     }
 
-    /// Writes new events to the log. Events are for people, so an error here does not end the job.
+    /// Writes new events to the log. It ignores errors, because events are only information for people.
     pub(super) async fn follow(&mut self, job: &Job, client: &Client, name: &str) {
         let mut new = Vec::new();
         let mut token = None;
@@ -45,7 +45,7 @@ impl Events {
             let before = new.len();
             new.extend(unseen.cloned());
             token = page.next_token().map(str::to_owned);
-            // The newest event comes first, so the first known event ends the search.
+            // The newest event comes first, so all events after a known event are known too.
             if token.is_none() || new.len() - before < all {
                 break;
             }

@@ -1,4 +1,5 @@
-//! `cloudformation_stack`: executes a change set and waits for its end. AWS does the work, so there is no sandbox.
+//! `cloudformation_stack`: executes a change set and waits for its end. AWS does the work, so the job does not need a
+//! box.
 
 mod events;
 mod ownership;
@@ -23,11 +24,11 @@ use events::Events;
 pub(super) use remove::remove;
 use stack::{Pause, State, describe, settle};
 
-/// The template in the workspace.
+/// The file name of the template in the workspace.
 const TEMPLATE: &str = "template";
-/// The largest template that travels in a request, in bytes (CloudFormation quotas, "Template body size in a request").
+/// The size limit of a template in a request, in bytes (CloudFormation quotas, "Template body size in a request").
 const MAX_INLINE_BYTES: usize = 51_200;
-/// The largest template, in bytes (the same page).
+/// The size limit of a template in a bucket, in bytes (CloudFormation quotas).
 const MAX_BYTES: u64 = 1_048_576;
 
 pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> {
@@ -35,7 +36,7 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
     let name = templates.text("stack name", &work.stack_name)?;
     ownership::check_name(&job.order, &name)?;
     let parameters = templates.map("parameter", &work.parameters)?;
-    // A stop ends only the wait: AWS finishes the change that it began, and the next attempt waits for it.
+    // A stop ends only the wait: AWS finishes a change that it has begun, and the next attempt waits for that.
     until_stopped(job, async {
         let sdk = sdk_config(job).await;
         let client = Client::new(&sdk);
@@ -87,7 +88,8 @@ impl Deploy<'_> {
         format!("fh-{}-{}-{}", job.order.job, job.fence.dispatch, job.fence.receive).replace('_', "-")
     }
 
-    /// Brings the stack to a state from which a change set can start; returns whether it has to be created.
+    /// Waits for a running change, and deletes a stack whose creation failed. Returns whether the stack must be
+    /// created.
     async fn make_ready(&self) -> Result<bool, Failure> {
         let Some(mut stack) = describe(self.client, self.name).await? else { return Ok(true) };
         ownership::check(&self.job.order, self.name, &stack)?;
@@ -151,10 +153,10 @@ impl Deploy<'_> {
             .set_tags(Some(tags.map(|(key, value)| Tag::builder().key(key).value(value).build()).collect()))
     }
 
-    /// Creates the change set; returns whether it changes anything.
+    /// Creates the change set and waits until it is ready. Returns whether it contains changes.
     async fn plan(&self, request: CreateChangeSetFluentBuilder) -> Result<bool, Failure> {
         if let Err(error) = request.send().await {
-            // The answer to an earlier call was lost: the change set of this attempt exists and has the wanted content.
+            // An earlier call of this attempt has created the change set, and its answer was lost.
             if !error.as_service_error().is_some_and(|error| error.is_already_exists_exception()) {
                 return Err(self.failure("plan the change of", explain(&error)));
             }
@@ -183,7 +185,8 @@ impl Deploy<'_> {
         }
     }
 
-    /// Ignores a failure: a change set that remains costs only its place in the stack's list of change sets.
+    /// Deletes the change set, and ignores a failure: a remaining change set only lengthens the stack's list of change
+    /// sets.
     async fn drop_change_set(&self) {
         let set = self.client.delete_change_set().stack_name(self.name).change_set_name(self.change_set_name());
         let _ = set.send().await;
@@ -213,7 +216,7 @@ impl Deploy<'_> {
     }
 }
 
-/// Compares the message of `DescribeChangeSet`, since CloudFormation has no code for a change set without changes.
+/// Returns whether `reason` says that the change set is empty. CloudFormation does not have an error code for that.
 fn changes_nothing(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }

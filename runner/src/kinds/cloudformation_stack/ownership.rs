@@ -1,7 +1,8 @@
-//! Decides whether a stack is this install's own: by its name, its tags and its service role.
+//! Decides whether a stack belongs to this install, by its name, its tags and its service role.
 //!
-//! Whoever may update a stack acts with the stack's service role, without `iam:PassRole` (CloudFormation user guide,
-//! "CloudFormation service role"). A stack of the customer's may have a role that may do everything.
+//! An update of a stack acts with the stack's service role, and the caller does not need `iam:PassRole` for it
+//! (CloudFormation user guide, "CloudFormation service role"). A stack that the customer made for other purposes may
+//! have a role with all permissions, so the runner must not update it.
 
 use freehold_protocol::names;
 use freehold_protocol::order::Order;
@@ -9,7 +10,8 @@ use freehold_protocol::order::Order;
 use super::stack::{Stack, State};
 use crate::kinds::failure::Failure;
 
-/// The tags that the runner gives its stacks and that each of them has to have. CloudFormation passes them on to what it makes.
+/// Returns the tags that the runner sets on its stacks and that [`check`] requires. CloudFormation copies them to the
+/// resources of the stack.
 pub(super) fn tags(order: &Order) -> [(&'static str, String); 3] {
     [
         ("freehold:tenant", order.tenant.to_string()),
@@ -18,7 +20,7 @@ pub(super) fn tags(order: &Order) -> [(&'static str, String); 3] {
     ]
 }
 
-/// Refuses a name that is not under the install's prefix, or that CloudFormation would read as an ARN.
+/// Refuses a name that does not begin with the install's prefix, or that CloudFormation would read as an ARN.
 pub(super) fn check_name(order: &Order, name: &str) -> Result<(), Failure> {
     let prefix = names::app_prefix(&order.tenant, &order.install);
     let own = name.strip_prefix(&prefix).filter(|own| !own.is_empty());
@@ -32,7 +34,7 @@ pub(super) fn check_name(order: &Order, name: &str) -> Result<(), Failure> {
     )))
 }
 
-/// Refuses an existing stack that somebody else made or that works with a role that is not under this install's path.
+/// Refuses an existing stack that lacks this install's tags, or that has a service role of somebody else.
 pub(super) fn check(order: &Order, name: &str, stack: &Stack) -> Result<(), Failure> {
     let path = format!(":role{}", names::app_path(&order.tenant, &order.install));
     let prefix = format!(":role/{}", names::app_prefix(&order.tenant, &order.install));
@@ -43,7 +45,7 @@ pub(super) fn check(order: &Order, name: &str, stack: &Stack) -> Result<(), Fail
              delete the stack or give the component another `stack_name`"
         )));
     }
-    // A stack that a change set has only reserved has no tags yet, and no resources.
+    // A stack for which only a change set exists does not have tags or resources yet.
     if stack.state() == State::Absent {
         return Ok(());
     }

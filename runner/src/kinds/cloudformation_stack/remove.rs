@@ -1,4 +1,5 @@
-//! Removes a stack that the install made: never one that is protected, and one that holds data only when the order says so.
+//! Removes a stack of the install. It never removes a stack with termination protection. It removes a stack that holds
+//! data only when the order says so.
 
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::DeployStack;
@@ -12,7 +13,8 @@ use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 
-/// Types of resources that hold data, as CloudFormation names them. It deletes a bucket only while that is empty.
+/// The types of resources that hold data, as CloudFormation names them. Buckets are missing, because CloudFormation
+/// deletes only empty ones.
 const HOLDERS: [&str; 22] = [
     "AWS::Backup::BackupVault",
     "AWS::Cassandra::Table",
@@ -41,7 +43,7 @@ const HOLDERS: [&str; 22] = [
 pub(in crate::kinds) async fn remove(job: &Job, work: &DeployStack, destroy_data: bool) -> Result<Done, Failure> {
     let name = Templates::of(job).text("stack name", &work.stack_name)?;
     ownership::check_name(&job.order, &name)?;
-    // A stop ends only the wait: AWS finishes the removal, and the next attempt waits for it.
+    // A stop ends only the wait: AWS finishes a removal that it has begun, and the next attempt waits for that.
     until_stopped(job, async {
         let client = Client::new(&sdk_config(job).await);
         let removal = Removal { job, client: &client, name: &name };
@@ -89,7 +91,7 @@ impl Removal<'_> {
         }
     }
 
-    /// Returns the resources of the stack that hold data; logs how many there are of all.
+    /// Returns the resources of the stack that hold data, and logs the number of all its resources.
     async fn held(&self) -> Result<Vec<String>, Failure> {
         let mut pages = self.client.list_stack_resources().stack_name(self.name).into_paginator().items().send();
         let (mut count, mut held) = (0_usize, Vec::new());

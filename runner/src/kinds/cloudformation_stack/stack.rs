@@ -1,4 +1,4 @@
-//! The state of one stack, and the wait for the end of a change.
+//! Reads the state of a stack, and waits for the end of a change.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,13 +18,13 @@ pub(super) struct Stack {
     pub(super) status: String,
     pub(super) outputs: BTreeMap<String, Value>,
     pub(super) tags: BTreeMap<String, String>,
-    /// The ARN of the service role that CloudFormation works with instead of the caller's permissions.
+    /// The ARN of the service role, whose permissions CloudFormation uses instead of the caller's.
     pub(super) role: Option<String>,
-    /// Whether it has termination protection.
+    /// Whether the stack has termination protection.
     pub(super) protected: bool,
 }
 
-/// The state of a stack, by what can be done with it.
+/// The state of a stack, which decides what the runner can do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// The stack does not exist, or a change set has only reserved its name.
@@ -33,14 +33,14 @@ pub(super) enum State {
     Working,
     /// The stack can be updated.
     Sound,
-    /// The creation failed, so the stack can only be deleted.
+    /// The creation failed. The stack can only be deleted.
     NeverMade,
     /// A person has to repair the stack.
     Stuck,
 }
 
 impl Stack {
-    /// Maps the status codes of the AWS CloudFormation user guide, "Stack status codes".
+    /// Returns the state for the stack's status code (AWS CloudFormation user guide, "Stack status codes").
     pub(super) fn state(&self) -> State {
         match self.status.as_str() {
             "REVIEW_IN_PROGRESS" | "DELETE_COMPLETE" => State::Absent,
@@ -57,7 +57,7 @@ impl Stack {
     }
 }
 
-/// Returns the stack called `name`, if there is one.
+/// Returns the stack called `name`, or `None` when it does not exist.
 pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack>, Failure> {
     let answer = match client.describe_stacks().stack_name(name).send().await {
         Ok(answer) => answer,
@@ -80,7 +80,7 @@ pub(super) async fn describe(client: &Client, name: &str) -> Result<Option<Stack
     Ok(Some(Stack { status, outputs: outputs.collect(), tags: tags.collect(), role, protected }))
 }
 
-/// Waits for the end of a change and logs its events; returns the stack, or nothing when the stack is gone.
+/// Waits for the end of a change and logs its events. Returns the stack, or `None` when it was deleted.
 pub(super) async fn settle(
     job: &Job,
     client: &Client,
@@ -90,7 +90,7 @@ pub(super) async fn settle(
     let mut pause = Pause::default();
     loop {
         let stack = describe(client, name).await?;
-        // Events are read after the state, so that the last events are not missed.
+        // Reading the events after the state ensures that the log contains the last events.
         events.follow(job, client, name).await;
         match stack {
             Some(stack) if stack.state() == State::Working => pause.wait().await,
@@ -99,8 +99,8 @@ pub(super) async fn settle(
     }
 }
 
-/// The time between two polls: short at first, then long enough for many stacks to stay below CloudFormation's call
-/// rates.
+/// The wait before the next poll. It is short at first and then grows, so that polls of many stacks stay below
+/// CloudFormation's rate limits.
 #[derive(Debug)]
 pub(super) struct Pause(Duration);
 
