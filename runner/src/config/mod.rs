@@ -44,7 +44,7 @@ pub struct Config {
     pub slots: u32,
     /// The name of the ECR repository in the runner's own account to which the runner pushes artifacts.
     pub repository: String,
-    /// The bucket for Terraform state, plans, logs and audit records.
+    /// The name of the bucket for Terraform state, plans, logs and audit records.
     pub bucket: Option<String>,
     /// The name of the install stack. The customer switches roles on and off by its parameters. A build runner ignores
     /// this key.
@@ -116,7 +116,7 @@ impl Modes {
         modes.into_iter().filter_map(|mode| self.role(mode))
     }
 
-    /// Returns the ARN of the mode's role; `None` when the mode is switched off.
+    /// Returns the ARN of the mode's role, or `None` when the mode is switched off.
     pub fn role(&self, mode: Mode) -> Option<&str> {
         let arn = match mode {
             Mode::Provision => &self.provision,
@@ -128,7 +128,7 @@ impl Modes {
     }
 }
 
-/// Why a config file cannot be used.
+/// The reason why a config file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The runner cannot read the file.

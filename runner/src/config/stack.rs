@@ -42,7 +42,7 @@ pub struct StackSource {
     state_dir: PathBuf,
 }
 
-/// Why the outputs of a stack cannot be used as a config.
+/// The reason why the outputs of a stack cannot be used as a config.
 #[derive(Debug, thiserror::Error)]
 pub enum StackError {
     #[error("no AWS region is known; set AWS_REGION to the region of the install stack")]
@@ -146,7 +146,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
     .collect()
 }
 
-/// Returns the config that `outputs` describe.
+/// Returns the config that the stack's outputs describe. `outputs` has the value of each output by its name.
 fn config(
     outputs: &BTreeMap<String, String>,
     region: &str,
