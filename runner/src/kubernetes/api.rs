@@ -69,7 +69,7 @@ impl Api {
         let unusable = |why: String| ClusterError::NotDescribed { cluster: name.clone(), why };
         let pem = STANDARD.decode(&cluster.authority).map_err(|error| unusable(error.to_string()))?;
         let authorities = Certificate::from_pem_bundle(&pem).map_err(|error| unusable(error.to_string()))?;
-        // This fails only when a crypto provider is installed already, and that can only be this same provider.
+        // The call fails only if a crypto provider is already installed, and that can only be the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = Client::builder().user_agent(concat!("freehold/", env!("CARGO_PKG_VERSION")));
         let builder = builder.connect_timeout(CONNECT).timeout(CALL).redirect(reqwest::redirect::Policy::none());

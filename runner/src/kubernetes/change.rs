@@ -40,7 +40,7 @@ fn stated(object: &Value) -> Value {
     object
 }
 
-/// The changes of all objects.
+/// The changes of all objects of a release or a manifest.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) changes: Vec<(Change, Id)>,

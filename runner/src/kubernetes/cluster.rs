@@ -17,7 +17,7 @@ use crate::work::job::Job;
 /// The time limit of the call by which EKS describes a cluster.
 const CALL: Duration = Duration::from_secs(30);
 
-/// A cluster of this account.
+/// An EKS cluster of this account.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cluster {
     pub(super) name: String,
@@ -35,7 +35,7 @@ pub(super) async fn find(job: &Job, of: &ClusterOf) -> Result<Cluster, ClusterEr
     describe(job, name).await
 }
 
-/// Returns the cluster's name in the outputs of the sandbox or of a component.
+/// Returns the cluster's name, which is an output of the sandbox or of a component.
 fn name(context: &Value, of: &ClusterOf) -> Result<String, ClusterError> {
     let tree = context.get("nuon").unwrap_or(context);
     let (outputs, of) = match of {

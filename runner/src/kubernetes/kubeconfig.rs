@@ -44,7 +44,7 @@ impl Kubeconfig {
         Ok(made)
     }
 
-    /// Returns the directory.
+    /// Returns the path of the directory with the kubeconfig.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }

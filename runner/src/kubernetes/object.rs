@@ -76,8 +76,9 @@ impl Object {
         }
     }
 
-    /// Sets the protocol of each port that has none to `TCP`. The protocol is a part of the key of a list of ports, and
-    /// API servers before Kubernetes 1.21 do not fill in the default of a key: they refuse to apply a port without it.
+    /// Sets the protocol of each port that has none to `TCP`. A port in a list is identified by its number and
+    /// protocol. API servers before Kubernetes 1.21 do not add the default protocol there, and refuse to apply a port
+    /// without one.
     pub(crate) fn name_protocols(&mut self) {
         if ["", "apps", "batch", "extensions"].contains(&self.id.group()) {
             let key = if self.id.kind == "Service" { "port" } else { "containerPort" };
