@@ -104,8 +104,8 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Returns the options for the box `spec` of a job with the user `user`. `program` is the path of the first
-    /// process's program outside of the box.
+    /// Returns the options for the box that `spec` describes. `user` is the job's user. `program` is the path, outside
+    /// of the box, of the program for the first process.
     pub(super) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
         let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new() };
         all.namespaces(user);
@@ -127,8 +127,8 @@ impl Options {
     }
 
     /// Returns the arguments of `bwrap` and the file descriptors that it inherits. `bwrap` writes JSON about the box
-    /// into `info`. With `waits`, it reads one byte from its standard output before it continues, so that the runner
-    /// can map the box's users first.
+    /// into `info`. With `waits`, `bwrap` reads one byte from its standard output before it continues, so that the
+    /// runner can map the box's users first.
     pub(super) fn finish(mut self, info: OwnedFd, waits: bool) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
         let info = self.inherit(info);
         let bytes = std::mem::take(&mut self.bytes);

@@ -19,10 +19,10 @@ use super::users::{INSIDE_USER, JobUser};
 use super::walls::{self, Outside, Wall};
 use crate::config::limits::Limits;
 
-/// Makes a box and tests its isolation from inside. Returns a list of the isolation that it has, for people.
+/// Makes a box and tests its isolation from inside. Returns a text that lists what the box isolates.
 ///
 /// # Errors
-/// A message that names the parts of the isolation that fail, or says why there is no box.
+/// A message that names the tests that failed, or says why there is no box.
 pub async fn check(limits: &Limits) -> Result<String, String> {
     let fallen: Vec<String> =
         walls(limits).await?.into_iter().filter(|wall| !wall.stands).map(|wall| wall.name).collect();

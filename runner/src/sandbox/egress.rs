@@ -15,7 +15,7 @@ use crate::work::job::Job;
 
 /// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
-/// The host pattern by which the terms of a contract name AWS. [`aws`] replaces it by a narrower list.
+/// The host pattern by which the terms of a contract name AWS. [`aws`] replaces it with a narrower list.
 const AWS: &str = "*.amazonaws.com";
 /// Endpoints of AWS that do not depend on the install's region. IAM is not among them, because the runner itself serves
 /// it.
@@ -29,8 +29,9 @@ const WITHOUT_REGION: [&str; 8] = [
     "sts.amazonaws.com",
     "waf.amazonaws.com",
 ];
-/// The parts before the region in the names of regional endpoints; `?` is the name of any service. `execute-api`,
-/// `appsync-api`, `elb` and `compute` are not permitted below it, because any customer of AWS can have a name there.
+/// The parts before the region in the names of regional endpoints; `?` permits one label, the name of any service.
+/// Names with two labels are not permitted in general: below `execute-api`, `appsync-api`, `elb` and `compute`, any
+/// customer of AWS can have a name.
 const OF_A_REGION: [&str; 8] =
     ["?", "*.s3", "*.s3-control", "*.dkr.ecr", "api.ecr", "streams.dynamodb", "api.sagemaker", "runtime.sagemaker"];
 /// The maximum number of hosts with a port that get an address of their own inside the box.
@@ -71,7 +72,7 @@ pub fn own_loopback(job: &Job, url: &str) -> Option<Service> {
     Some(Service { at, name: None, serve: Arc::new(Out { egress, way: Way::Endpoint(to) }) })
 }
 
-/// The connections of one listener, and the destinations that they may have.
+/// The server for one listener. `way` says which destinations its connections may reach.
 struct Out {
     egress: Egress,
     way: Way,

@@ -41,8 +41,8 @@ pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
         ("HOME", inside(job, "")),
         ("TMPDIR", "/tmp".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
-        // Without this, a program that does not find its mode's credentials could use the runner's, from the machine's
-        // metadata.
+        // Without this variable, a program without credentials of its mode could get the runner's credentials from the
+        // machine's metadata service.
         ("AWS_EC2_METADATA_DISABLED", "true".to_owned()),
         ("AWS_REGION", job.config.region.clone()),
         ("AWS_DEFAULT_REGION", job.config.region.clone()),

@@ -25,11 +25,11 @@ const HEAD: usize = 8;
 /// A message from the runner to the first process of a box.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToInit {
-    /// Starts the program. It comes once, with the file descriptors for standard output and standard error.
+    /// Starts the program. The message comes once, with the file descriptors for standard output and standard error.
     Start(Box<Start>),
     /// Sends the signal of this number to the program's process group.
     Signal(i32),
-    /// Removes the content of the workspace. It comes instead of `Start`.
+    /// Removes the content of the workspace. The message comes instead of `Start`.
     Clear,
     /// Sets the deadline at which the box ends (`CLOCK_BOOTTIME`, in nanoseconds).
     Live { until: u64 },

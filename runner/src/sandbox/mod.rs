@@ -1,4 +1,5 @@
-//! Runs one program of a job in a box: namespaces of its own, a read-only root, limits, and no way out but the runner.
+//! Runs one program of a job in a box. A box has its own namespaces, a read-only root and resource limits, and it has
+//! no network connections except those that the runner serves.
 //!
 //! A box guarantees the following, and docs/runner.md has a diagram:
 //! - The program can write to disk only in the job's workspace and in the directories that [`Program::writable`] names.

@@ -1,4 +1,4 @@
-//! Finds the user under which jobs run. It is not the runner's user if the machine allows that.
+//! Finds the user under which jobs run. If the machine allows it, this is another user than the runner's.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -20,7 +20,8 @@ pub async fn remove(tree: &Path, config: &Config) -> io::Result<()> {
     match blocking(tree).await {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             clear(tree, config).await?;
-            // The empty directory may still belong to the other user. The runner owns its parent, so it may remove it.
+            // The empty directory may still belong to the other user. The runner may remove it,
+            // because the runner owns its parent.
             tokio::fs::remove_dir(tree).await
         }
         other => other,

@@ -42,7 +42,7 @@ pub(super) fn command(program: &Path) -> io::Result<Command> {
 pub(super) fn start(mut command: Command) -> io::Result<Child> {
     let (mut ours, theirs) = UnixStream::pair()?;
     let child = command.stdin(OwnedFd::from(theirs)).spawn()?;
-    // After this, only the child has the other end of the socket, so the child's end also ends the wait.
+    // After this, only the child has the other end of the socket. If the child dies, the read below fails at once.
     drop(command);
     ours.read_exact(&mut [0])?;
     for file in ["uid_map", "gid_map"] {

@@ -1,4 +1,4 @@
-//! Makes the program's user the owner of the workspace's files while the program runs, and the runner afterwards.
+//! Makes the program's user the owner of the workspace's files before the program starts, and the runner after its end.
 //!
 //! No other process changes the files meanwhile: the program has not started yet, or all of its processes have ended.
 

@@ -47,7 +47,7 @@ fn others() -> Vec<Pid> {
     ids.filter(|id| *id != 1).filter_map(Pid::from_raw).collect()
 }
 
-/// Converts a process id from the standard library's type.
+/// Converts a process id that the standard library returned.
 pub(super) fn pid(number: u32) -> io::Result<Pid> {
     i32::try_from(number).ok().and_then(Pid::from_raw).ok_or_else(|| io::ErrorKind::InvalidData.into())
 }

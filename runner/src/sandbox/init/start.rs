@@ -78,7 +78,7 @@ fn write_names(start: &Start) -> io::Result<()> {
     std::fs::OpenOptions::new().write(true).truncate(true).open(HOSTS)?.write_all(text.as_bytes())
 }
 
-/// Sets the resource limits of this process. The program inherits them and cannot raise them.
+/// Sets the resource limits of this process. The program inherits these limits and cannot raise them.
 fn limit(limits: ProcessLimits) -> io::Result<()> {
     let each = [
         (Resource::Core, 0),
