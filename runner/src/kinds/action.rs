@@ -133,7 +133,7 @@ async fn command(
         Some(options) if shell.ends_with("bash") => {
             ["--posix".to_owned()].into_iter().chain(options).chain([inside]).collect()
         }
-        // The shell replaces itself by the script, which names its own interpreter.
+        // The shell executes the script, and the script's first line names its interpreter.
         _ if script.starts_with("#!") => vec!["-c".to_owned(), "exec \"$0\"".to_owned(), inside],
         _ => vec![inside],
     };

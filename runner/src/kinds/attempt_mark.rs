@@ -1,5 +1,5 @@
-//! The mark that an attempt stores beside a state. It names the attempt and says whether the attempt ended in order, so
-//! without leaving a lock or a pending change behind.
+//! The mark that an attempt stores beside a state. It names the attempt and says whether the attempt ended in order,
+//! which means that it left neither a lock nor a pending change.
 //!
 //! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take it over only if the
 //! mark names an attempt that did not end in order and cannot be running any more. There are two such cases:
@@ -62,7 +62,7 @@ pub(super) struct AttemptMark {
 }
 
 impl AttemptMark {
-    /// Reads the mark of the previous attempt, and replaces it by the mark of this attempt.
+    /// Reads the mark of the previous attempt, and replaces it with the mark of this attempt.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, key: String, state: &str) -> Result<Self, Failure> {
         // An unreadable mark counts as no mark: an existing lock or pending change then belongs to somebody else.
         let before: Option<Mark> =

@@ -20,7 +20,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
-/// The deadline for the upload of one object.
+/// The time limit for the upload of one object.
 const TRANSFER: Duration = Duration::from_secs(600);
 
 /// The bucket that the config names, with a client under the job's role.
@@ -83,12 +83,12 @@ impl JobBucket {
         Ok(Some(bytes))
     }
 
-    /// Writes an object that is in memory.
+    /// Uploads `bytes` as an object.
     pub(super) async fn put(&self, key: &str, bytes: impl Into<Vec<u8>>) -> Result<(), Failure> {
         self.upload(key, ByteStream::from(bytes.into())).await
     }
 
-    /// Streams an open file into an object.
+    /// Uploads an open file as an object, in a stream.
     pub(super) async fn put_file(&self, key: &str, file: &File) -> Result<(), Failure> {
         // A retry of the request reads the file again. This path always opens the same file, even when a program has
         // replaced the file in the workspace.

@@ -112,7 +112,7 @@ async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Failure> 
     Ok(Plan { changes })
 }
 
-/// Makes the namespace of a copy if it is missing. No job removes it again, because components use it.
+/// Makes the namespace of a copy if it is missing. No job removes the namespace, because components use it.
 async fn make_namespace(job: &Job, api: &Api, copy: &Object) -> Result<(), Failure> {
     let name = copy.id.namespace.as_deref().unwrap_or_default();
     let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });

@@ -66,7 +66,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
                 return Err(Failure::new(format!("the answer to the request for artifact `{digest}` is not a grant")));
             }
         };
-        // The whole grant is checked against the signed order before the first byte is copied.
+        // The runner checks the whole grant against the signed order before it copies the first byte.
         let manifests = granted_manifests(artifact, &manifests)?;
         let sources = granted_sources(repository, missing, urls)?;
         match push_missing_blobs(repository, sources).await {

@@ -1,4 +1,5 @@
-//! Follows the events of a stack: writes new events to the job's log, and collects the first failures for its reason.
+//! Follows the events of a stack: writes new events to the job's log, and collects the first failures for the reason of
+//! the job's failure.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ const FAILURES: usize = 3;
 /// The maximum number of pages that are read in search of the last known event.
 const PAGES: usize = 50;
 
-/// The events of a stack since a point in time.
+/// A follower of the events of a stack since a point in time.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     seen: BTreeSet<String>,
@@ -73,7 +74,8 @@ impl Events {
         }
     }
 
-    /// Returns the first failures, worded as the end of a sentence.
+    /// Returns the first failures as the end of a sentence that begins with a colon, or an empty text when there are
+    /// none.
     pub(super) fn reason(&self) -> String {
         if self.failures.is_empty() { String::new() } else { format!(": {}", self.failures.join("; ")) }
     }

@@ -27,7 +27,7 @@ pub(super) struct Stack {
 /// The state of a stack, which decides what the runner can do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// The stack does not exist, or a change set has only reserved its name.
+    /// The stack does not exist, or it exists only as a name that a change set has reserved.
     Absent,
     /// A change is in progress.
     Working,

@@ -181,7 +181,7 @@ impl Attempt<'_> {
         let revisions = self.revisions().await?;
         match releases::recovery(&revisions, true) {
             Recovery::Nothing => mark.end(self.bucket).await,
-            // The release was pending before this attempt, by somebody else, and this attempt did not change it.
+            // Somebody else left the release pending before this attempt, and this attempt did not change it.
             Recovery::Refuse { .. } | Recovery::RollBack { .. } | Recovery::Uninstall { .. }
                 if !done && !mark.inherits() && !self.helm.has_changed() =>
             {

@@ -19,7 +19,7 @@ use crate::work::job::Job;
 
 /// The option for the number of revisions of a release that Helm keeps.
 const HISTORY: &str = "--history-max=10";
-/// The oldest version of Helm that has every option which the runner always uses.
+/// The oldest supported version of Helm. It has all options that every job needs.
 const OLDEST: Version = Version::new(3, 13, 0);
 /// The oldest version of Helm with `--take-ownership`.
 const TAKES_OWNERSHIP: Version = Version::new(3, 17, 0);
@@ -40,7 +40,7 @@ pub(super) struct Helm<'a> {
 }
 
 impl<'a> Helm<'a> {
-    /// Finds the program and prepares its environment.
+    /// Finds the program `helm` and prepares its environment variables.
     pub(super) fn find(job: &'a Job, release: Release, access: &ClusterAccess, aws: &JobAws) -> Result<Self, Failure> {
         let executable = sandbox::find_program(&["helm"])
             .ok_or_else(|| Failure::new("there is no `helm` on this runner's `PATH`; install Helm 3.17 or newer"))?;
@@ -226,7 +226,7 @@ fn parse_version(text: &str) -> Option<Version> {
     Some(Version::new(version.major, version.minor, version.patch))
 }
 
-/// Returns the error that Helm printed, on one line.
+/// Returns the error in Helm's output as one line that begins with a colon, or an empty text.
 fn error(words: &str) -> String {
     let lines = words.lines().skip_while(|line| !line.starts_with("Error: ")).map(str::trim);
     let text = lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ");

@@ -58,7 +58,7 @@ pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
 }
 
 /// Returns the recovery for a release. `inherits` says that the previous attempt did not end in order, so a pending
-/// state is its fault.
+/// state comes from that attempt.
 #[must_use]
 pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     let Some(last) = revisions.last() else { return Recovery::Nothing };

@@ -13,7 +13,7 @@ use crate::kinds::bucket::explain;
 /// The maximum length of a detail or fix in the report, in characters.
 const MAX_TEXT: usize = 300;
 
-/// The deadline for one check.
+/// The time limit for one check.
 const CHECK: Duration = Duration::from_secs(12);
 
 pub(super) fn pass(check: &str, detail: impl AsRef<str>) -> Finding {

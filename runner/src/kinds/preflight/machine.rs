@@ -18,7 +18,7 @@ const PROVIDERS: u64 = 1 << 30;
 /// The disk space for logs and the spool, in bytes.
 const REST: u64 = 1 << 28;
 
-/// Compares the free space of the disk with the workspaces with the size of the artifacts.
+/// Compares the size of the artifacts with the free space on the disk that holds the workspaces.
 pub(super) fn disk(job: &Job, work: &CheckInstall) -> Finding {
     const CHECK: &str = "disk";
     let free = match rustix::fs::statvfs(&job.workspace) {

@@ -21,8 +21,8 @@ const NAMED: usize = 4;
 const MAX_ITEMS: i32 = 1000;
 
 /// Simulates two groups of actions. Every job needs the actions of the first group, so a denial is a failure. The app's
-/// policies allow the actions of the second group by name. A boundary or an organization may still deny them; this is a
-/// warning, because the app may not need them.
+/// policies allow the actions of the second group by name. The role's boundary or the organization's policies may still
+/// deny them; this is a warning, because the app may not need them.
 pub(super) async fn simulate(
     job: &Job,
     sdk: &SdkConfig,

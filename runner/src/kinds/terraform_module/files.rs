@@ -20,7 +20,7 @@ pub(super) const PLAN_FILE: &str = "plan.bin";
 const BACKEND_FILE: &str = "freehold_backend_override.tf.json";
 const VARIABLES_FILE: &str = "freehold.auto.tfvars.json";
 
-/// Writes all files. Returns Terraform's options for the variable files, in order.
+/// Writes the backend and the variables into the module. Returns Terraform's options for the variable files, in order.
 pub(super) async fn write(
     job: &Job,
     work: &ApplyTerraform,

@@ -78,7 +78,7 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     Ok(done)
 }
 
-/// The preparations for a run of Terraform.
+/// The result of the preparations: everything that a run of Terraform needs.
 struct Prepared {
     /// Terraform's options for the variable files.
     variable_files: Vec<String>,

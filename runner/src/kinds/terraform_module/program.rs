@@ -47,7 +47,7 @@ pub(super) struct Terraform<'a> {
 }
 
 impl<'a> Terraform<'a> {
-    /// Finds the program and prepares its environment.
+    /// Finds the program `terraform` or `tofu` and prepares its environment variables.
     pub(super) fn find(job: &'a Job, work: &'a ApplyTerraform, aws: &JobAws) -> Result<Self, Failure> {
         let executable = checks::terraform(job.config.terraform.as_deref()).map_err(Failure::new)?;
         let plugins = job.config.state_dir.join("terraform-plugins");

@@ -43,13 +43,14 @@ impl StateLock {
         Ok(Self { mark, lock_key, stale })
     }
 
-    /// Returns the id of a lock that a killed attempt left, which may be removed.
+    /// Returns the id of the lock that this attempt may remove, if a killed attempt left one.
     pub(super) fn stale(&self) -> Option<&str> {
         self.stale.as_deref()
     }
 
     /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `stopped` says that
-    /// Terraform may have been killed. If it was not, it released its own lock, so a new lock belongs to somebody else.
+    /// Terraform may have been killed. Otherwise Terraform released its own lock, and a new lock belongs to somebody
+    /// else.
     pub(super) async fn end(&self, bucket: &JobBucket, stopped: bool) -> Result<(), Failure> {
         match held(bucket, &self.lock_key).await? {
             Some(_) if stopped => Ok(()),
