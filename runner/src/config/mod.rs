@@ -71,7 +71,7 @@ pub struct Config {
     pub sandbox: SandboxKind,
     /// The limits for one job's use of the machine.
     pub limits: Limits,
-    /// The time that running jobs have to end after the runner was asked to stop, in seconds.
+    /// The time limit for running jobs to end after the runner was asked to stop, in seconds.
     pub drain_secs: u64,
 }
 
@@ -252,7 +252,7 @@ impl Config {
         })
     }
 
-    /// Returns the time that running jobs have to end after the runner was asked to stop.
+    /// Returns the time limit for running jobs to end after the runner was asked to stop.
     pub const fn drain_period(&self) -> Duration {
         Duration::from_secs(self.drain_secs)
     }

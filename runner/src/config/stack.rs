@@ -30,7 +30,7 @@ const OUTPUTS: [(&str, &str); 10] = [
     ("accepted_contract", "AcceptedContract"),
     ("boundary", "BoundaryArn"),
 ];
-/// The modes whose roles become entries of `modes`; each is the last part of a role's name.
+/// The ends of the names of roles that become entries of `modes`. All other roles become entries of `roles`.
 const MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
 
 /// An install stack of this account, as the source of a config.
