@@ -14,7 +14,7 @@ use super::signature::{Scope, headers};
 use crate::identity::job_aws::eks;
 use crate::work::job::Job;
 
-/// The time limit of the call by which EKS describes a cluster.
+/// The time limit of the call `DescribeCluster` of EKS.
 const CALL: Duration = Duration::from_secs(30);
 
 /// An EKS cluster of this account.

@@ -23,7 +23,7 @@ use crate::record::log::JobLog;
 const PREFIX: &str = "k8s-aws-v1.";
 /// The header of the signed request that names the cluster.
 const CLUSTER_HEADER: &str = "x-k8s-aws-id";
-/// The lifetime that the signature itself states. The authenticator itself counts 15 minutes from the time of signing.
+/// The lifetime that the signature states. The authenticator has its own limit, 15 minutes from the time of signing.
 const SIGNATURE: Duration = Duration::from_secs(60);
 /// The time after which a token is replaced. A cluster accepts a token for 15 minutes, but not after the end of the
 /// credentials that signed it, and the runner uses credentials until five minutes before their end.
