@@ -1,4 +1,4 @@
-//! The end of a program: its result, and the time that it has to end after a stop.
+//! The end of a program: its result, and the time limit for the end after a stop.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub enum Ended {
     Stopped(StopReason),
 }
 
-/// Returns the time that a program has to end by itself after a stop, for example for Terraform to write its state. It
+/// Returns the time limit for a program to end by itself after a stop. Terraform writes its state during this time. It
 /// is less than [`crate::work::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is about to
 /// start.
 pub(super) const fn grace(reason: StopReason) -> Duration {

@@ -15,7 +15,7 @@ use crate::record::log::LogStream;
 use crate::work::job::Job;
 use crate::workspace::MAX_DOCUMENT;
 
-/// The length of the end of the output that is available for the message about a failed program, in bytes.
+/// The number of bytes at the end of the output that are stored for the message about a failed program.
 const LAST_WORDS: usize = 4 * 1024;
 /// The time limit for reading the rest of the output after the program has ended. A process outside of the program's
 /// group may still have the output open.

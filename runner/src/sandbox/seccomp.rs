@@ -12,7 +12,7 @@ use seccompiler::{
 
 use super::purpose::Purpose;
 
-/// The system calls that every program is refused, with any arguments.
+/// The system calls that are refused for every program, whatever their arguments are.
 const REFUSED: &[i64] = &[
     // Calls that read or change other processes.
     libc::SYS_ptrace,

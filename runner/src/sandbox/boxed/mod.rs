@@ -29,7 +29,7 @@ use crate::sandbox::users::{JobUser, OtherUser};
 
 pub use remove::remove;
 
-/// The time that `bwrap` has to make a box.
+/// The time limit for `bwrap` to make a box.
 const MAKE: Duration = Duration::from_secs(20);
 /// The length of `bwrap`'s standard error that an error message contains, in bytes.
 const LAST_WORDS: u64 = 4096;
@@ -45,7 +45,7 @@ pub fn use_init(program: impl Into<PathBuf>) {
     let _ = INIT.set(program.into());
 }
 
-/// A box that exists. It runs at most one program.
+/// An existing box. It runs at most one program.
 #[derive(Debug)]
 pub(super) struct Boxed {
     channel: Channel,

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, wait};
 
-/// The time that processes have to end after they were killed.
+/// The time limit for processes to end after they were killed.
 const KILL_TIME: Duration = Duration::from_secs(3);
 
 /// Collects the children that have ended. Returns the exit code of `program` if it is one of them.
