@@ -30,7 +30,7 @@ struct Mark {
     ended: bool,
 }
 
-/// The decision about a new attempt.
+/// The decision whether a new attempt may work on the state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Claim {
     /// The attempt may work. An existing lock or pending change belongs to somebody else.
