@@ -214,7 +214,7 @@ impl Config {
     /// Parses the text of a config file. Errors call the file `file`.
     ///
     /// # Errors
-    /// The same errors as [`Config::load`], except that for an unreadable file.
+    /// The same errors as [`Config::load`], except [`ConfigError::Unreadable`].
     pub fn parse(text: &str, file: &str, role: Role) -> Result<Self, ConfigError> {
         let raw: Raw = toml_edit::de::from_str(text).map_err(|e| ConfigError::Malformed {
             file: file.to_owned(),

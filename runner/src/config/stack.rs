@@ -30,7 +30,7 @@ const OUTPUTS: [(&str, &str); 10] = [
     ("accepted_contract", "AcceptedContract"),
     ("boundary", "BoundaryArn"),
 ];
-/// The ends of the names of roles that become entries of `modes`. All other roles become entries of `roles`.
+/// The role names, without the install's prefix, that belong to `modes`. Roles with other names belong to `roles`.
 const MODES: [&str; 3] = ["provision", "maintenance", "deprovision"];
 
 /// An install stack of this account, as the source of a config.

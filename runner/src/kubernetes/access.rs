@@ -81,7 +81,7 @@ impl ClusterAccess {
     }
 }
 
-/// Returns the host of STS in a region. It takes the domain from the endpoint of EKS, which has the same one.
+/// Returns the host of STS in a region. It has the same domain as the endpoint of EKS.
 fn sts_host(region: &str) -> String {
     let eks = freehold_iam_proxy::Endpoint::eks(region).ok();
     let domain = eks.as_ref().and_then(|eks| eks.url.host_str()?.strip_prefix("eks."));

@@ -30,7 +30,7 @@ pub struct OtherUser {
     /// The id of the first user, outside of the box.
     uid: u32,
     gid: u32,
-    /// The number of user ids that begin with `uid`, and of group ids that begin with `gid`.
+    /// The number of consecutive user ids from `uid` on, and of group ids from `gid` on.
     count: u32,
     map: Map,
 }

@@ -35,8 +35,8 @@ pub(super) enum Driver {
 }
 
 impl Driver {
-    /// Returns the driver for the name in a config. Other names than `configmap` select `Secret`; among them is `nuon`,
-    /// which is a storage of another product.
+    /// Returns the driver for the name in a config. A name that begins with `configmap` selects `ConfigMap`. Every
+    /// other name selects `Secret`, also `nuon`, which is a storage of another product.
     pub(super) fn of(word: &str) -> Self {
         if word.starts_with("configmap") { Self::ConfigMap } else { Self::Secret }
     }

@@ -45,7 +45,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
     until_stopped(job, bucket.put(&key, text)).await?;
 
-    // Written before the first change, so that the inventory also names the objects of an attempt that is killed.
+    // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
     let changed = async {
         rollout.apply(&objects).await?;

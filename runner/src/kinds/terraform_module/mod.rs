@@ -2,7 +2,7 @@
 //! `output`. A removal is the same with `plan -destroy`.
 //!
 //! A redelivery starts again with `init` and a new plan, and never uses an old plan file. The state is in the runner's
-//! bucket, and Terraform itself locks it ([`state_lock`] decides when an abandoned lock is removed).
+//! bucket, and Terraform itself locks it (`state_lock` decides when an abandoned lock is removed).
 
 mod data;
 mod files;
