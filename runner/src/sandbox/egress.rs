@@ -102,8 +102,8 @@ fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
     aws(&job.config.region).chain(named.into_iter().filter(|host| host != AWS)).chain(own).collect()
 }
 
-/// Returns the endpoints of AWS for a region. `*.amazonaws.com` would be too wide: it has names of all customers of
-/// AWS.
+/// Returns the endpoints of AWS for a region. `*.amazonaws.com` would be too wide, because customers of AWS have
+/// names below it.
 fn aws(region: &str) -> impl Iterator<Item = String> {
     let of_the_region = OF_A_REGION.map(|service| format!("{service}.{region}.amazonaws.com"));
     WITHOUT_REGION.map(str::to_owned).into_iter().chain(of_the_region)

@@ -136,7 +136,8 @@ pub(super) fn send_some(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<
     Ok(rustix::net::sendmsg(socket, &[io::IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?)
 }
 
-/// A buffer of the bytes and file descriptors that came through a socket and are not part of a returned message yet.
+/// A buffer for bytes and file descriptors from a socket. They stay in it until [`Received::take`] returns their
+/// message.
 #[derive(Debug, Default)]
 pub(super) struct Received {
     bytes: Vec<u8>,

@@ -74,8 +74,8 @@ impl Events {
         }
     }
 
-    /// Returns the first failures as the end of a sentence that begins with a colon, or an empty text when there are
-    /// none.
+    /// Returns the first failures as a text that begins with a colon and can end a sentence. It is empty without
+    /// failures.
     pub(super) fn reason(&self) -> String {
         if self.failures.is_empty() { String::new() } else { format!(": {}", self.failures.join("; ")) }
     }
