@@ -1,5 +1,6 @@
-//! A provider of Terraform for tests: a resource `note` that is its own text, and a data source `note_origin` that names the
-//! program. It speaks gRPC by hand (plugin protocol 6, `tfplugin6.proto`), for which Terraform needs `TF_DISABLE_PLUGIN_TLS=1`.
+//! A Terraform provider for tests. It has a resource `note`, which only stores a text, and a data source `note_origin`,
+//! which returns the file name of the provider's program. It implements gRPC (plugin protocol 6, `tfplugin6.proto`)
+//! without TLS, so Terraform needs `TF_DISABLE_PLUGIN_TLS=1`.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use tokio::net::UnixListener;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The codes of gRPC.
+/// The status codes of gRPC that this provider returns.
 const OK: &str = "0";
 const UNIMPLEMENTED: &str = "12";
 
@@ -47,7 +48,7 @@ async fn answer(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) 
     }
     let head = Response::builder().header("content-type", "application/grpc").body(())?;
     let mut stream = respond.send_response(head, false)?;
-    // A message follows its compression flag and its length.
+    // Each gRPC message has a prefix of 5 bytes: a compression flag and the length.
     let reply = reply(&path, message.get(5..).unwrap_or_default());
     if let Some(reply) = &reply {
         let mut framed = vec![0];
@@ -60,7 +61,7 @@ async fn answer(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) 
     Ok(stream.send_trailers(trailers)?)
 }
 
-/// Returns the answer to a call; nothing to one that this provider does not know.
+/// Returns the reply to a call of the method at `path`, or `None` when this provider does not implement the method.
 fn reply(path: &str, request: &[u8]) -> Option<Vec<u8>> {
     let fields = fields(request);
     let given = |number: u64| fields.get(&number).cloned().unwrap_or_default();
@@ -76,7 +77,7 @@ fn reply(path: &str, request: &[u8]) -> Option<Vec<u8>> {
         | "ValidateDataResourceConfig"
         | "ConfigureProvider"
         | "StopProvider" => Vec::new(),
-        // What is stored, as JSON in `raw_state`.
+        // The stored state is JSON in the field `raw_state`.
         "UpgradeResourceState" => field(1, &field(2, self::fields(&given(3)).get(&1)?)),
         "ReadResource" => field(1, &given(2)),
         "PlanResourceChange" | "ApplyResourceChange" => field(1, &given(3)),
@@ -94,7 +95,7 @@ fn schema(attributes: &[Vec<u8>]) -> Vec<u8> {
     field(2, &block)
 }
 
-/// A text; `how` is the number of `required` or `computed`.
+/// Encodes an attribute of type string. `how` is the number of the field to set to true: `required` or `computed`.
 fn attribute(name: &str, how: u8) -> Vec<u8> {
     [field(1, name.as_bytes()), field(2, b"\"string\""), vec![how << 3, 1]].concat()
 }
@@ -103,7 +104,7 @@ fn entry(key: &str, value: &[u8]) -> Vec<u8> {
     [field(1, key.as_bytes()), field(2, value)].concat()
 }
 
-/// Encodes a field that has a length.
+/// Encodes a length-delimited field of a protocol buffer.
 fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut encoded = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -116,7 +117,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// Decodes the fields of a message that have a length, and skips numbers.
+/// Decodes the length-delimited fields of a message, by field number. Skips fields with numbers.
 fn fields(mut message: &[u8]) -> BTreeMap<u64, Vec<u8>> {
     let mut found = BTreeMap::new();
     while let Some(key) = number(&mut message) {

@@ -9,12 +9,12 @@ use flate2::{Compression, GzBuilder};
 use freehold_runner::kinds::archive::{ArchiveError, MAX_ENTRIES, stays_inside, unpack_from};
 use tar::{Builder, EntryType, Header};
 
-/// The most bytes of an image that was built here.
+/// The maximum size of an unpacked image layout, in bytes.
 const MAX_IMAGE_BYTES: u64 = 32 * 1024 * 1024 * 1024;
 
-/// Directories that are not part of a module: those of version control, and of Terraform itself beside the modules that it
-/// installed for the module at the root.
+/// Directories that are not packed: git's, and Terraform's except [`KEPT`].
 const LEFT_OUT: [&str; 2] = [".git", ".terraform"];
+/// The modules that Terraform installed for the root module.
 const KEPT: &str = ".terraform/modules";
 
 /// Packs the files below `directory` into a new file, sorted and without times, owners or other data of the machine.
@@ -22,7 +22,7 @@ pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
     let mut entries = Vec::new();
     list(directory, Path::new(""), &mut entries)?;
     entries.sort();
-    // 255: unknown operating system, so that the bytes do not depend on it (RFC 1952).
+    // 255 means an unknown operating system (RFC 1952): the bytes must not depend on the machine.
     let gzip = GzBuilder::new().mtime(0).operating_system(255).write(File::create(into)?, Compression::new(6));
     let mut tar = Builder::new(gzip);
     for path in &entries {
@@ -85,7 +85,7 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
     Ok(())
 }
 
-/// Unpacks an image layout: a tar without gzip, which may be larger than a module.
+/// Unpacks an image layout from an uncompressed tar file. It may be larger than a module.
 pub(crate) fn unpack_plain(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
     unpack_from(File::open(archive)?, MAX_IMAGE_BYTES, into)
 }

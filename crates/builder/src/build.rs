@@ -1,5 +1,5 @@
-//! `build`: makes an artifact from its source and pushes it to the tenant registry, blobs first. A second build of the
-//! same source gives the same digest and changes nothing.
+//! `build`: makes an artifact from its source and pushes it to the tenant registry: first the blobs, then the
+//! manifests. A second build of the same source gives the same digest and changes nothing.
 
 use async_trait::async_trait;
 use freehold_protocol::order::{BuildArtifact, Package, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
@@ -14,7 +14,7 @@ use crate::package::push_layer;
 use crate::statement::{self, Facts};
 use crate::{chart, dockerfile, image, layout, manifests, package, source, terraform};
 
-/// The one kind of job that a build runner does.
+/// The only kind of job that a build runner executes.
 #[derive(Debug)]
 pub struct BuildKind;
 

@@ -1,4 +1,4 @@
-//! Checks for `freehold-builder doctor` the program that a build runner starts.
+//! The check of `freehold-builder doctor` for the program that builds images.
 
 use freehold_runner::config::{Config, SandboxKind};
 use freehold_runner::operate::doctor::{Finding, State};
@@ -6,8 +6,8 @@ use freehold_runner::sandbox::{JobUser, SandboxError, find_program};
 
 use crate::dockerfile::builders;
 
-/// Reports the program that builds Dockerfiles, and whether this machine has users for their steps. Neither is an error until
-/// a component needs it.
+/// Reports which program builds Dockerfiles, and whether this machine has user ids for the steps of a build. If one of
+/// the two is missing, that is not an error, because only components of type `docker_build` need them.
 pub async fn image_builder(config: &Config) -> Finding {
     let state = match find_program(builders(config.sandbox)) {
         None => State::Off(

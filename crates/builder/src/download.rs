@@ -1,4 +1,4 @@
-//! Downloads files and documents over HTTPS, with a limit on their size and on silence.
+//! Downloads files and documents over HTTPS, with limits on their size and on the time without a received byte.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use reqwest::{Client, Response, StatusCode, Url};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
-/// The longest time without a received byte.
+/// The maximum time without a received byte.
 const IDLE: Duration = Duration::from_secs(60);
 
 /// Returns the text at `url`, of at most `max` bytes.
@@ -18,7 +18,7 @@ pub(crate) async fn text(http: &Client, url: &Url, max: u64) -> Result<String, F
     read(get(http, url).await?, url, max).await
 }
 
-/// Returns the text at `url`, of at most `max` bytes; nothing when the server does not have it.
+/// Returns the text at `url`, of at most `max` bytes. Returns `None` when the server answers with 404 or 410.
 pub(crate) async fn text_if_found(http: &Client, url: &Url, max: u64) -> Result<Option<String>, Failure> {
     let answer = ask(http, url).await?;
     if [StatusCode::NOT_FOUND, StatusCode::GONE].contains(&answer.status()) {
@@ -27,7 +27,7 @@ pub(crate) async fn text_if_found(http: &Client, url: &Url, max: u64) -> Result<
     read(successful(answer, url)?, url, max).await.map(Some)
 }
 
-/// Downloads `url`, of at most `max` bytes, into a new file at `path`; returns its digest.
+/// Downloads the content of `url`, of at most `max` bytes, into a new file at `path`. Returns its digest.
 pub(crate) async fn file(http: &Client, url: &Url, path: &Path, max: u64) -> Result<Digest, Failure> {
     let local = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
     let mut answer = get(http, url).await?;
@@ -41,7 +41,8 @@ pub(crate) async fn file(http: &Client, url: &Url, path: &Path, max: u64) -> Res
     Ok(Digest::from_sha256(hash.finalize().as_slice()))
 }
 
-/// Refuses an address without TLS, whose content others could change, and one with a login, which would appear in logs.
+/// Refuses an address without TLS, because others could change the content, and an address with a login, because the
+/// login would appear in logs.
 pub(crate) fn checked(url: Url) -> Result<Url, String> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err("has a login in its address; only repositories that anyone may read can be used".to_owned());
@@ -53,7 +54,7 @@ pub(crate) fn checked(url: Url) -> Result<Url, String> {
     }
 }
 
-/// Returns the base address of a repository's files.
+/// Returns the base address of a repository's files. It ends with `/`.
 pub(crate) fn base(address: &str) -> Result<Url, Failure> {
     let url =
         Url::parse(address).map_err(|_| Failure::new(format!("`{address}` is not the address of a repository")))?;
@@ -79,7 +80,7 @@ async fn get(http: &Client, url: &Url) -> Result<Response, Failure> {
 async fn ask(http: &Client, url: &Url) -> Result<Response, Failure> {
     let asked = tokio::time::timeout(IDLE, http.get(url.clone()).send()).await.map_err(|_| stalled(url))?;
     let answer = asked.map_err(|error| Failure::because(&format!("no answer from `{url}`"), &error))?;
-    // A redirect must not end at an address without TLS, where anybody may answer.
+    // A redirect must not end at an address without TLS, because anybody on the network could answer there.
     checked(answer.url().clone())
         .map_err(|why| Failure::new(format!("`{url}` redirects to another address: it {why}")))?;
     Ok(answer)

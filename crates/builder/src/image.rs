@@ -12,7 +12,7 @@ use freehold_runner::work::job::Job;
 use crate::signature;
 use crate::statement::Facts;
 
-/// The name under which a statement lists the key that signed an image; its digest in the statement is that of the
+/// The URI under which a statement lists the key that signed an image. The digest at this URI is the SHA-256 of the
 /// key's `SubjectPublicKeyInfo`.
 const SIGNER: &str = "urn:freehold:cosign-key";
 
@@ -26,7 +26,7 @@ pub(crate) async fn copy(
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let sdk = sdk_config(job).await;
     let target = ecr_repository(&sdk, &work.repository).await?;
-    // The account's own registry accepts the build role; every other registry is read anonymously.
+    // The build role can read the account's own registry. Every other registry is read anonymously.
     let own = target.address().starts_with(&format!("{}/", reference.host));
     let source = if own {
         ecr_repository(&sdk, &reference.repository).await?
@@ -36,7 +36,7 @@ pub(crate) async fn copy(
     copy_from(job, work, &source, &reference, &target, facts).await
 }
 
-/// Copies an image of a private Amazon ECR registry, which it reads under `role_arn`.
+/// Copies an image from a private Amazon ECR registry, which is read under the role `role_arn`.
 pub(crate) async fn copy_private(
     job: &Job,
     work: &BuildArtifact,
@@ -54,7 +54,7 @@ pub(crate) async fn copy_private(
     let place = |authority: &str| {
         authority.split_once('.').and_then(|(account, rest)| is_account(account).then(|| rest.to_owned()))
     };
-    // The login is valid for every registry of the region, also in other accounts; no other host may get it.
+    // The login is valid for the registries of all accounts in the region. No other host may receive the login.
     if asked != given && (place(asked.authority()).is_none() || place(asked.authority()) != place(given.authority())) {
         return Err(Failure::new(format!(
             "`{role_arn}` reads registries such as `{}`, and the image is in `{}`; correct the image or the region",
@@ -92,7 +92,7 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
     Ok(SharedCredentialsProvider::new(credentials))
 }
 
-/// Returns the signers that the order requires for the image; none when the order names none.
+/// Returns the signers that the order accepts for the image, or `None` when the order does not require a signature.
 pub(crate) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure> {
     match &work.recipe {
         None => Ok(None),
@@ -117,7 +117,7 @@ async fn copy_from(
 ) -> Result<Artifact, Failure> {
     let (version, key) = match signers(work)? {
         None => (reference.version.clone(), None),
-        // A tag may move in the meantime: it is resolved once, so that the image checked is the image copied.
+        // The tag is resolved only once, because it may move: the copied image must be the checked image.
         Some(signers) => {
             let digest = source.manifest(&reference.version).await?.digest;
             let key = signature::check(source, &digest, signers).await?;
@@ -132,7 +132,7 @@ async fn copy_from(
     job.log.line(&format!("copying {named} to {}", target.address()));
     let copied = freehold_oci::copy(source, &version, target, &CopyOptions::default()).await?;
     let (artifact, moved) = (&copied.artifact, copied.moved);
-    // "Mirrored": the image that the reference named at that time.
+    // The statement lists the source image by the digest that was copied, because the tag may move later.
     facts.resolved(&format!("oci://{}", source.address()), "sha256", artifact.digest.hex());
     if let Some(key) = key {
         facts.resolved(SIGNER, "sha256", key.hex());

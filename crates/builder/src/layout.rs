@@ -9,7 +9,7 @@ use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_runner::kinds::failure::Failure;
 use serde::Deserialize;
 
-/// The most manifests that one layout may have: platforms and their attestations.
+/// The maximum number of manifests in a layout: the platforms and their attestations.
 const MAX_MANIFESTS: usize = 500;
 /// The largest manifest that is read, in bytes.
 const MAX_MANIFEST_BYTES: u64 = 4 * 1024 * 1024;
@@ -39,7 +39,7 @@ pub(crate) async fn push(repository: &Repository, directory: &Path) -> Result<Ar
     })
 }
 
-/// Reads the layout's manifests, each child before its parent, and all their blobs, each once.
+/// Reads the manifests of the layout, children before parents, and the descriptors of their blobs, without duplicates.
 fn read(directory: &Path) -> Result<(Vec<Manifest>, Vec<Descriptor>), Failure> {
     let index = std::fs::read(plain_file(directory, "index.json")?)
         .map_err(|error| Failure::because("image layout has no readable `index.json`", &error))?;
@@ -98,8 +98,8 @@ fn name_of(digest: &Digest) -> String {
     format!("blobs/sha256/{}", digest.hex())
 }
 
-/// Returns the path of a file of the layout. Whoever wrote the layout may have put a link there, to a file of this machine
-/// that the runner can read, or a pipe that never ends.
+/// Returns the path of a file of the layout. Refuses a link, which could lead to any file that the runner can read, and
+/// a pipe, which might never end: the layout was written by a program that is not trusted.
 fn plain_file(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
     let refused = |what: &str| Failure::new(format!("image layout has no plain file `{name}`: {what}"));
     let mut path = directory.to_owned();

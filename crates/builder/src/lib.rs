@@ -1,4 +1,4 @@
-//! The builder: a separate runner, whose jobs make artifacts from their sources in the tenant's account.
+//! The build runner, a program of its own in the tenant's account. Its jobs make artifacts from their sources.
 
 mod archive;
 pub mod build;

@@ -13,8 +13,9 @@ use freehold_runner::sandbox;
 
 /// Builds the artifacts of a vendor's apps, inside the vendor's own account.
 ///
-/// It takes signed orders from one queue and answers to another; nothing can connect to it. It pushes what it builds to
-/// the tenant's registry, with a statement of its sources; `freehold-runner` deploys it in the customers' accounts.
+/// It takes signed orders from one queue and sends reports to another; nothing can connect to it. It pushes artifacts
+/// to the tenant's registry, with a statement of their sources; `freehold-runner` deploys them in the customers'
+/// accounts.
 #[derive(Debug, Parser)]
 #[command(version, after_help = AFTER_HELP)]
 struct Cli {

@@ -1,8 +1,8 @@
-//! Makes artifacts of Kubernetes objects. A manifest becomes one layer with its own text, which stays a template; a
-//! directory for Kustomize becomes one packed layer.
+//! Makes artifacts from Kubernetes manifests and kustomizations. The text of a manifest becomes one layer and stays a
+//! template. The directory of a kustomization is packed into one layer.
 //!
-//! Kustomize runs when the component is deployed, for two reasons: its patches are templates, whose values are unknown
-//! to a build, and its output differs between versions of the program, so that one source would have many digests.
+//! Kustomize does not run in a build but when the component is deployed, for two reasons. Its patches are templates,
+//! and a build does not know their values. Its output depends on its version, so one source would have several digests.
 
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ async fn text_layer(job: &Job, work: &BuildArtifact, text: &str) -> Result<Artif
     until_stopped(job, push_layer(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
 }
 
-/// Refuses a directory that is not a kustomization.
+/// Refuses `folder` when it contains no kustomization file, or is outside of `directory`.
 fn described(directory: &Path, folder: &str) -> Result<(), Failure> {
     let inside = directory.join(folder.trim_start_matches("./").trim_start_matches('/'));
     let found = KUSTOMIZATIONS.iter().any(|name| inside.join(name).is_file());

@@ -1,4 +1,4 @@
-//! Puts files into an artifact: an OCI image manifest 1.1 with an artifact type, a config, which is mostly empty, and layers.
+//! Makes an artifact from files: an OCI 1.1 image manifest with an artifact type, a config (usually empty) and layers.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use serde::Serialize;
 /// The config of an artifact that does not need a config.
 const NO_CONFIG: Config = Config { media_type: EMPTY_TYPE, bytes: Bytes::from_static(EMPTY) };
 
-/// The usual file names of a template.
+/// The usual file names of a CloudFormation template.
 const TEMPLATES: [&str; 3] = ["template.yaml", "template.yml", "template.json"];
 
-/// The config of an artifact, which describes its layer.
+/// The config blob of an artifact.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) media_type: &'static str,
@@ -57,7 +57,7 @@ pub(crate) async fn push_layer(
     push_with(&repository, NO_CONFIG, &layers, Some(artifact_type), &BTreeMap::new()).await
 }
 
-/// Pushes files as layers, with a config and annotations. Files of the same content are one layer.
+/// Pushes files as layers, with a config and annotations. Files with the same content become one layer.
 pub(crate) async fn push_with(
     repository: &Repository,
     config: Config,
@@ -96,7 +96,7 @@ pub(crate) async fn push_with(
     })
 }
 
-/// An image manifest in its wire form.
+/// An image manifest as it is serialized to JSON.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document<'a> {
@@ -110,7 +110,7 @@ struct Document<'a> {
     schema_version: u8,
 }
 
-/// Returns the manifest; the same parts give the same bytes.
+/// Returns the manifest. The same arguments always give the same bytes.
 fn manifest(
     config: &Descriptor,
     layers: &[Descriptor],
@@ -125,7 +125,7 @@ fn manifest(
         .map_err(|detail| Failure::new(format!("could not make a manifest: {detail}")))
 }
 
-/// Returns the template in `directory`: the file with a usual name, or the only file.
+/// Returns the CloudFormation template in `directory`: the file with a usual name, or the only file.
 pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     let named: Vec<PathBuf> = TEMPLATES.iter().map(|name| directory.join(name)).filter(|path| is_file(path)).collect();
     let all = || -> std::io::Result<Vec<PathBuf>> {
@@ -145,7 +145,7 @@ pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Refuses a link, because it may point outside of the source.
+/// Returns whether `path` is a plain file. A link is not, because it may point outside of the source.
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|data| data.is_file())
 }

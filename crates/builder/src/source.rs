@@ -15,10 +15,11 @@ use freehold_runner::work::job::Job;
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The directory of the source in the workspace.
 pub(crate) const SOURCE: &str = "source";
-/// `--` ends the options, so that git cannot read a URL as an option. The runner checks the commit afterwards.
+/// A shell script that fetches one commit. `--` ends the options: git must not read a URL as an option. The build
+/// runner checks the id of the fetched commit afterwards.
 const GIT: &str = r#"git init -q source && cd source && git fetch -q --depth 1 -- "$0" "$1" && git checkout -q --detach FETCH_HEAD && git rev-parse HEAD > ../head"#;
 
-/// Puts the source into the workspace and returns its path.
+/// Fetches the source into the workspace and returns its path.
 pub(crate) async fn fetch(job: &Job, source: &Source) -> Result<PathBuf, Failure> {
     match source {
         Source::Directory { digest } => until_stopped(job, directory(job, digest)).await,
@@ -82,7 +83,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     inside(&job.workspace.join(SOURCE), directory)
 }
 
-/// Returns the directory of a repository to build; refuses to follow links out of the repository.
+/// Returns the path of `directory` in the repository. Refuses a link that leads out of the repository.
 fn inside(repository: &std::path::Path, directory: &str) -> Result<PathBuf, Failure> {
     let missing = || Failure::new(format!("the commit has no directory `{directory}`"));
     let root = repository.canonicalize().map_err(|_| missing())?;

@@ -21,25 +21,25 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    /// Starts the record with the builder's version and the current time.
+    /// Starts with the builder's version and the current time.
     pub(crate) fn begin() -> Self {
         let own = ("freehold-builder".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
         Self { started_at: clock::local(), resolved: Vec::new(), versions: BTreeMap::from([own]) }
     }
 
-    /// Records a program that took part, and its version.
+    /// Records a program that the build used, and its version.
     pub(crate) fn took_part(&mut self, program: &str, version: &str) {
         self.versions.insert(program.to_owned(), version.to_owned());
     }
 
-    /// Records a resolved dependency: the source, or a base that the artifact was built on.
+    /// Records a resolved dependency: the source, a base image, a provider, or a key that signed an image.
     pub(crate) fn resolved(&mut self, uri: &str, algorithm: &str, hex: &str) {
         let digest = BTreeMap::from([(algorithm.to_owned(), hex.to_owned())]);
         self.resolved.push(ResourceDescriptor { uri: uri.to_owned(), digest });
     }
 }
 
-/// Attaches the tenant's statement to `artifact` in the tenant registry, and returns the artifact with it.
+/// Attaches the tenant's statement to `artifact` in the tenant registry. Returns the artifact with the statement.
 pub(crate) async fn attest(
     job: &Job,
     work: &BuildArtifact,

@@ -11,15 +11,16 @@ use tar::{Builder, EntryType, Header};
 
 use super::ignore::Ignore;
 
-/// The most bytes of a chart that Helm reads (Helm 3.17, `MaxDecompressedChartSize`), and the most files that we read.
+/// The maximum size of an unpacked chart, in bytes. Helm has the same limit (Helm 3.17, `MaxDecompressedChartSize`).
 const MAX_BYTES: u64 = 100 * 1024 * 1024;
+/// The maximum number of files in a chart.
 const MAX_FILES: usize = 20_000;
-/// The most levels of directories; links may form a cycle.
+/// The maximum depth of directories. It ends the search when links form a cycle.
 const MAX_DEPTH: usize = 32;
 /// The largest file whose text the builder itself reads, in bytes.
 const MAX_TEXT: u64 = 1024 * 1024;
 
-/// The places of a chart's files on disk, by their paths in the chart.
+/// The files of a chart: the path on disk, by the path in the chart.
 pub(super) type Files = BTreeMap<String, PathBuf>;
 
 /// Finds the files of the chart in `directory`. Follows links, as Helm does, but never out of `root`.
@@ -35,7 +36,7 @@ pub(super) fn find(directory: &Path, root: &Path, packaged: bool) -> Result<File
 struct Finder {
     root: PathBuf,
     ignore: Ignore,
-    /// Whether the chart comes from an archive, of which no file is ignored.
+    /// Whether the chart comes from an archive. `.helmignore` has no effect then.
     packaged: bool,
     files: Files,
     bytes: u64,
@@ -102,7 +103,7 @@ pub(super) fn text(file: &Path) -> Result<String, String> {
 
 /// Packs `files` below `name` into a new file at `into`, sorted and without times, owners or other data of the machine.
 pub(super) fn pack(name: &str, files: &Files, into: &Path) -> std::io::Result<()> {
-    // 255: unknown operating system, so that the bytes do not depend on it (RFC 1952).
+    // 255 means an unknown operating system (RFC 1952): the bytes must not depend on the machine.
     let gzip = GzBuilder::new().mtime(0).operating_system(255).write(File::create(into)?, Compression::new(6));
     let mut tar = Builder::new(gzip);
     for (path, file) in files {

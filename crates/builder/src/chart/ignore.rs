@@ -1,5 +1,5 @@
-//! `.helmignore`: which files of a directory are not part of a chart. The rules are those of Helm's own reader; those
-//! of git and Docker differ.
+//! Reads `.helmignore`, whose patterns exclude files from a chart. The rules are Helm's; they differ from the rules of
+//! git and Docker.
 
 /// The patterns that Helm always ignores.
 const ALWAYS: &str = "templates/.?*";
@@ -11,10 +11,10 @@ pub(super) struct Ignore(Vec<Rule>);
 #[derive(Debug)]
 struct Rule {
     pattern: Vec<char>,
-    /// `!`: everything that does not match is ignored.
+    /// Whether the pattern begins with `!`: every path that does not match it is ignored.
     negated: bool,
     directories_only: bool,
-    /// The pattern is compared with the whole path instead of the name alone.
+    /// Whether the pattern is compared with the whole path, and not only with the file name.
     whole: bool,
 }
 
@@ -50,8 +50,8 @@ fn rule(line: &str) -> Result<Rule, String> {
     Ok(Rule { pattern, negated, directories_only, whole })
 }
 
-/// Returns whether all of `text` matches `pattern`, which may contain `*`, `?`, `[...]` and `\`; none of them matches a
-/// `/` (Go, `path/filepath.Match`).
+/// Returns whether all of `text` matches `pattern`, which may contain `*`, `?`, `[...]` and `\`. These never match `/`
+/// (Go, `path/filepath.Match`).
 fn matches(pattern: &[char], text: &[char]) -> bool {
     let Some((first, rest)) = pattern.split_first() else { return text.is_empty() };
     let next = text.split_first();

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::yaml;
 
-/// The content of `Chart.yaml`, with Helm's own names and order (Helm, "The Chart.yaml File").
+/// The content of `Chart.yaml`, with the keys and the order that Helm uses (Helm, "The Chart.yaml File").
 #[derive(Debug, Clone, PartialEq, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
@@ -61,7 +61,7 @@ pub(super) struct Dependency {
     pub(super) name: String,
     #[serde(default, deserialize_with = "text", skip_serializing_if = "String::is_empty")]
     pub(super) version: String,
-    /// Helm writes it even when it is empty.
+    /// The address of the repository. Helm writes this key even when it is empty.
     #[serde(default, deserialize_with = "text")]
     pub(super) repository: String,
     #[serde(default, deserialize_with = "text", skip_serializing_if = "String::is_empty")]
@@ -76,7 +76,7 @@ pub(super) struct Dependency {
     alias: String,
 }
 
-/// A list of dependencies: `requirements.yaml` of an older chart, or either kind of lock file.
+/// A file that lists dependencies: `requirements.yaml` of an older chart, `requirements.lock` or `Chart.lock`.
 #[derive(Debug, Deserialize)]
 struct Requirements {
     #[serde(default, deserialize_with = "list")]
@@ -109,7 +109,7 @@ fn typed<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, St
     serde_json::from_value(value).map_err(|error| unusable(error.to_string()))
 }
 
-/// Reads a key without a value as an absent key, and a boolean as its text.
+/// Deserializes a text. A key without a value gives an empty text; a boolean gives `true` or `false`.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     Ok(match Value::deserialize(from)? {
         Value::Null => String::new(),

@@ -1,4 +1,4 @@
-//! Packages Helm charts in the form in which Helm stores them in a registry, with their dependencies inside.
+//! Packages Helm charts, with their dependencies inside, in the form that Helm stores in a registry.
 
 mod files;
 mod ignore;
@@ -40,7 +40,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
     .await
 }
 
-/// Packs the chart of a directory.
+/// Packs the chart in `directory` and its dependencies.
 async fn of_directory(job: &Job, directory: PathBuf) -> Result<(Chart, PathBuf), Failure> {
     let root = job.workspace.join(source::SOURCE);
     let mut chart = load(&directory, &root, false).await?;
@@ -51,7 +51,7 @@ async fn of_directory(job: &Job, directory: PathBuf) -> Result<(Chart, PathBuf),
     Ok((chart, layer))
 }
 
-/// Fetches a published chart. Unless the chart lacks a dependency, its archive stays unchanged, so that it keeps the
+/// Fetches a published chart. The archive is packed again only if the chart lacks a dependency. Otherwise it keeps the
 /// digest that the repository names.
 async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<(Chart, PathBuf), Failure> {
     let archive = job.workspace.join("chart.tgz");
@@ -94,7 +94,7 @@ async fn pack(chart: Chart, into: PathBuf) -> Result<Chart, Failure> {
     packed.await.map_err(|error| unpacked(&error))?.map_err(|error| unpacked(&error))
 }
 
-/// Unpacks a chart's archive into the new directory `into`; returns the only directory in it.
+/// Unpacks a chart's archive into the new directory `into`. Returns the only directory at the top of the archive.
 async fn unpack(archive: &Path, into: &Path) -> Result<PathBuf, Failure> {
     let (archive, to) = (archive.to_owned(), into.to_owned());
     let unusable = |error: &dyn std::error::Error| Failure::because("the chart's archive cannot be used", error);
@@ -113,7 +113,7 @@ async fn push(job: &Job, work: &BuildArtifact, chart: &Chart, layer: &Path) -> R
     let metadata = &chart.metadata;
     let config = serde_json::to_vec(metadata);
     let config = config.map_err(|error| Failure::because("could not write the chart's config", &error))?;
-    // The annotations that Helm writes, without the time.
+    // The annotations that Helm writes, except the creation time.
     let annotations = [
         ("org.opencontainers.image.title", metadata.name.as_str()),
         ("org.opencontainers.image.version", &metadata.version),

@@ -12,16 +12,17 @@ use super::versions::{Wanted, version};
 use super::yaml;
 use crate::download::{self, base, checked};
 
-/// The largest index and the largest packed chart that are read, in bytes.
+/// The maximum size of an index, in bytes.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
+/// The maximum size of a packed chart, in bytes.
 const MAX_CHART: u64 = 100 * 1024 * 1024;
 
-/// One version of a chart, as an index names it.
+/// One version of a chart in the index of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) version: String,
     pub(super) url: Url,
-    /// SHA-256 of the archive; some repositories do not give it.
+    /// The SHA-256 digest of the archive; some repositories omit it.
     pub(super) digest: Option<Digest>,
 }
 
@@ -55,7 +56,7 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
     let wanted = Wanted::parse(asked).map_err(|why| format!("cannot be chosen: {why}"))?;
     let mut known: Vec<(semver::Version, Entry)> =
         entries.into_iter().filter_map(|entry| Some((version(entry.version.as_deref()?)?, entry))).collect();
-    // Between equal versions the order of the index decides.
+    // The sort is stable: equal versions stay in the order of the index.
     known.sort_by(|(a, _), (b, _)| b.cmp_precedence(a));
     let exact = known.iter().position(|(_, entry)| entry.version.as_deref() == Some(asked));
     let chosen = exact.or_else(|| known.iter().position(|(version, _)| wanted.takes(version)));
@@ -93,7 +94,7 @@ pub(super) async fn fetch(found: &Found, path: &Path) -> Result<Digest, Failure>
     }
 }
 
-/// Refuses a chart that is larger than any real chart.
+/// Refuses a chart of more than [`MAX_CHART`] bytes.
 pub(super) fn check_size(from: &str, size: u64) -> Result<(), Failure> {
     if size > MAX_CHART {
         Err(Failure::new(format!("`{from}` gives a chart of more than {MAX_CHART} bytes")))

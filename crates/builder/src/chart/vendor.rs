@@ -11,16 +11,16 @@ use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};
 use crate::chart::{files, repository};
 
-/// The most levels of dependencies between the charts of one source.
+/// The maximum depth of dependencies between the charts of one source.
 const MAX_DEPTH: usize = 8;
 
-/// A chart as its files describe it.
+/// A chart that was read from a directory.
 #[derive(Debug)]
 pub(super) struct Chart {
     pub(super) metadata: Metadata,
     pub(super) files: files::Files,
     dependencies: Vec<Dependency>,
-    /// The resolved versions of its dependencies.
+    /// The dependencies in the lock file, with resolved versions.
     lock: Vec<Dependency>,
 }
 
@@ -43,7 +43,7 @@ impl Chart {
         Ok(Self { metadata, files, dependencies, lock })
     }
 
-    /// Returns whether the chart has the dependency in its `charts/`, as a directory or an archive.
+    /// Returns whether the chart already contains the dependency in `charts/`, as a directory or an archive.
     fn has(&self, dependency: &Dependency) -> bool {
         let name = &dependency.name;
         self.files.iter().any(|(path, file)| {
@@ -61,7 +61,7 @@ impl Chart {
         })
     }
 
-    /// Returns the version in the lock file, or else the constraint in `Chart.yaml`.
+    /// Returns the dependency's version in the lock file. Without it, returns the constraint in `Chart.yaml`.
     fn asked(&self, dependency: &Dependency) -> String {
         let locked = self
             .lock
@@ -71,12 +71,12 @@ impl Chart {
     }
 }
 
-/// Vendors the dependencies of the charts in one source.
+/// The state while the dependencies of the charts in one source are vendored.
 pub(super) struct Vendor<'a> {
     pub(super) job: &'a Job,
-    /// The directory that a `file://` address may not leave.
+    /// The root of the source. A `file://` address may not lead out of it.
     pub(super) root: PathBuf,
-    /// The number of archives added so far.
+    /// The number of charts added so far.
     pub(super) brought: usize,
 }
 
@@ -138,7 +138,7 @@ impl Vendor<'_> {
         Ok(())
     }
 
-    /// Adds a chart of the same source.
+    /// Adds a chart from another directory of the same source (a `file://` address).
     async fn beside(
         &mut self,
         chart: &mut Chart,
@@ -186,7 +186,7 @@ pub(super) async fn from_registry(
             "`{address}` is a registry, which has no list of charts; name one version instead of `{asked}`"
         )));
     }
-    // A tag cannot hold a `+`; Helm writes `_` instead.
+    // A tag cannot contain `+`; Helm writes `_` instead.
     let reference =
         format!("{}/{name}:{}", address.trim_start_matches("oci://").trim_end_matches('/'), asked.replace('+', "_"));
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;

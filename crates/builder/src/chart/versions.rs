@@ -10,7 +10,7 @@ pub(super) fn version(text: &str) -> Option<Version> {
     part.major.is_some().then_some(part.version)
 }
 
-/// A version constraint: sets of conditions, of which a version must meet all conditions of at least one set.
+/// A version constraint: sets of conditions. A version must meet all conditions of at least one set.
 #[derive(Debug, Clone)]
 pub(super) struct Wanted(Vec<Vec<Condition>>);
 
@@ -30,11 +30,11 @@ enum Relation {
     AtMost,
     /// `~`: the same minor version.
     Near,
-    /// `^`: without breaking changes.
+    /// `^`: a newer version without breaking changes.
     Compatible,
 }
 
-/// A version whose last parts may be missing or a wildcard; such parts are 0 in `version`.
+/// A version whose last parts may be missing or wildcards. Such parts are 0 in `version`.
 #[derive(Debug, Clone)]
 struct Part {
     version: Version,
@@ -90,7 +90,7 @@ fn conditions(set: &str) -> Option<Vec<Condition>> {
     (!found.is_empty() && !range).then_some(found)
 }
 
-/// Splits off the leading characters that are `wanted`.
+/// Splits `text` after its leading characters for which `wanted` returns true.
 fn split(text: &str, wanted: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !wanted(c)).unwrap_or(text.len()))
 }

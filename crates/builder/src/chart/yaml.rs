@@ -1,14 +1,14 @@
-//! YAML as charts and their repositories use it: maps, lists, texts, booleans and null. A number stays text, since a
-//! version such as `1.10` looks like a number.
+//! Reads the YAML of charts and their repositories: maps, lists, texts, booleans and null. A number stays a text,
+//! because a version such as `1.10` looks like a number.
 
 use std::collections::BTreeMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput};
 use serde_json::{Map, Value};
 
-/// The most levels of nested values.
+/// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// The most values in a text, including those that aliases repeat.
+/// The maximum number of values in a text. A value that an alias repeats counts each time.
 const MAX_VALUES: usize = 1_000_000;
 
 /// Returns the first document of `text`.
@@ -33,7 +33,7 @@ pub(super) fn find(text: &str, keys: &[&str]) -> Result<Option<Value>, String> {
 struct Reader<'t> {
     events: Parser<'t, StrInput<'t>>,
     anchors: BTreeMap<usize, Value>,
-    /// How many more values may come.
+    /// The number of values that may still be read.
     left: usize,
 }
 
@@ -129,7 +129,7 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// Returns the change of the depth by an event.
+/// Returns by how many levels an event changes the depth: 1, -1 or 0.
 const fn change(event: &Event<'_>) -> i32 {
     match event {
         Event::SequenceStart(..) | Event::MappingStart(..) => 1,
@@ -138,7 +138,7 @@ const fn change(event: &Event<'_>) -> i32 {
     }
 }
 
-/// Returns a scalar by the core schema (YAML 1.2.2, section 10.3.2), but numbers as texts.
+/// Returns the value of a scalar by the core schema (YAML 1.2.2, section 10.3.2). Only numbers differ: they stay texts.
 fn scalar(text: &str, plain: bool) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" if plain => Value::Null,

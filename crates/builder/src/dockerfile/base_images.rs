@@ -1,4 +1,4 @@
-//! Fetches the images that a Dockerfile names, by digest, into the workspace: one OCI image layout for each.
+//! Fetches the images that a Dockerfile names into the workspace, by digest. Each image becomes one OCI image layout.
 
 use std::path::Path;
 
@@ -19,9 +19,10 @@ use crate::statement::Facts;
 /// The directory of the layouts in the workspace.
 const BASES: &str = "bases";
 
-/// Fetches the images; returns each word that names one with the directory of its layout, relative to the workspace.
+/// Fetches the images. Returns pairs of an image's name and the directory of its layout, relative to the workspace. An
+/// image whose name contains variables has two pairs: the name as written, and with the variables replaced.
 ///
-/// A tag is resolved here, once: the build runs against the digest, which the log and the statement name.
+/// A tag is resolved only once, here. The build uses the digest, and the log and the statement name it.
 pub(super) async fn fetch(
     job: &Job,
     work: &BuildArtifact,
@@ -62,7 +63,7 @@ async fn fetch_one(
     Ok((source.address(), digest))
 }
 
-/// Returns the image of the platform when `top` is an index.
+/// Returns the image for the wanted platform when `top` is an index, and otherwise `top` itself.
 async fn image_of(source: &Repository, top: Manifest, named: &Named) -> Result<Manifest, Failure> {
     if !top.is_index() {
         return Ok(top);
@@ -104,7 +105,7 @@ impl Found {
     }
 }
 
-/// Writes an image layout of one image (OCI image specification 1.1, "Image Layout").
+/// Fetches the blobs of `image` and writes its image layout (OCI image specification 1.1, "Image Layout").
 async fn write(source: &Repository, image: &Manifest, directory: &Path) -> Result<(), Failure> {
     let local = |error: std::io::Error| Failure::because("could not write a base image into the workspace", &error);
     let blobs = directory.join("blobs/sha256");

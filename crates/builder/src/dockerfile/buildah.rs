@@ -1,4 +1,4 @@
-//! Builds with Buildah, whose steps run in a root directory of their own inside the box.
+//! Builds an image with Buildah. The steps of the Dockerfile run inside the box, in a root directory of their own.
 
 use std::path::{Path, PathBuf};
 
@@ -9,19 +9,21 @@ use freehold_runner::work::job::Job;
 use super::request::Request;
 use super::run::run;
 
-/// Removes the files that Buildah kept, so that nobody takes them back one by one. Without a box they belong to users that
-/// exist only in Buildah's own namespace.
+/// A shell script that runs Buildah and then removes Buildah's storage. Otherwise the box would have to change the
+/// owner of each stored file. Without a box, the files belong to users of Buildah's own namespace, so `buildah unshare`
+/// removes them.
 const BUILDAH: &str = r#"
 clean() { rm -rf "$STORAGE" 2>/dev/null || "$0" unshare rm -rf "$STORAGE"; }
 trap clean EXIT
 trap 'exit 143' TERM INT
 "$0" "$@"
 "#;
-/// Resolves a short image name at Docker Hub, as other programs do.
+/// The registry config: Buildah resolves a short image name at Docker Hub, as other programs do.
 const REGISTRIES: &str = "unqualified-search-registries = [\"docker.io\"]\nshort-name-mode = \"permissive\"\n";
-/// The runner has checked the digests of the images that it put there.
+/// The signature policy, which accepts every image: the runner has already checked the digests of the fetched images.
 const POLICY: &str = r#"{"default":[{"type":"insecureAcceptAnything"}]}"#;
-/// Buildah leaves the first to each step by default. It is what a step needs to leave its root directory.
+/// Capabilities that no step gets. Buildah grants the first one by default, and a step could leave its root directory
+/// with it.
 const DROPPED: [&str; 4] = ["CAP_SYS_CHROOT", "CAP_MKNOD", "CAP_NET_RAW", "CAP_SYS_ADMIN"];
 
 /// Builds the image; returns the directory of its layout.
@@ -43,7 +45,7 @@ pub(super) fn arguments(request: &Request<'_>) -> Vec<String> {
     let mut words = vec!["--root".to_owned(), at("storage/root"), "--runroot".to_owned(), at("storage/run")];
     words.extend(["--storage-driver", "vfs", "--registries-conf"].map(str::to_owned));
     words.extend([at("registries.conf"), "bud".to_owned(), "--signature-policy".to_owned(), at("policy.json")]);
-    // A layer for each step would contain times; a single layer without times is the same for the same files.
+    // Layers for each step would contain times. A single layer without times is identical for identical files.
     words.extend(["--isolation", "chroot", "--layers=false", "--timestamp", "0"].map(str::to_owned));
     words.extend(DROPPED.into_iter().flat_map(|capability| ["--cap-drop".to_owned(), capability.to_owned()]));
     for (word, directory) in request.bases {

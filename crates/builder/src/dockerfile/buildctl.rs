@@ -1,4 +1,4 @@
-//! Builds with `buildctl` and a BuildKit daemon, which runs the steps where its owner put it.
+//! Builds an image with `buildctl` and a BuildKit daemon. The daemon runs the steps outside of the box.
 
 use std::path::{Path, PathBuf};
 

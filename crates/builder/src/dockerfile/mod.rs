@@ -1,8 +1,8 @@
-//! Builds an image from a Dockerfile with Buildah, in a box in which its steps have no rights over the machine.
+//! Builds an image from a Dockerfile with Buildah. The build's steps run in a box and have no rights on the machine.
 //!
-//! The images that the Dockerfile names are fetched by the runner, by digest, before the first step runs. Without a box
-//! (`sandbox = "none"`), `buildctl` with a BuildKit daemon is used where Buildah is absent. The image is for the runner's own
-//! platform.
+//! Before the first step, the runner fetches the images that the Dockerfile names, by digest. Without a box
+//! (`sandbox = "none"`) and without Buildah, `buildctl` with a BuildKit daemon builds the image. The image is for the
+//! runner's own platform.
 
 mod base_images;
 mod buildah;
@@ -26,7 +26,8 @@ use request::Request;
 use crate::statement::Facts;
 use crate::{layout, source};
 
-/// Returns the programs that can build, in order of preference. The daemon of BuildKit runs steps outside of every box.
+/// Returns the programs that can build, in order of preference. BuildKit is only used without a box, because its daemon
+/// runs the steps outside of the box.
 pub(crate) const fn builders(sandbox: SandboxKind) -> &'static [&'static str] {
     match sandbox {
         SandboxKind::Bubblewrap => &["buildah"],
@@ -59,10 +60,11 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) ->
 
 /// Makes the image of `recipe` from `context`, a directory of the workspace; returns the directory of its layout.
 ///
-/// `bases` has the words of the Dockerfile that name an image, each with the image's layout relative to the workspace.
+/// `bases` holds pairs: the name of an image in the Dockerfile, and the directory of the image's layout, relative to
+/// the workspace.
 ///
 /// # Errors
-/// When the recipe is not a Dockerfile, this machine cannot build it, or a step of it fails.
+/// Fails when the recipe is not a Dockerfile, when this machine has no program that can build it, or when a step fails.
 pub async fn make(job: &Job, recipe: &Recipe, context: &Path, bases: &[(String, String)]) -> Result<PathBuf, Failure> {
     let Recipe::Dockerfile { dockerfile, args, target, hosts } = recipe else {
         return Err(Failure::new("the recipe is not a Dockerfile"));
@@ -75,7 +77,7 @@ pub async fn make(job: &Job, recipe: &Recipe, context: &Path, bases: &[(String, 
         path.canonicalize().map_err(|error| Failure::because(&format!("could not read `{}`", path.display()), &error))
     };
     let (workspace, context) = (absolute(&job.workspace)?, absolute(context)?);
-    // Where the program sees a path of the workspace.
+    // Returns the path at which the program sees a path of the workspace.
     let seen = |path: &Path| {
         let relative = path.strip_prefix(&workspace).unwrap_or(path).display().to_string();
         PathBuf::from(sandbox::inside(job, &relative))
@@ -100,7 +102,7 @@ fn find_builder(sandbox: SandboxKind) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Returns the path of the Dockerfile; refuses to follow a link out of the source.
+/// Returns the path of the Dockerfile. Refuses a link that leads out of the source.
 fn inside(context: &Path, dockerfile: &str) -> Result<PathBuf, Failure> {
     let context = context.canonicalize().unwrap_or_else(|_| context.to_owned());
     let found = context.join(dockerfile).canonicalize().ok();

@@ -1,6 +1,6 @@
-//! Reads which images a Dockerfile names: in `FROM`, `COPY --from` and `RUN --mount=from=`.
+//! Finds the images that a Dockerfile names in `FROM`, `COPY --from` and `RUN --mount=from=`.
 //!
-//! What is not found here is not fetched, and then the build has no way to it.
+//! An image that is not found here is not fetched, and the build cannot use it.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use freehold_oci::{Reference, ReferenceError};
 /// An image that a Dockerfile names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
-    /// As the Dockerfile writes it; Buildah looks it up under this word.
+    /// The name of the image as the Dockerfile writes it. Buildah looks the image up under this name.
     pub(super) word: String,
-    /// The same with its variables replaced.
+    /// The name of the image after its variables are replaced.
     pub(super) image: String,
     pub(super) reference: Reference,
-    /// `--platform` with its variables replaced; empty for the runner's own.
+    /// The value of `--platform` after its variables are replaced; empty for the runner's own platform.
     pub(super) platform: String,
 }
 
-/// Returns the images that `text` names, each word once, in order.
+/// Returns the images that the Dockerfile `text` names, in order and without duplicates.
 pub(super) fn images(text: &str, args: &BTreeMap<String, String>) -> Result<Vec<Named>, String> {
     let mut reader = Reader { args, variables: automatic(), stages: Vec::new(), found: Vec::new() };
     for line in lines(text) {
@@ -39,13 +39,13 @@ pub(super) fn images(text: &str, args: &BTreeMap<String, String>) -> Result<Vec<
 struct Reader<'a> {
     args: &'a BTreeMap<String, String>,
     variables: BTreeMap<String, String>,
-    /// In lower case; a stage without a name is empty.
+    /// The names of the stages so far, in lower case; empty for a stage without a name.
     stages: Vec<String>,
     found: Vec<Named>,
 }
 
 impl Reader<'_> {
-    /// `ARG` before the first `FROM`: the variables that a `FROM` may use.
+    /// Reads an `ARG` before the first `FROM`, which declares variables that `FROM` may use.
     fn declare(&mut self, words: &[&str]) {
         for word in words {
             let (name, default) = word.split_once('=').unwrap_or((word, ""));
@@ -84,7 +84,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Takes the word of an image; that of a stage and the empty image are none.
+    /// Adds the image that `word` names, unless `word` names a stage or the empty image `scratch`.
     fn name(&mut self, word: &str, platform: String) -> Result<(), String> {
         let image = self.replaced(word);
         let is_stage = self.stages.iter().any(|stage| stage.eq_ignore_ascii_case(&image));
@@ -97,7 +97,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Replaces `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME:+other}`.
+    /// Returns `text` with its variables replaced: `$NAME`, `${NAME}`, `${NAME:-default}` and `${NAME:+other}`.
     fn replaced(&self, text: &str) -> String {
         let mut all = String::new();
         let mut rest = text;
@@ -126,7 +126,8 @@ impl Reader<'_> {
     }
 }
 
-/// A word such as `oci:/var/lib/other` or `dir:/etc` would be a directory of the machine.
+/// Parses the name of an image. Refuses a name such as `oci:/var/lib/other` or `dir:/etc`, because Buildah would read a
+/// directory of the machine.
 fn parse(image: &str) -> Result<Reference, String> {
     let reference: Reference = image.parse().map_err(|error: ReferenceError| error.to_string())?;
     if reference.host.ends_with(':') {
@@ -135,7 +136,7 @@ fn parse(image: &str) -> Result<Reference, String> {
     Ok(reference)
 }
 
-/// The variables that every build has: the platform is the runner's own.
+/// Returns the variables that every build has. Both platforms, of the build and of the image, are the runner's own.
 fn automatic() -> BTreeMap<String, String> {
     let architecture = own_architecture();
     let platform = format!("linux/{architecture}");
@@ -159,7 +160,7 @@ pub(super) fn own_architecture() -> &'static str {
     }
 }
 
-/// Returns the lines of a Dockerfile without comments, a continued one as one line.
+/// Returns the lines of a Dockerfile without comments and empty lines. Continued lines are joined.
 fn lines(text: &str) -> Vec<String> {
     let escape = if escape_is_backtick(text) { '`' } else { '\\' };
     let mut all = Vec::new();
@@ -174,7 +175,7 @@ fn lines(text: &str) -> Vec<String> {
     all
 }
 
-/// `# escape=` is a directive in the comments at the top.
+/// Returns whether the comments at the top contain the directive that makes the backtick the escape character.
 fn escape_is_backtick(text: &str) -> bool {
     let top = text.lines().map_while(|line| line.trim().strip_prefix('#'));
     let mut words = top.map(|line| line.replace(' ', "").to_ascii_lowercase());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The arguments of one build. Its paths are absolute, and inside the box where there is one.
+/// The arguments of one build. The paths are absolute. With a box, they are the paths inside the box.
 #[derive(Debug)]
 pub(super) struct Request<'a> {
     pub(super) context: &'a Path,
@@ -13,6 +13,6 @@ pub(super) struct Request<'a> {
     pub(super) target: &'a str,
     /// The hosts that the steps may reach.
     pub(super) hosts: &'a [String],
-    /// The words of the Dockerfile that name an image, each with the image's directory relative to the workspace.
+    /// Pairs: the name of an image in the Dockerfile, and the directory of its layout, relative to the workspace.
     pub(super) bases: &'a [(String, String)],
 }

@@ -1,4 +1,4 @@
-//! Runs the program that builds, and writes its output to the job's log.
+//! Runs Buildah or `buildctl`, and writes its output to the job's log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use freehold_runner::work::job::Job;
 
 use super::request::Request;
 
-/// Runs `executable` in the workspace with `more` in its environment.
+/// Runs `executable` in the workspace with `more` as additional environment variables.
 pub(super) async fn run(
     job: &Job,
     executable: &Path,
@@ -39,7 +39,7 @@ pub(super) async fn run(
     }
 }
 
-/// The program has nothing to do with AWS.
+/// Returns the environment variables of the program. It does not call AWS, so it gets no AWS variables.
 fn environment(job: &Job, more: &[(&str, String)], workspace: &Path) -> BTreeMap<String, String> {
     let mut environment = sandbox::base_environment(job);
     environment.retain(|name, _| !name.starts_with("AWS_"));

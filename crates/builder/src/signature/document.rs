@@ -1,5 +1,5 @@
-//! The two forms of a cosign signature: a document that names the image with a signature beside it, or a bundle with a
-//! signed statement.
+//! The two forms of a cosign signature: a document that names the image, with a separate signature; or a bundle that
+//! contains a signed statement.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use freehold_oci::SIGNATURE_PREDICATE;
 use freehold_protocol::envelope::pae;
 use serde::Deserialize;
 
-/// The `type` of a document (sigstore/cosign, `specs/SIGNATURE_SPEC.md`, "Simple Signing").
+/// The `type` that a signed document must have (sigstore/cosign, `specs/SIGNATURE_SPEC.md`, "Simple Signing").
 const DOCUMENT_KIND: &str = "cosign container image signature";
 const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
 
@@ -79,13 +79,14 @@ struct Sha256 {
 }
 
 impl Signed {
-    /// Reads a signature that is beside its document; text that is not base64 is not a signature.
+    /// Reads a document and its separate signature in base64. A text that is not base64 counts as no signature.
     pub(super) fn simple(signature: &str, document: &[u8]) -> Self {
         let signatures = STANDARD.decode(signature.trim()).into_iter().collect();
         Self { message: document.to_vec(), content: Content::Simple(document.to_vec()), signatures }
     }
 
-    /// A bundle without an envelope around a statement is not a signature of an image.
+    /// Reads a bundle. Returns `None` when the bundle contains no signed statement: it is not a signature of an image
+    /// then.
     pub(super) fn bundle(document: &[u8]) -> Option<Self> {
         let Bundle { dsse_envelope: envelope } = serde_json::from_slice(document).ok()?;
         let payload = STANDARD.decode(&envelope.payload).ok()?;

@@ -15,20 +15,21 @@ const P384: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.34");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const EDWARDS: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// The hashes that cosign signs with: SHA-256 for every key (`specs/SIGNATURE_SPEC.md`), or the hash that fits the key.
+/// The algorithms to try. Cosign hashes with SHA-256 for every key (`specs/SIGNATURE_SPEC.md`), or with the hash that
+/// fits the size of the key.
 type Algorithms = Vec<&'static dyn VerificationAlgorithm>;
 
 /// A public key that verifies signatures.
 #[derive(Debug)]
 pub(super) struct Key {
-    /// SHA-256 of the key's `SubjectPublicKeyInfo`.
+    /// The SHA-256 digest of the key's `SubjectPublicKeyInfo`.
     pub(super) fingerprint: Digest,
     algorithms: Algorithms,
     bytes: Vec<u8>,
 }
 
 impl Key {
-    /// Parses a key in PEM form; the error says what is wrong with it.
+    /// Parses a key in PEM form. The error describes the mistake in the key.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let der = pem::public_key(text).map_err(|error| error.to_string())?;
         let no_key = |error: Error| format!("the contents of the public key are not a key: {error}");
@@ -56,7 +57,7 @@ impl Key {
         Ok(Self { fingerprint: Digest::of(&der), algorithms, bytes: bytes.to_vec() })
     }
 
-    /// Returns whether the key's private half made `signature` over `message`.
+    /// Returns whether `signature` is a valid signature of `message` by this key.
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
         let verify = |algorithm: &&'static dyn VerificationAlgorithm| {
             UnparsedPublicKey::new(*algorithm, &self.bytes).verify(message, signature).is_ok()
@@ -65,12 +66,12 @@ impl Key {
     }
 }
 
-/// An uncompressed point (SEC 1, section 2.3.3) whose numbers have this many bytes.
+/// Returns whether `bytes` is an uncompressed point (SEC 1, section 2.3.3) with coordinates of `size` bytes.
 fn is_point(bytes: &[u8], size: usize) -> bool {
     bytes.len() == 1 + 2 * size && bytes.first() == Some(&4)
 }
 
-/// Returns the size of `RSAPublicKey`'s modulus (RFC 8017, appendix A.1.1).
+/// Returns the size of the modulus of an `RSAPublicKey` (RFC 8017, appendix A.1.1), in bits.
 fn modulus_bits(bytes: &[u8]) -> Result<usize, Error> {
     AnyRef::from_der(bytes)?.sequence(|reader| {
         let (modulus, _exponent) = (UintRef::decode(reader)?, UintRef::decode(reader)?);

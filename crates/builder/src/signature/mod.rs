@@ -1,7 +1,7 @@
 //! Checks that one of the keys in the config signed an image, before any part of the image is copied.
 //!
-//! Keyless signatures are not checked: their verification needs Sigstore's trust root, which the builder does not have.
-//! Nor does the builder query the transparency log; it trusts a key for as long as the config names it.
+//! Keyless signatures are not checked, because the builder does not have Sigstore's trust root, which the check needs.
+//! The builder does not query the transparency log either: it trusts each key that the config names.
 
 mod document;
 mod key;
@@ -47,9 +47,9 @@ enum Verdict {
     By(Digest),
     /// The key signed another image.
     Moved { key: Digest, about: String },
-    /// The key signed a message that does not vouch for an image.
+    /// The key signed a message that is not a signature of an image.
     Other { key: Digest, what: String },
-    /// None of the keys signed it.
+    /// None of the keys made the signature.
     Nobody,
 }
 
@@ -81,7 +81,7 @@ impl Asked {
         }
     }
 
-    /// Returns which key made the signature, and whether it is about the image `digest`.
+    /// Returns which key made the signature, and whether the signed message names the image `digest`.
     fn judge(&self, form: &Form, document: &[u8], digest: &Digest) -> Verdict {
         let read = match form {
             Form::SimpleSigning { signature } => Some(Signed::simple(signature, document)),
@@ -90,7 +90,7 @@ impl Asked {
         let Some(signed) = read else { return Verdict::Nobody };
         let by = |key: &&Key| signed.signatures.iter().any(|made| key.signed(&signed.message, made));
         let Some(key) = self.keys.iter().find(by) else { return Verdict::Nobody };
-        // Parsed after the signature is verified: an unsigned message is not trusted input.
+        // The message is parsed only after its signature is verified, because an unsigned message is not trusted.
         let key = key.fingerprint.clone();
         match signed.claim() {
             Ok(images) if images.iter().any(|image| image == digest.as_str()) => Verdict::By(key),
@@ -100,7 +100,7 @@ impl Asked {
     }
 }
 
-/// The signatures seen so far, for the reason of a refusal.
+/// The results of the signatures checked so far. They explain a refusal.
 #[derive(Debug, Default)]
 struct Seen {
     signatures: usize,

@@ -13,15 +13,16 @@ pub(super) const LOCK: &str = ".terraform.lock.hcl";
 /// A provider in a lock file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Locked {
-    /// `host/namespace/type`.
+    /// The provider's source address: `host/namespace/type`.
     pub(super) address: String,
     pub(super) version: String,
-    /// `h1:` for the files of a package and `zh:` for its zip, of several platforms.
+    /// The hashes of the packages for several platforms: `h1:` for the files in a package, `zh:` for its zip file.
     pub(super) hashes: Vec<String>,
 }
 
 impl Locked {
-    /// Returns whether it says which packages `other` may have.
+    /// Returns whether this entry of a lock file limits the packages of `other`: both name the same provider and
+    /// version, and this entry has hashes.
     pub(super) fn pins(&self, other: &Self) -> bool {
         self.address == other.address && self.version == other.version && !self.hashes.is_empty()
     }
@@ -54,7 +55,8 @@ fn provider(block: &Block) -> Result<Locked, String> {
     Ok(Locked { address, version, hashes })
 }
 
-/// Returns a line for the log about each provider that the module's own lock file did not pin, or not for runners.
+/// Returns a log line for each provider that the module's own lock file did not pin, or not for each platform of
+/// runners.
 pub(super) fn choices(before: &[Locked], after: &[Locked]) -> Vec<String> {
     let line = |now: &Locked| {
         let name = format!("{}@{}", now.address, now.version);

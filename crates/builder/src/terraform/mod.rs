@@ -1,8 +1,9 @@
-//! Makes the artifact of a Terraform module: the module with all modules that it calls and a lock file that pins every provider,
-//! and the packages of these providers for each platform of runners. Applying it needs no registry.
+//! Makes the artifact of a Terraform module. It contains the module, all modules that it calls, a lock file that pins
+//! every provider, and the packages of these providers for each platform of runners. A runner needs no registry to
+//! apply it.
 //!
-//! `terraform` or `tofu` decides which versions the module needs; none of a provider's code runs. A provider is a layer with
-//! the package as the registry has it, so that all modules that need it share it.
+//! `terraform` or `tofu` chooses the versions of the providers; no code of a provider runs. Each package is a layer and
+//! has the same bytes as in the provider's registry, so modules that need the same package share the layer.
 
 mod lock;
 mod modules;
@@ -61,8 +62,8 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) ->
     .await
 }
 
-/// Fetches the packages of all providers that are `locked` now; returns them with their files in the workspace. The module's
-/// `own` lock file says which packages they may have.
+/// Fetches the packages of all providers in the lock file `locked`. Returns the config of the artifact and the paths of
+/// the packages. `own` is the lock file in the source: a provider that it pins must have one of its hashes.
 async fn pack_providers(
     job: &Job,
     (own, locked): (&[Locked], &[Locked]),

@@ -1,4 +1,4 @@
-//! The modules that a module calls: which hosts they come from, and where Terraform keeps them to travel with their caller.
+//! The modules that a module calls: the hosts that they come from, and the directory where Terraform installs them.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::plain::{read_plain, unreadable};
 
-/// Terraform's own directory, and its list of modules in it.
+/// Terraform's own directory in a module.
 const DATA: &str = ".terraform";
+/// Terraform's list of the installed modules.
 const LIST: &str = ".terraform/modules/modules.json";
-/// How deep directories are searched for files of modules.
+/// The maximum depth of directories that are searched for Terraform files.
 const MAX_DEPTH: usize = 12;
 
 /// The list of installed modules.
@@ -35,7 +36,7 @@ struct Module {
     rest: serde_json::Map<String, Value>,
 }
 
-/// Removes what an earlier `terraform init` left in the source.
+/// Removes the directory that an earlier `terraform init` left in the source.
 pub(super) fn clear(directory: &Path) -> Result<(), Failure> {
     let path = directory.join(DATA);
     let is_directory = path.symlink_metadata().map(|data| data.is_dir());
@@ -48,8 +49,8 @@ pub(super) fn clear(directory: &Path) -> Result<(), Failure> {
     removed.map_err(|error| Failure::because("could not clean the source", &error))
 }
 
-/// Writes the list of installed modules in order, so that the same modules give the same artifact. Refuses a module that is
-/// not packed.
+/// Sorts the list of installed modules, so that the same modules give the same artifact. Refuses a module outside of
+/// `directory`, because only `directory` is packed.
 pub(super) fn tidy(directory: &Path) -> Result<(), Failure> {
     let Some(text) = read_plain(&directory.join(LIST), "the list of modules")? else { return Ok(()) };
     let mut list: Installed = serde_json::from_str(&text).map_err(|error| unreadable("the list of modules", &error))?;
@@ -65,8 +66,8 @@ pub(super) fn tidy(directory: &Path) -> Result<(), Failure> {
     std::fs::write(directory.join(LIST), text).map_err(|error| unreadable("the list of modules", &error))
 }
 
-/// Returns the hosts that the files below `directory` name as sources of modules and providers. Those of a module that is
-/// fetched are not known before; most are in a public registry.
+/// Returns the hosts that the files below `directory` name as sources of modules and providers. Sources that are named
+/// only inside of a fetched module are not found; most of these are in a public registry.
 pub(super) fn hosts(directory: &Path) -> BTreeSet<String> {
     let mut hosts = BTreeSet::new();
     let mut waiting = vec![(directory.to_owned(), 0)];
@@ -86,14 +87,15 @@ pub(super) fn hosts(directory: &Path) -> BTreeSet<String> {
     hosts
 }
 
-/// Returns the text of `source = "..."`, or of `"source": "..."`, in a line.
+/// Returns the value in a line such as `source = "..."` or `"source": "..."`.
 fn source_of(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("source")?;
     let rest = rest.trim_start_matches('"').trim_start().strip_prefix(['=', ':'])?;
     rest.trim_start().strip_prefix('"')?.split('"').next()
 }
 
-/// Returns the host of a source (Terraform documentation, "Module Sources", "Provider Requirements").
+/// Returns the host of a source, if the source names one (Terraform documentation, "Module Sources", "Provider
+/// Requirements").
 fn host_of(source: &str) -> Option<String> {
     let source = source.rsplit("::").next()?;
     let rest = source.split_once("://").map_or(source, |(_, rest)| rest);

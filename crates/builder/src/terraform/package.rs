@@ -14,17 +14,17 @@ use serde::de::DeserializeOwned;
 use super::lock::{LOCK, Locked};
 use crate::download;
 
-/// The largest document of a registry, in bytes.
+/// The maximum size of a document of a registry, in bytes.
 const MAX_DOCUMENT: u64 = 4 * 1024 * 1024;
 
-/// Where packages come from.
+/// The origin of provider packages: the vendor's mirror, or the registries of the providers.
 pub(super) struct Registries {
     http: Client,
-    /// Instead of the registries (Terraform documentation, "Provider Network Mirror Protocol").
+    /// The mirror, which replaces all registries (Terraform documentation, "Provider Network Mirror Protocol").
     mirror: Option<Url>,
 }
 
-/// The packages of one version in a mirror.
+/// A mirror's answer: the packages of one version of a provider.
 #[derive(Deserialize)]
 struct Mirrored {
     archives: std::collections::BTreeMap<String, Archive>,
@@ -35,29 +35,29 @@ struct Archive {
     url: String,
 }
 
-/// What a host says about its services (Terraform documentation, "Remote Service Discovery").
+/// A host's description of its services (Terraform documentation, "Remote Service Discovery").
 #[derive(Deserialize)]
 struct Services {
     #[serde(rename = "providers.v1")]
     providers: String,
 }
 
-/// A package in a registry (Terraform documentation, "Provider Registry Protocol").
+/// A registry's answer about one package (Terraform documentation, "Provider Registry Protocol").
 #[derive(Deserialize)]
 struct Registered {
     download_url: String,
 }
 
 impl Registries {
-    /// Returns what the config of the build runner names.
+    /// Returns the mirror that the build runner's config names, or else the registries.
     pub(super) fn of(job: &Job) -> Result<Self, Failure> {
         let mirror = job.config.provider_mirror.as_deref().map(download::base).transpose()?;
         Ok(Self { http: client()?, mirror })
     }
 
-    /// Fetches a package into a new file at `path`, and checks that the module's own lock file has its hash, if that one pins the
-    /// provider: Terraform adds a hash that it cannot compare. Returns nothing for a provider that Terraform did not lock for
-    /// this platform: the module does not need it.
+    /// Fetches a package into a new file at `path`. If the module's `own` lock file pins the provider, the package must
+    /// have one of its hashes. Terraform does not check this: it adds a hash that it cannot compare. Returns `None`
+    /// when Terraform did not lock the provider for this platform, because the module does not need the package then.
     pub(super) async fn fetch(
         &self,
         provider: &Locked,
@@ -107,7 +107,7 @@ impl Registries {
         self.registered(&download::base(&format!("https://{host}/"))?, &path).await
     }
 
-    /// Returns the address of a package that has `path` in the registry at `base`.
+    /// Returns the address of the package at `path` in the registry at `base`, if it exists.
     async fn registered(&self, base: &Url, path: &str) -> Result<Option<Url>, Failure> {
         let discovery = join(base, ".well-known/terraform.json")?;
         let services: Option<Services> = self.document(&discovery).await?;

@@ -1,4 +1,5 @@
-//! Runs `terraform` or `tofu` in the job's box: it fetches modules and chooses providers. It runs no code of either.
+//! Runs `terraform` or `tofu` in the job's box, to fetch modules and choose providers. It runs no code of a module or
+//! provider.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,15 @@ use serde::Deserialize;
 
 use super::modules;
 
-/// Where packages are unpacked to be hashed: a box's own `/tmp` is too small.
+/// The directory in which Terraform unpacks packages to hash them. A box's own `/tmp` is too small.
 const TEMPORARY: &str = "tmp";
 
-/// The program for one build.
+/// `terraform` or `tofu` with its settings for one build.
 pub(super) struct Terraform<'a> {
     job: &'a Job,
     executable: PathBuf,
     environment: BTreeMap<String, String>,
-    /// The module, relative to the workspace.
+    /// The module's directory, relative to the workspace.
     directory: String,
     hosts: Vec<String>,
     services: Vec<Service>,
@@ -29,7 +30,7 @@ pub(super) struct Terraform<'a> {
 
 /// Why a command failed.
 enum Wrong {
-    /// It ended with this exit code; what it printed last.
+    /// The command ended with the exit code `code`; `words` is the end of its output.
     Ended {
         code: i32,
         words: String,
@@ -80,8 +81,8 @@ impl<'a> Terraform<'a> {
         self.run("get", &["-no-color"], Output::log()).await.map_err(|wrong| wrong.of("get"))
     }
 
-    /// Completes the lock file: a provider that it does not have gets the newest version that the module permits, and each gets
-    /// the hashes of all platforms of runners. Returns the platforms that every provider has.
+    /// Completes the lock file: adds each missing provider in the newest version that the module permits, and the
+    /// hashes for all platforms of runners. Returns the platforms for which every provider has a package.
     pub(super) async fn lock_providers(&self) -> Result<Vec<&'static str>, Failure> {
         let mut platforms = PLATFORMS.to_vec();
         loop {
@@ -132,12 +133,12 @@ impl Wrong {
         }
     }
 
-    /// Returns which of `platforms` a provider has no package for.
+    /// Returns the index of the first of `platforms` for which a provider has no package.
     fn lacks(&self, platforms: &[&str]) -> Option<usize> {
         let Self::Ended { words, .. } = self else { return None };
-        // Terraform breaks lines where it likes.
+        // Terraform may break a line at any space.
         let words = words.split_whitespace().filter(|word| *word != "│").collect::<Vec<_>>().join(" ");
-        // A mirror: "does not have a package of ADDRESS VERSION for PLATFORM."
+        // The message about a mirror is: "does not have a package of ADDRESS VERSION for PLATFORM."
         let of_mirror = |platform: &str| {
             let mut packages = words.split("does not have a package of ").skip(1);
             packages.any(|rest| rest.split(' ').nth(3).is_some_and(|word| word.trim_end_matches('.') == platform))
@@ -148,7 +149,7 @@ impl Wrong {
     }
 }
 
-/// The program has nothing to do with AWS.
+/// Returns the environment variables of the program. It does not call AWS, so it gets no AWS variables.
 fn environment(job: &Job) -> BTreeMap<String, String> {
     let mut environment = sandbox::base_environment(job);
     environment.retain(|name, _| !name.starts_with("AWS_"));
