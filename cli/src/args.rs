@@ -1,4 +1,4 @@
-//! The arguments of the command, and which command they choose.
+//! The arguments of `freehold`, and the dispatch to the chosen command.
 
 use std::ffi::OsString;
 
@@ -121,7 +121,7 @@ struct Tenant {
     command: tenant::TenantCommand,
 }
 
-/// Returns whether arguments that cannot be understood ask for JSON.
+/// Returns whether arguments that the parser refused contain `--json`.
 pub(crate) fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
     args.take_while(|arg| arg != "--").any(|arg| arg == "--json")
 }

@@ -1,4 +1,4 @@
-//! AWS clients of the command: the default chain of credentials and settings, deadlines on every call.
+//! The configuration of AWS clients: the default chain of credentials and settings, and timeouts for every call.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
@@ -19,12 +19,12 @@ use url::Url;
 use crate::error::{Error, Result, ResultExt};
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// The longest wait for a connection to an endpoint that is not AWS itself.
+/// The maximum wait for a connection to an endpoint that is not AWS itself.
 const ENDPOINT: Duration = Duration::from_secs(3);
-/// The time limit of one try; function code is uploaded in one call.
+/// The time limit of one try. It is long, because the code of a function is uploaded in one call.
 const ATTEMPT: Duration = Duration::from_secs(120);
 
-/// Returns what AWS clients are made from; `region` wins over the environment and the profile.
+/// Returns the configuration of AWS clients. `region` takes precedence over the environment and the profile.
 pub(crate) async fn config(region: Option<&str>) -> Result<SdkConfig> {
     let mut loader = aws_config::defaults(BehaviorVersion::latest())
         .http_client(http_client())
@@ -39,7 +39,7 @@ pub(crate) async fn config(region: Option<&str>) -> Result<SdkConfig> {
             "no AWS region; pass `--aws-region`, or set AWS_REGION or a region in your profile",
         ));
     }
-    // The SDK ignores a variable that it cannot read, and would then ask AWS itself.
+    // The SDK ignores a variable that it cannot parse, and would then call AWS itself.
     let variable = std::env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
     if let Some(endpoint) = variable.as_deref().or(config.endpoint_url()) {
         reached(endpoint).await?;
@@ -47,8 +47,8 @@ pub(crate) async fn config(region: Option<&str>) -> Result<SdkConfig> {
     Ok(config)
 }
 
-/// Checks that something listens at an endpoint that the environment or the profile names. Retries of every call would take
-/// seconds and not say which address is wrong.
+/// Checks that a server listens at the endpoint that the environment or the profile names. Without this check, each
+/// call would be retried for seconds, and its error would not name the wrong address.
 async fn reached(endpoint: &str) -> Result<()> {
     let broken = |why: String| {
         Error::invalid(format!("AWS_ENDPOINT_URL is `{endpoint}`: {why}; correct it, or unset it to use AWS itself"))
@@ -87,7 +87,7 @@ pub(crate) struct Caller {
     pub(crate) arn: String,
 }
 
-/// Returns who the credentials belong to.
+/// Returns the account and the ARN that the credentials belong to.
 pub(crate) async fn caller(config: &SdkConfig) -> Result<Caller> {
     let identity = aws_sdk_sts::Client::new(config).get_caller_identity().send().await.doing("ask AWS who you are")?;
     let account = identity.account().unwrap_or_default().parse();
@@ -112,7 +112,7 @@ fn http_client() -> SharedHttpClient {
     static CLIENT: OnceLock<SharedHttpClient> = OnceLock::new();
     CLIENT
         .get_or_init(|| {
-            // `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as the runner and the client of the API read them.
+            // Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as the runner and the client of the tenant API do.
             let proxies = ProxyConfig::from_env();
             Builder::new().build_with_connector_fn(move |settings, components| {
                 let mut connector = Connector::builder();
@@ -125,7 +125,8 @@ fn http_client() -> SharedHttpClient {
         .clone()
 }
 
-/// Resolves names as the system does, except that names below `localhost` are always loopback (RFC 6761, section 6.3).
+/// Resolves host names as the system does, but names that end with `.localhost` always to loopback (RFC 6761, section
+/// 6.3).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resolver;
 

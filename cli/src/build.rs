@@ -1,4 +1,4 @@
-//! `freehold build`: has the build runner make the artifacts of a version.
+//! `freehold build`: starts the builds of a version's artifacts, which the build runner executes.
 
 use clap::Args;
 use freehold_protocol::AppName;
@@ -84,7 +84,7 @@ impl Build {
     }
 }
 
-/// Returns the builds as they are now.
+/// Returns the current state of the builds.
 async fn refreshed(api: &Api, path: &[&str], builds: Vec<BuildView>) -> Result<Vec<BuildView>> {
     let all: Vec<BuildView> = api.list(path).await?;
     let now = |old: BuildView| all.iter().find(|new| new.build == old.build).cloned().unwrap_or(old);

@@ -33,7 +33,7 @@ pub(crate) struct Global {
     json: bool,
 }
 
-/// The global options, understood.
+/// The global options, and the output that they choose.
 #[derive(Debug)]
 pub(crate) struct Context {
     global: Global,
@@ -52,7 +52,7 @@ impl Context {
         Self { global: Global { aws_region, ..self.global }, ..self }
     }
 
-    /// Returns the settings of AWS clients.
+    /// Returns the configuration of AWS clients.
     pub(crate) async fn config(&self) -> Result<SdkConfig> {
         crate::aws::config(self.global.aws_region.as_deref()).await
     }
@@ -71,13 +71,13 @@ impl Context {
         Api::connect(&profile, &self.config().await?).await
     }
 
-    /// Returns the client of the API of a tenant that is known by name.
+    /// Returns the client of the API of `tenant`.
     pub(crate) async fn api_of(&self, tenant: &TenantName, config: &SdkConfig) -> Result<Api> {
         let profile = Profile { tenant: Some(tenant.clone()), ..self.profile()? };
         Api::connect(&profile, config).await
     }
 
-    /// Returns the tenant `name`, or else the tenant from the options or the environment.
+    /// Returns `name`, or else the tenant from the options or the environment.
     pub(crate) fn tenant(&self, name: Option<&TenantName>) -> Result<TenantName> {
         match name.cloned().or(self.profile()?.tenant) {
             Some(name) => Ok(name),
@@ -97,7 +97,8 @@ impl Context {
     }
 }
 
-/// Returns the option's value, or else that of the environment's `variable`; an empty variable counts as absent.
+/// Returns the option's value, or else the value of the environment variable `variable`. An empty variable counts as
+/// absent.
 fn given<T: Clone + FromStr<Err: Display>>(
     variable: &str,
     option: Option<&T>,

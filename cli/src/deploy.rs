@@ -78,7 +78,7 @@ impl Deploy {
         ended
     }
 
-    /// Prints which inputs keep their values, if the request might suggest that they change.
+    /// Prints which inputs keep their values, if the user might expect that the deploy changes them.
     async fn say_inputs(&self, api: &Api, out: Output) -> Result<()> {
         if out.is_json() || (self.inputs.is_empty() && self.version.is_none() && self.release.is_none()) {
             return Ok(());
@@ -96,7 +96,7 @@ impl Deploy {
     }
 }
 
-/// Returns the sentence about the inputs that the vendor set, if there are any.
+/// Returns the sentence about the inputs that the vendor has set, which keep their values; nothing without such inputs.
 fn inputs_that_stay(shown: &InstallInputs) -> Option<String> {
     let vendors = shown.inputs.iter().filter(|input| input.from == AnsweredBy::Vendor);
     let names: Vec<&str> = vendors.map(|input| input.name.as_str()).collect();

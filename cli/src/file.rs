@@ -1,5 +1,5 @@
-//! Files that commands write. A file is written completely or not at all, and replaces an existing file only when the
-//! user asked for it.
+//! Writes the files of commands. A file is written completely or not at all. It replaces an existing file only when the
+//! user allows it.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;
@@ -8,7 +8,8 @@ use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result, ResultExt};
 
-/// Refuses to write `text` where another text is, unless `force` allows it. For use before effects that cannot be undone.
+/// Refuses a path at which a file with another text exists, unless `force` is true. It writes nothing: callers use it
+/// before effects that cannot be undone.
 pub(crate) fn may_create(path: &Path, text: &str, force: bool) -> Result<()> {
     let is_free = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
     if force || is_free || has(path, text) { Ok(()) } else { Err(exists(path)) }
@@ -18,7 +19,8 @@ fn has(path: &Path, text: &str) -> bool {
     std::fs::read(path).is_ok_and(|there| there == text.as_bytes())
 }
 
-/// Writes a new file. An existing file is replaced only with `force`; one with the same text stays as it is.
+/// Writes a new file. Without `force`, an existing file is not replaced: it is an error unless the file has the same
+/// text.
 pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
     if force {
         return replace(path, text);
@@ -36,14 +38,14 @@ pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
     }
 }
 
-/// Writes a file in place of what has that name.
+/// Writes a file and replaces an existing file of that name.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     beside(path, text)?.persist(path).map_err(|error| error.error).doing(writing(path))?;
     Ok(())
 }
 
-/// Writes the text to a temporary file in the folder of `path`. A rename puts it in place, so a reader of `path` never
-/// finds half of it.
+/// Writes the text to a temporary file in the folder of `path`. The caller renames it to `path`, so a reader never sees
+/// a partly written file.
 fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut options = tempfile::Builder::new();

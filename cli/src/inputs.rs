@@ -1,4 +1,4 @@
-//! Inputs and parameters as a person types them.
+//! Parses inputs and stack parameters from arguments.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -39,7 +39,7 @@ impl FromStr for Input {
     }
 }
 
-/// Returns all inputs by name; two values for one name are a mistake.
+/// Returns all inputs by name. Two values for the same name are an error.
 pub(crate) fn by_name(inputs: &[Input]) -> Result<BTreeMap<String, Value>> {
     let mut all = BTreeMap::new();
     for input in inputs {

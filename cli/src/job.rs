@@ -1,4 +1,4 @@
-//! `freehold job`: one unit of work, its history and its logs.
+//! `freehold job`: shows and cancels a job, and prints its log.
 
 use std::time::Duration;
 
@@ -127,13 +127,13 @@ fn show(view: &JobView, out: Output) -> String {
     parts.join("\n")
 }
 
-/// Returns the findings of a preflight: it is the only job whose only output is findings.
+/// Returns the findings of a job if it is a preflight: only a preflight has findings as its only output.
 fn findings(view: &JobView) -> Option<Vec<Finding>> {
     let value = view.outputs.get(FINDINGS).filter(|_| view.outputs.len() == 1)?;
     serde_json::from_value(value.clone()).ok()
 }
 
-/// Returns a value on one line: text as it is, anything else as JSON.
+/// Returns a value on one line: a text without its line breaks, any other value as JSON.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.replace('\n', " "),

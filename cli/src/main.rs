@@ -1,4 +1,5 @@
-//! `freehold`: the command of a vendor, and of a customer who launches an install. Wires arguments to commands.
+//! `freehold`: the command of a vendor, and of a customer who launches an install. Parses the arguments and runs a
+//! command.
 
 mod action;
 mod api;

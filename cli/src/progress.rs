@@ -1,4 +1,4 @@
-//! Progress of a running command on stderr: a spinner on a terminal, plain lines otherwise.
+//! Shows the progress of a running command on stderr: a spinner on a terminal, plain lines otherwise.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -9,12 +9,12 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::output::{note, stderr_is_json};
 
-/// Work shorter than this leaves no plain line of progress.
+/// Work that is shorter than this prints no plain line of progress.
 const QUIET: Duration = Duration::from_secs(2);
-/// The least time between two plain lines of one counter.
+/// The minimum time between two plain lines of the same counter.
 const BETWEEN: Duration = Duration::from_secs(5);
 
-/// Shows progress. With `--json` it is silent: stderr then carries JSON only.
+/// The progress of the command. With `--json` nothing is shown, because stderr may contain only JSON.
 #[derive(Debug)]
 pub(crate) struct Progress {
     lines: MultiProgress,
@@ -26,7 +26,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Starts showing; nothing appears before the first [`Progress::now`].
+    /// Starts the display. Nothing appears before the first [`Progress::now`].
     pub(crate) fn start() -> Self {
         let silent = stderr_is_json();
         let terminal = std::io::stderr().is_terminal() && !silent;
@@ -35,7 +35,7 @@ impl Progress {
         Self { lines, terminal, silent, started: Instant::now(), last_note: Mutex::new(None), bar }
     }
 
-    /// Says what is being done now.
+    /// Shows the current operation `what`.
     pub(crate) fn now(&self, what: impl Into<String>) {
         let what = what.into();
         if self.terminal {
@@ -46,8 +46,8 @@ impl Progress {
         }
     }
 
-    /// Shows for whom the command waits: in the progress line of a terminal, otherwise on a line of its own when one is
-    /// due.
+    /// Shows `what` the command waits for: in the progress line of a terminal; otherwise as a plain line, if
+    /// `line_is_due`.
     pub(crate) fn waiting(&self, what: &str, line_is_due: bool) {
         if self.terminal {
             self.now(what);
@@ -56,21 +56,21 @@ impl Progress {
         }
     }
 
-    /// Removes the line that [`Progress::waiting`] printed.
+    /// Removes the text of [`Progress::waiting`] from the progress line of a terminal.
     pub(crate) fn no_longer_waiting(&self) {
         if self.terminal && !self.bar.message().is_empty() {
             self.bar.set_message("");
         }
     }
 
-    /// Says something that stays on the screen.
+    /// Prints a line that stays on the screen.
     pub(crate) fn say(&self, what: &str) {
         if !self.silent {
             self.lines.suspend(|| note(what));
         }
     }
 
-    /// Returns a view of named things that change their state.
+    /// Returns a display of named things with changing states, such as the nodes of a workflow.
     pub(crate) fn things(&self) -> Things<'_> {
         Things { progress: self, shown: BTreeMap::new(), bars: BTreeMap::new() }
     }
@@ -98,7 +98,8 @@ impl Drop for Progress {
     }
 }
 
-/// Named things and their states: one live line each on a terminal, one printed line for each change otherwise.
+/// A display of named things and their states. On a terminal each thing has a live line. Otherwise each change prints a
+/// line.
 #[derive(Debug)]
 pub(crate) struct Things<'a> {
     progress: &'a Progress,
@@ -107,7 +108,7 @@ pub(crate) struct Things<'a> {
 }
 
 impl Things<'_> {
-    /// Shows that `name` is in `state` now.
+    /// Shows that `name` has the state `state`.
     pub(crate) fn set(&mut self, name: &str, state: &str, reason: &str, width: usize) {
         let text = line(name, state, reason, width);
         if self.shown.get(name) == Some(&text) {
@@ -126,7 +127,7 @@ impl Things<'_> {
         self.shown.insert(name.to_owned(), text);
     }
 
-    /// Leaves the last states on the screen.
+    /// Ends the display, and leaves the last states on the screen.
     pub(crate) fn finish(self) {
         for bar in self.bars.values() {
             bar.disable_steady_tick();

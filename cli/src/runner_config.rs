@@ -14,10 +14,10 @@ use crate::error::{Error, Result, ResultExt};
 /// The settings of the machine that a runner works on.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Machine {
-    /// Where the runner keeps its key and journal; must survive restarts.
+    /// Directory for the runner's key and journal; it must survive restarts.
     #[arg(long, default_value = "/var/lib/freehold", value_name = "DIR")]
     state_dir: PathBuf,
-    /// How many jobs run at once.
+    /// The maximum number of jobs that run at once.
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
     slots: u32,
     /// The `terraform` or `tofu` to run; by default, the first of these two that is on PATH.
@@ -35,7 +35,7 @@ enum Sandbox {
     None,
 }
 
-/// Where a runner finds its enrolment secret.
+/// The place of a runner's enrolment secret: in Secrets Manager, or in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Enrolment {
     Arn(String),
@@ -54,19 +54,19 @@ pub(crate) struct RunnerConfig {
     pub(crate) enrolment: Enrolment,
     pub(crate) repository: String,
     pub(crate) bucket: String,
-    /// Role ARNs of the modes.
+    /// The role ARNs of the modes.
     pub(crate) modes: BTreeMap<String, String>,
-    /// Role ARNs of the roles that the app names itself, by key.
+    /// The ARNs of the roles that the app config defines, by key.
     pub(crate) roles: BTreeMap<String, String>,
-    /// The policy that no role of the install exceeds; none for builds.
+    /// The ARN of the policy that no role of the install exceeds; absent for a build runner.
     pub(crate) boundary: Option<String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
-    /// What the stack hands out of its network, by key below `.nuon.install_stack.outputs`.
+    /// The stack's outputs about its network, by key below `.nuon.install_stack.outputs`.
     pub(crate) outputs: BTreeMap<String, String>,
     /// The names of the app's secrets.
     pub(crate) app_secrets: Vec<String>,
-    /// The contract that the customer agreed to, where the stack asks for consent.
+    /// The contract that the customer agreed to; absent when the stack does not ask for consent.
     pub(crate) accepted_contract: Option<Digest>,
 }
 
@@ -124,7 +124,7 @@ impl RunnerConfig {
         Ok(text)
     }
 
-    /// Writes the file, which holds no secret; an existing one is replaced only with `force`.
+    /// Writes the file, which contains no secret. An existing file is replaced only with `force`.
     pub(crate) fn write(&self, machine: &Machine, path: &Path, force: bool) -> Result<()> {
         crate::file::create(path, &self.to_toml(machine)?, force)
     }

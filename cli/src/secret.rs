@@ -1,4 +1,4 @@
-//! Random values, and enrolment secrets in files that only their owner reads.
+//! Random values, and enrolment secrets in files that only their owner may read.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
@@ -9,10 +9,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::error::{Error, Result, ResultExt};
 
-/// The least length of an enrolment secret, as the install stack demands it.
+/// The minimum length of an enrolment secret, in bytes. The install stack requires the same length.
 const SHORTEST: usize = 20;
 
-/// Returns a new enrolment secret: 256 random bits as text.
+/// Returns a new enrolment secret: 256 random bits in base64.
 pub(crate) fn new_secret() -> Result<String> {
     let mut bytes = [0_u8; 32];
     fill(&mut bytes)?;
@@ -53,7 +53,7 @@ pub(crate) fn read_or_create(path: &Path) -> Result<String> {
     }
 }
 
-/// Writes `secret` to the file `path`. A file with something else is replaced only with `force`.
+/// Writes `secret` to the file `path`. A file with other contents is replaced only with `force`.
 pub(crate) fn create(path: &Path, secret: &str, force: bool) -> Result<()> {
     let doing = || format!("write the enrolment secret to `{}`", path.display());
     match write_new(path, secret) {
@@ -67,7 +67,7 @@ pub(crate) fn create(path: &Path, secret: &str, force: bool) -> Result<()> {
     write_new(path, secret).doing(doing())
 }
 
-/// The file is made for its owner alone from its first byte on.
+/// Writes a new file. Its permissions exclude all users but the owner from the beginning.
 fn write_new(path: &Path, secret: &str) -> std::io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);

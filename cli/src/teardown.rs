@@ -1,4 +1,4 @@
-//! `freehold teardown`: removes from a customer's account what was deployed there.
+//! `freehold teardown`: removes deployed components and the sandbox from a customer's account.
 
 use std::io::{BufRead as _, IsTerminal as _};
 
@@ -34,8 +34,7 @@ pub(crate) struct Teardown {
     /// Only the sandbox; refused while components are deployed.
     #[arg(long)]
     sandbox: bool,
-    /// Also remove resources that hold data: databases, file systems, volumes, keys, buckets that are emptied with their
-    /// module.
+    /// Also remove resources that hold data: databases, file systems, volumes, keys, and buckets with `force_destroy`.
     #[arg(long)]
     destroy_data: bool,
     /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key of a

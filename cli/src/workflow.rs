@@ -10,8 +10,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, short, time};
 
-/// The maximum number of characters of a reason in a list of workflows and next to a node.
+/// The maximum number of characters of a reason in a list of workflows.
 const IN_A_LIST: usize = 60;
+/// The maximum number of characters of a reason next to a node.
 const IN_A_TABLE: usize = 160;
 
 #[derive(Debug, Subcommand)]
@@ -60,7 +61,8 @@ impl WorkflowCommand {
     }
 }
 
-/// Returns the sentence that answers a cancel of `what`, of which `active` runs; an error when it has ended in another way.
+/// Returns the sentence after a request to cancel `what`, whose running jobs are `active`. It is an error when `what`
+/// has already ended in another way.
 pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> Result<String> {
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
@@ -96,7 +98,7 @@ fn list(all: &[WorkflowView], out: Output) -> String {
     out.table(&table)
 }
 
-/// Returns the state of a node, with how often it was retried.
+/// Returns the state of a node and the number of its retries.
 fn state_of(node: &NodeView) -> String {
     match node.retried {
         0 => node.state.clone(),
@@ -123,7 +125,7 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if let Some(at) = view.cancel_requested {
         head.push_str(&format!("\nasked to stop at {}", time(at)));
     }
-    // The reason of a workflow repeats those of its nodes, which stand below.
+    // The workflow's reason repeats the reasons of its nodes, which are printed below.
     if !view.reason.is_empty() && view.nodes.iter().all(|node| node.reason.is_empty()) {
         head.push_str(&format!("\n{}", view.reason));
     }

@@ -1,6 +1,7 @@
-//! Long reasons made short enough for a line: `freehold job logs` has all of them.
+//! Shortens a long reason to fit on a line. `freehold job logs` shows the whole reason.
 
-/// Returns the beginning of `reason` on one line, at most `limit` characters, cut between two problems or words.
+/// Returns the beginning of `reason` as one line of at most `limit` characters. The cut is between two problems, or
+/// else between two words.
 pub(crate) fn brief(reason: &str, limit: usize) -> String {
     let line = reason.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((end, _)) = line.char_indices().nth(limit) else {

@@ -16,7 +16,7 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// Returns the API's address; asks CloudFormation when only the tenant is known.
+    /// Returns the API's address. Reads it from the tenant's stack when only the tenant is known.
     pub(super) async fn api_url(&self, config: &SdkConfig) -> Result<Url> {
         if let Some(url) = &self.api {
             return Ok(url.clone());
@@ -28,7 +28,7 @@ impl Profile {
             .map_err(|e| Error::internal(format!("output ApiUrl of stack `{}` is not an address: {e}", stack.name)))
     }
 
-    /// Returns the tenant's name, which commands on its resources need.
+    /// Returns the tenant's name. It is an error when neither the options nor the environment name a tenant.
     pub(crate) fn tenant(&self) -> Result<&TenantName> {
         self.tenant.as_ref().ok_or_else(|| {
             Error::invalid("which tenant?")
@@ -37,7 +37,7 @@ impl Profile {
     }
 }
 
-/// Returns the stack of a tenant; the error about an absent one names where it was looked for.
+/// Returns the stack of a tenant. The error about an absent stack names the account and the region.
 pub(crate) async fn tenant_stack(config: &SdkConfig, tenant: &TenantName) -> Result<Stack> {
     let name = stack_name(tenant);
     if let Some(stack) = Stacks::new(config).find(&name).await? {

@@ -1,4 +1,5 @@
-//! The client of the tenant API: signed requests, retries of transient errors, errors as sentences.
+//! The client of the tenant API. It signs requests, retries after transient errors, and turns error answers into
+//! [`Error`]s.
 
 mod brief;
 mod discover;
@@ -25,7 +26,7 @@ pub(crate) use watch::{follow, has_ended, verdict, watch};
 use crate::error::{Error, Result, chain};
 use sign::Signer;
 
-/// The API takes 128 characters; each request of one invocation adds its own suffix to the key.
+/// The maximum length of an idempotency key, in characters. The API accepts 128, and requests add a suffix to the key.
 const LONGEST_KEY: usize = 100;
 const TRIES: u32 = 5;
 const ANSWER: Duration = Duration::from_secs(35);
@@ -37,11 +38,11 @@ pub(crate) struct Api {
     base: Url,
     http: reqwest::Client,
     signer: Signer,
-    /// Identifies one invocation of the command: all its retries carry the same key.
+    /// The key of this invocation of the command. All retries of a request carry the same key.
     idempotency_key: String,
 }
 
-/// What a POST carries.
+/// The idempotency key and the body of a POST request.
 #[derive(Debug)]
 struct Post {
     key: String,
@@ -49,7 +50,7 @@ struct Post {
 }
 
 impl Api {
-    /// Returns the client that `profile` describes, signing with the credentials of `config`.
+    /// Returns a client of the API that `profile` names. It signs requests with the credentials of `config`.
     pub(crate) async fn connect(profile: &Profile, config: &SdkConfig) -> Result<Self> {
         let base = profile.api_url(config).await?;
         let idempotency_key = match &profile.idempotency_key {
@@ -59,12 +60,12 @@ impl Api {
         Ok(Self { signer: Signer::new(config, &base)?, base, http: http_client()?, idempotency_key })
     }
 
-    /// Returns where the API is.
+    /// Returns the address of the API.
     pub(crate) const fn base(&self) -> &Url {
         &self.base
     }
 
-    /// Reads what is at `path`.
+    /// Gets the resource at `path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
         match self.request(Method::GET, self.url(path, &[])?, None).await {
             Err(error) => Err(self.with_nearest(error, path).await),
@@ -72,7 +73,7 @@ impl Api {
         }
     }
 
-    /// Reads what is at `path` after `cursor`.
+    /// Gets the page after `cursor` of the resource at `path`; the first page without a cursor.
     pub(crate) async fn get_after<T: DeserializeOwned>(&self, path: &[&str], cursor: Option<&str>) -> Result<T> {
         let query: Vec<(&str, &str)> = cursor.filter(|c| !c.is_empty()).map(|c| ("after", c)).into_iter().collect();
         match self.request(Method::GET, self.url(path, &query)?, None).await {
@@ -101,7 +102,7 @@ impl Api {
         }
     }
 
-    /// Posts `body` to `path`; sending it again with the same idempotency key changes nothing.
+    /// Posts `body` to `path`. A second request with the same idempotency key changes nothing.
     pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &[&str], body: &B) -> Result<T> {
         let body = Post { key: self.idempotency_key.clone(), bytes: written(body)? };
         match self.request(Method::POST, self.url(path, &[])?, Some(body)).await {
@@ -110,7 +111,7 @@ impl Api {
         }
     }
 
-    /// Posts one of several bodies that one invocation sends; `part` gives each its own idempotency key.
+    /// Posts one of several bodies of the same invocation. `part` makes the idempotency key of each body unique.
     pub(crate) async fn post_part<B: Serialize, T: DeserializeOwned>(
         &self,
         path: &[&str],
@@ -186,7 +187,7 @@ impl Api {
         }
     }
 
-    /// Sends the request once; an error says whether another try can help.
+    /// Sends the request once. The flag beside an error is true when a retry can help.
     async fn once(&self, method: &Method, url: &Url, body: Option<&Post>) -> Result<Vec<u8>, (Error, bool)> {
         let mut headers: Vec<(&str, &str)> = vec![("accept", "application/json")];
         if let Some(post) = body {
@@ -227,14 +228,14 @@ fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
     serde_json::to_vec(body).map_err(|e| Error::internal(format!("cannot write a request: {e}")))
 }
 
-/// A `500` from our own function is a defect, and a retry does not help. A `500` from the gateway means that a function
-/// was cut off.
+/// Returns whether a retry can help. A `500` from the API's own function is a defect, which a retry does not mend. A
+/// `500` from the gateway means that the function was stopped before it answered.
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)
         || (status.as_u16() == 500 && serde_json::from_slice::<freehold_protocol::api::ErrorBody>(body).is_err())
 }
 
-/// Returns what the HTTP clients of the command have in common.
+/// Returns a builder with the settings that all HTTP clients of the command share.
 pub(crate) fn http_builder() -> reqwest::ClientBuilder {
     let provider = rustls::crypto::ring::default_provider();
     let _ = provider.install_default();

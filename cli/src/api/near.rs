@@ -1,4 +1,4 @@
-//! "Did you mean": the name of an install or an app that is nearest to one that does not exist.
+//! Suggests the most similar name when an install or an app does not exist.
 
 use freehold_protocol::api::{AppView, InstallView};
 use freehold_template::nearest;
@@ -7,8 +7,8 @@ use super::Api;
 use crate::error::{Error, Kind};
 
 impl Api {
-    /// Adds a suggestion to the error about an install or app that does not exist: the most similar name. `path` is the
-    /// path of the request.
+    /// Adds the most similar name to the error about an install or app that does not exist. `path` is the path of the
+    /// request.
     pub(super) async fn with_nearest(&self, error: Error, path: &[&str]) -> Error {
         let ["v1", kind @ ("installs" | "apps"), name, ..] = path else {
             return error;
@@ -30,7 +30,8 @@ impl Api {
         }
     }
 
-    /// Returns the list, or nothing: the error about the name is the one to show.
+    /// Returns the list of installs or apps. It is empty after an error: the user must see the error about the name
+    /// instead.
     async fn list_of<T: serde::de::DeserializeOwned>(&self, kind: &str) -> Vec<T> {
         Box::pin(self.list(&["v1", kind])).await.unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Retries: pauses that grow, and waiting for what the API says will be ready soon.
+//! Backoff between retries, and waiting while the API answers that a resource will be ready soon.
 
 use std::time::Duration;
 
@@ -7,10 +7,11 @@ use tokio::time::Instant;
 use crate::error::Result;
 use crate::progress::Progress;
 
-/// The longest wait for what will be ready soon.
+/// The maximum wait for a resource that will be ready soon.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
-/// The pauses between tries. Each is a random part of a limit, which doubles (full jitter).
+/// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, and the
+/// limit doubles after each pause.
 #[derive(Debug)]
 pub(crate) struct Backoff {
     limit: Duration,
@@ -37,7 +38,8 @@ impl Backoff {
     }
 }
 
-/// Asks again while the API answers that something will be ready soon, for a minute at most. `ask` must be repeatable.
+/// Repeats `ask` while the API answers that the resource will be ready soon, for at most [`READY_LIMIT`]. `ask` must be
+/// idempotent.
 pub(crate) async fn until_ready<T>(progress: &Progress, mut ask: impl AsyncFnMut() -> Result<T>) -> Result<T> {
     let deadline = Instant::now() + READY_LIMIT;
     let mut backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(2));

@@ -12,10 +12,10 @@ use url::Url;
 
 use crate::error::{Error, Result, chain, no_credentials};
 
-/// Credentials are asked for again this long before they end.
+/// Credentials are refreshed this long before they expire.
 const MARGIN: Duration = Duration::from_secs(300);
 
-/// Signs requests; asks the credential chain once, not for every request.
+/// Signs requests. It caches the credentials, so the credential chain is not asked for each request.
 #[derive(Debug)]
 pub(super) struct Signer {
     provider: SharedCredentialsProvider,
@@ -33,7 +33,7 @@ impl Signer {
         Ok(Self { provider, region, known: Mutex::new(None) })
     }
 
-    /// Returns the headers that make the request a signed one.
+    /// Returns the headers to add to the request, which contain its signature.
     pub(super) async fn sign(
         &self,
         method: &str,
@@ -71,7 +71,7 @@ impl Signer {
     }
 }
 
-/// An API's own address names its region: `<id>.execute-api.<region>.amazonaws.com`.
+/// Returns the region in an API's own address: `<id>.execute-api.<region>.amazonaws.com`.
 fn region_of(base: &Url) -> Option<String> {
     let mut labels = base.host_str()?.split('.').skip_while(|label| *label != "execute-api").skip(1);
     let region = labels.next()?;

@@ -1,5 +1,5 @@
-//! Shows which runner a workflow waits for: the runner that has not taken an order yet, since when, and the role that
-//! it needs.
+//! Shows that a workflow waits for a runner that does not take its orders: how long the workflow waits, and the role
+//! that the runner needs.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::error::Result;
 use crate::output::duration;
 use crate::progress::Progress;
 
-/// A runner takes an order within seconds. After this time something is wrong, and the first line is printed.
+/// The wait after which the first line is printed, in seconds. A runner normally takes an order sooner.
 const PATIENCE_SECS: u64 = 8;
-/// The pause between two looks at what is waited for.
+/// The pause between two checks for such a runner.
 const LOOK: Duration = Duration::from_secs(4);
-/// So many jobs are asked for in one look.
+/// The maximum number of jobs that one check reads from the API.
 const MOST_JOBS: usize = 4;
 
-/// Looks for a runner that does not take its orders while a workflow is watched.
+/// Checks, while a workflow is watched, for a runner that does not take its orders.
 #[derive(Debug)]
 pub(super) struct Waiting {
     next: Instant,
-    /// How long the wait must be before the next plain line: each line waits twice as long as the one before.
+    /// The wait after which the next plain line is printed, in seconds. It doubles with each line.
     due_secs: u64,
 }
 
@@ -32,7 +32,7 @@ impl Waiting {
         Self { next: Instant::now(), due_secs: PATIENCE_SECS }
     }
 
-    /// Says for whom the workflow waits, when it does. A value that cannot be looked up is left out.
+    /// Shows which runner the workflow waits for, if it waits for one. Shows nothing when the API cannot be read.
     pub(super) async fn look(&mut self, api: &Api, view: &WorkflowView, progress: &Progress) {
         if Instant::now() < self.next {
             return;
@@ -60,14 +60,14 @@ fn now() -> Option<Timestamp> {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).ok().map(Timestamp::from_millis)
 }
 
-/// Returns when the order was given that no runner has taken, if there is one.
+/// Returns the time of the oldest order that no runner has taken, if there is such an order.
 async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> {
     let active: Vec<_> = view.nodes.iter().filter(|node| node.state == "active").collect();
     if view.nodes.is_empty() {
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
         return Ok(install.runner.is_none().then_some(view.created_at));
     }
-    // A runner that works on one of these jobs is alive; it has no free slot for the others.
+    // When one of these jobs has started, the runner is alive and only has no free slot for the others.
     let mut oldest = None;
     for job in active.into_iter().filter_map(|node| node.job.as_ref()).take(MOST_JOBS) {
         let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
@@ -115,7 +115,7 @@ fn heard_of(runner: Option<&RunnerView>, now: Timestamp) -> String {
     }
 }
 
-/// Returns the partition of a region (AWS General Reference, "Amazon Resource Names").
+/// Returns the AWS partition of a region (AWS General Reference, "Amazon Resource Names").
 fn partition(region: &str) -> &'static str {
     match region {
         region if region.starts_with("cn-") => "aws-cn",

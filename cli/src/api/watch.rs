@@ -11,13 +11,15 @@ use crate::error::{Error, Result};
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// The pause between two looks at a workflow.
+/// The pause between two requests for the state of a workflow.
 const LOOK: Duration = Duration::from_millis(700);
-/// The maximum number of characters of a reason next to a node, and in the sentence about a failed workflow.
+/// The maximum number of characters of a reason next to a node.
 const IN_A_LINE: usize = 100;
+/// The maximum number of characters of a reason in the sentence about a failed workflow.
 const IN_A_SENTENCE: usize = 500;
 
-/// Shows the workflow's nodes until it has ended, and returns how it ended. Ctrl-c stops the watching, not the workflow.
+/// Shows the workflow's nodes until the workflow has ended, and returns its last state. Ctrl-c ends only the command;
+/// the workflow continues.
 pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress) -> Result<WorkflowView> {
     tokio::select! {
         ended = until_ended(api, workflow, progress) => ended,
@@ -27,7 +29,8 @@ pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress)
     }
 }
 
-/// Follows a workflow that was just started and says how it ended; without waiting, says only that it started.
+/// Prints the result of a workflow that was just started. If `wait` is false, prints only that the workflow has
+/// started.
 pub(crate) async fn follow(api: &Api, out: Output, workflow: &WorkflowId, subject: &str, wait: bool) -> Result<()> {
     if !wait {
         let started = WorkflowStarted { workflow: workflow.clone(), version: None, number: None };
@@ -58,7 +61,7 @@ async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> R
             shown = state;
         }
         let width = view.nodes.iter().map(|node| node.name.len()).max().unwrap_or_default();
-        // The sentence at the end has the reason of the first node that failed.
+        // The sentence at the end shows the reason of the first failed node.
         let first_bad = view.nodes.iter().position(is_bad);
         for (at, node) in view.nodes.iter().enumerate() {
             let reason = if Some(at) == first_bad { String::new() } else { brief(&node.reason, IN_A_LINE) };
@@ -73,12 +76,12 @@ async fn until_ended(api: &Api, workflow: &WorkflowId, progress: &Progress) -> R
     }
 }
 
-/// Returns whether nothing more will happen in the workflow.
+/// Returns whether the workflow has ended.
 pub(crate) fn has_ended(view: &WorkflowView) -> bool {
     matches!(view.state.as_str(), "succeeded" | "failed" | "cancelled")
 }
 
-/// Returns the sentence about an ended workflow, as a success or as the error that ends the command.
+/// Returns a sentence about the success of an ended workflow, or the error with which the command ends.
 pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
     let took = view.ended_at.map(|end| crate::output::duration(end.since(view.created_at))).unwrap_or_default();
     match (view.state.as_str(), &view.nothing_ran) {
@@ -95,7 +98,7 @@ pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
     }
 }
 
-/// Returns the first problem, and how many nodes have one.
+/// Returns the first failed node with its reason, and the number of other failed nodes.
 fn because(view: &WorkflowView) -> String {
     let mut bad = view.nodes.iter().filter(|node| is_bad(node));
     let Some(first) = bad.next() else {

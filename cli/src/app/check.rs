@@ -30,7 +30,8 @@ impl Check {
         let (errors, warnings) = (found.count(Severity::Error), found.count(Severity::Warning));
         let value = json!({ "dir": dir, "errors": errors, "warnings": warnings, "found": found,
             "not_looked_at": found.not_looked_at() });
-        // The lines of excerpts stand below each other. With errors, the command's error counts them.
+        // The excerpts of files are aligned, so their lines are not wrapped. If there are errors, the command's error
+        // counts them.
         context.out.show_verbatim(&value, |_| {
             let counts = format!("{}{}", counted(errors, warnings), elsewhere(found.not_looked_at()));
             match (found.is_empty(), errors) {
@@ -49,7 +50,7 @@ pub(super) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
     Error::invalid(format!("the app config in `{}` cannot be used: {counts}", dir.display()))
 }
 
-/// Returns `dir` when it is a directory.
+/// Returns `dir`, or an error when `dir` is not a directory.
 pub(super) fn checked_dir(dir: &Path) -> Result<&Path> {
     if dir.is_dir() {
         return Ok(dir);

@@ -1,4 +1,4 @@
-//! Fetches a version that the tenant has, with its document.
+//! Fetches an app version from the tenant, with its document.
 
 use freehold_protocol::AppName;
 use freehold_protocol::api::VersionDocument;
@@ -7,7 +7,7 @@ use super::version::{VersionName, or_latest};
 use crate::api::Api;
 use crate::error::Result;
 
-/// Returns the version of `app` that `name` means, or the latest.
+/// Returns the version of `app` that `name` refers to, or the latest version without a name.
 pub(super) async fn fetch_version(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<VersionDocument> {
     let version = or_latest(api, app, name).await?;
     api.get(&["v1", "apps", app.as_str(), "versions", version.as_str()]).await

@@ -6,7 +6,7 @@ use tokio::process::Command;
 
 use crate::error::{Error, Result};
 
-/// Returns the commit that `branch` (a branch, a tag or a full ref) of the repository at `url` names now.
+/// Returns the commit that `branch` (a branch, a tag or a full ref) points to in the repository at `url`.
 pub(super) async fn commit_of(url: &str, branch: &str) -> Result<String> {
     let refs = [
         format!("refs/heads/{branch}"),
@@ -15,7 +15,7 @@ pub(super) async fn commit_of(url: &str, branch: &str) -> Result<String> {
         branch.to_owned(),
     ];
     let mut git = Command::new("git");
-    // `--` ends the options: a config cannot pass one as an address.
+    // `--` ends the options: `git` must not read an address as an option.
     git.args(["ls-remote", "--quiet", "--", url]).args(&refs);
     git.env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null()).kill_on_drop(true);
     let done = git.output().await.map_err(|e| Error::invalid(format!("cannot run `git`: {e}; install git")))?;
@@ -33,7 +33,8 @@ pub(super) async fn commit_of(url: &str, branch: &str) -> Result<String> {
     })
 }
 
-/// A branch wins over a tag; an annotated tag's commit over the tag object.
+/// Chooses one commit from the listing. A branch takes precedence over a tag, and the commit of an annotated tag over
+/// the tag object.
 fn chosen(listing: &str, branch: &str) -> Option<String> {
     let found: Vec<(&str, &str)> = listing.lines().filter_map(|line| line.split_once('\t')).collect();
     let wanted = [

@@ -1,4 +1,4 @@
-//! `freehold app`: checks and syncs app configs, and shows the app versions made of them.
+//! `freehold app`: checks and syncs app configs, and shows the app versions made from them.
 
 mod check;
 mod diff;

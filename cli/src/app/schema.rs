@@ -40,7 +40,7 @@ fn list(context: &Context) -> Result<()> {
     })
 }
 
-/// Writes every schema, and the configuration that tells editors the schema of each file.
+/// Writes every schema, and the `.taplo.toml` that tells editors the schema of each file.
 fn write_all(context: &Context, dir: &Path) -> Result<()> {
     let folder = dir.join("schemas");
     std::fs::create_dir_all(&folder).doing(format!("make `{}`", folder.display()))?;
@@ -53,7 +53,7 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
     }
     let path = dir.join(".taplo.toml");
     let known = std::fs::read_to_string(&path).ok();
-    // A config of the vendor's own is not ours to replace.
+    // A `.taplo.toml` that the vendor wrote is not replaced.
     let own = known.as_ref().is_some_and(|text| !text.contains(WRITER));
     if !own {
         std::fs::write(&path, taplo_config()).doing(format!("write `{}`", path.display()))?;
@@ -75,7 +75,7 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
     })
 }
 
-/// How the head of the editors' configuration names what wrote it.
+/// The text in a generated `.taplo.toml` that identifies it as generated.
 const WRITER: &str = "freehold app schema";
 
 fn pretty(schema: &Value) -> Result<String> {

@@ -32,7 +32,8 @@ impl Sync {
         let app = loaded.version.app.clone();
         let before = latest(&api, &app).await?;
         let unchanged = before.as_ref().filter(|view| view.latest == digest);
-        // A version that is too large for the table is uploaded again, in case somebody deleted its object.
+        // A version that is too large for the table is stored in a bucket. It is uploaded again, because its object may
+        // have been deleted.
         if let Some(before) = unchanged.filter(|_| bytes.len() <= MAX_TABLE_VERSION_BYTES) {
             drop(progress);
             return show(context, &app, before.number, &digest, false, 0);
@@ -63,7 +64,7 @@ fn show(context: &Context, app: &AppName, number: u64, version: &Digest, changed
     })
 }
 
-/// Resolves each branch to a commit, and asks for each branch once.
+/// Resolves each branch to a commit. Each branch is looked up only once.
 pub(super) async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
     for git in loaded.unresolved.clone() {
         progress.now(format!("asking {} for `{}`", git.url, git.branch));
@@ -81,7 +82,7 @@ async fn latest(api: &Api, app: &AppName) -> Result<Option<AppView>> {
     }
 }
 
-/// Uploads local sources, each once; returns how many.
+/// Uploads the local sources, without duplicates. Returns the number of uploads.
 async fn upload(api: &Api, app: &AppName, loaded: &Loaded, progress: &Progress) -> Result<usize> {
     let mut done: Vec<&Digest> = Vec::new();
     for source in &loaded.sources {

@@ -8,15 +8,15 @@ use freehold_protocol::{AppName, Digest};
 use crate::api::Api;
 use crate::error::{Error, Result};
 
-/// Fewer digits than this could as well be a mistyped number.
+/// The minimum length of the beginning of a digest, in hex digits. A shorter text could also be a number.
 const SHORTEST_PREFIX: usize = 6;
 
-/// A version's name as typed.
+/// The name of a version as the user types it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum VersionName {
     Digest(Digest),
     Number(u64),
-    /// Hex digits that a digest begins with.
+    /// The first hex digits of a digest.
     Prefix(String),
 }
 
@@ -66,7 +66,7 @@ impl VersionName {
     }
 }
 
-/// Returns the version that `name` means, or the latest one.
+/// Returns the digest of the version that `name` refers to, or of the latest version without a name.
 pub(super) async fn or_latest(api: &Api, app: &AppName, name: Option<&VersionName>) -> Result<Digest> {
     match name {
         Some(name) => name.resolve(api, app).await,

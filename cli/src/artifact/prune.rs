@@ -22,7 +22,7 @@ marked, and nothing new may use it. A day later the function `prune-artifacts` r
 itself, once a day. Before the removal, `freehold build` takes the artifact back into use; after the removal, it makes the
 artifact again.")]
 pub(crate) struct Prune {
-    /// One app only.
+    /// Consider only the artifacts of this app.
     #[arg(long, value_name = "APP")]
     app: Option<AppName>,
     /// Change nothing; show what would be removed, and why the rest is kept.

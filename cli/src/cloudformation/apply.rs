@@ -1,4 +1,4 @@
-//! Makes or changes a stack through a change set; the same template and parameters again change nothing.
+//! Creates or updates a stack through a change set. The same template with the same parameters changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,17 @@ use super::{LOOK, SLOWEST_LOOK, Stack, Stacks};
 use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
-/// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").
+/// The maximum size of a template inside a request, in bytes (AWS CloudFormation quotas, "Template body size in a
+/// request").
 const MAX_BODY: usize = 51_200;
 
-/// Where the template is.
+/// A template, or its address.
 #[derive(Debug, Clone)]
 pub(crate) enum Template {
     Body(String),
     /// The address of an object in S3.
     Url(String),
-    /// The same, with what is there.
+    /// The address of an object in S3, and the template in it.
     Object {
         address: String,
         body: String,
@@ -28,8 +29,8 @@ pub(crate) enum Template {
 }
 
 impl Template {
-    /// Returns whether the template may declare the parameter `name`. A parameter that the template does not declare
-    /// must not be passed.
+    /// Returns whether the template may declare the parameter `name`; true when the template's text is not known.
+    /// CloudFormation refuses a parameter that the template does not declare.
     fn may_have_parameter(&self, name: &str) -> bool {
         match self {
             Self::Body(body) | Self::Object { body, .. } => {
@@ -45,12 +46,13 @@ impl Template {
 pub(crate) struct Change {
     pub(crate) stack: String,
     pub(crate) template: Template,
-    /// Parameters without a value here keep what the stack has, or else the template's default.
+    /// The values to set. Every other parameter keeps its value in the stack; a new parameter gets the template's
+    /// default.
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) tags: BTreeMap<String, String>,
 }
 
-/// What applying did.
+/// The effect of a change on the stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Created,
@@ -59,7 +61,7 @@ pub(crate) enum Outcome {
 }
 
 impl Stacks {
-    /// Changes the stack to match `change` and waits for the end.
+    /// Changes the stack to match `change` and waits until the change has ended.
     pub(crate) async fn apply(&self, change: &Change, progress: &Progress) -> Result<(Outcome, Stack)> {
         let name = &change.stack;
         let existing = self.ready_for_change(name, progress).await?;
@@ -86,8 +88,8 @@ impl Stacks {
         Err(events.failure(format!("stack `{name}` could not be {}", outcome.as_str()), &ended))
     }
 
-    /// Returns the stack that a change set would update. Removes a stack that failed at its creation, because it cannot
-    /// be updated.
+    /// Returns the existing stack, if there is one that can be updated. Deletes a stack whose creation failed, because
+    /// CloudFormation cannot update it.
     async fn ready_for_change(&self, name: &str, progress: &Progress) -> Result<Option<Stack>> {
         let Some(mut stack) = self.find(name).await? else {
             return Ok(None);
@@ -112,7 +114,7 @@ impl Stacks {
         }
     }
 
-    /// Returns the ids of the change set and of its stack.
+    /// Creates a change set. Returns the ids of the change set and of its stack.
     async fn create_set(
         &self,
         change: &Change,
@@ -149,7 +151,7 @@ impl Stacks {
         Ok((created.id().unwrap_or(set).to_owned(), id))
     }
 
-    /// Waits for the change set; one without changes is removed again.
+    /// Waits until the change set is ready, and returns whether it has changes. Deletes a change set without changes.
     async fn has_changes(&self, stack: &str, set: &str, new: bool) -> Result<bool> {
         let mut pause = LOOK;
         loop {
@@ -176,8 +178,8 @@ impl Stacks {
         }
     }
 
-    /// Follows the stack until the change has ended. Right after the start, CloudFormation may still show the old
-    /// state.
+    /// Follows the stack until the change has ended. Just after the start, CloudFormation may still return the state
+    /// before the change.
     async fn followed_to_a_change(
         &self,
         name: &str,
@@ -223,7 +225,7 @@ fn parameters(change: &Change, existing: Option<&Stack>) -> Vec<Parameter> {
     given.chain(kept).collect()
 }
 
-/// Returns whether a change set failed only because it has no changes; CloudFormation has two texts for it.
+/// Returns whether a change set failed only because it has no changes. CloudFormation uses two texts for this reason.
 fn means_no_changes(reason: &str) -> bool {
     reason.contains("didn't contain changes") || reason.contains("No updates are to be performed")
 }

@@ -1,4 +1,4 @@
-//! The events of a stack that changes: shown as progress, and as the reasons of a failure.
+//! Reads the events of a stack during a change: they are shown as progress, and give the reasons of a failure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use super::Stack;
 use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
-/// The events of a stack that were seen, and the reasons that they gave.
+/// The events of a stack that were already read, and the reasons of failures in them.
 #[derive(Debug)]
 pub(super) struct Events {
     stack: String,
@@ -20,7 +20,7 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Returns the events of the stack `id` that come after this call.
+    /// Starts to follow the stack `id`. Events before this call are ignored.
     pub(super) async fn from_now(client: &Client, id: &str) -> Result<Self> {
         let mut events =
             Self { stack: id.to_owned(), seen: BTreeSet::new(), states: BTreeMap::new(), failures: Vec::new() };
@@ -28,7 +28,7 @@ impl Events {
         Ok(events)
     }
 
-    /// Shows what is new.
+    /// Shows the events since the last call.
     pub(super) async fn show_new(&mut self, client: &Client, progress: &Progress) -> Result<()> {
         for event in self.unseen(client).await? {
             let (Some(resource), Some(status)) = (event.logical_resource_id(), event.resource_status()) else {
@@ -52,7 +52,7 @@ impl Events {
         Ok(())
     }
 
-    /// Returns the error that names the first reasons of a failure.
+    /// Returns an error with the first reasons of the failure.
     pub(super) fn failure(&self, what: String, stack: &Stack) -> Error {
         let mut reasons: Vec<&str> = self.failures.iter().map(String::as_str).take(3).collect();
         if reasons.is_empty() {
@@ -64,7 +64,7 @@ impl Events {
         Error::failed(format!("{what} ({}): {}{more}", stack.status.as_str(), reasons.join("; ")))
     }
 
-    /// Returns events that were not seen before, oldest first.
+    /// Returns the events that were not read before, oldest first.
     async fn unseen(&mut self, client: &Client) -> Result<Vec<StackEvent>> {
         let mut fresh = Vec::new();
         let mut token = None;
@@ -80,7 +80,7 @@ impl Events {
             let before = fresh.len();
             fresh.extend(new.cloned());
             token = page.next_token().map(str::to_owned);
-            // The newest events come first: when a page has a known event, all older events are known too.
+            // The newest events come first. When a page contains a known event, all older events are known too.
             if token.is_none() || fresh.len() - before < count {
                 break;
             }
@@ -90,8 +90,8 @@ impl Events {
     }
 }
 
-/// Returns whether an event is only the result of an earlier failure: one failure cancels all other operations of the
-/// stack.
+/// Returns whether an event is only the result of an earlier failure. The first failure cancels all other operations of
+/// the stack.
 fn is_consequence(reason: &str) -> bool {
     reason.contains("cancelled") || reason.contains("Cancelled")
 }

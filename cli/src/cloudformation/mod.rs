@@ -1,4 +1,4 @@
-//! CloudFormation stacks: describing them, applying a template through a change set, and deleting them.
+//! Describes, changes and deletes CloudFormation stacks. A template is applied through a change set.
 
 mod apply;
 mod events;
@@ -18,7 +18,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 use events::Events;
 
-/// The first pause between two looks at a stack; it grows to [`SLOWEST_LOOK`].
+/// The first pause between two requests for a stack's state. It grows to [`SLOWEST_LOOK`].
 const LOOK: Duration = Duration::from_millis(250);
 const SLOWEST_LOOK: Duration = Duration::from_secs(3);
 
@@ -42,7 +42,7 @@ impl Stacks {
         }
     }
 
-    /// Returns the names of all stacks that there are.
+    /// Returns the names of all stacks in the account and region.
     pub(crate) async fn names(&self) -> Result<Vec<String>> {
         let mut pages = self.client.list_stacks().into_paginator().send();
         let mut names = Vec::new();
@@ -55,7 +55,7 @@ impl Stacks {
         Ok(names)
     }
 
-    /// Deletes the stack and waits until it is gone; returns whether there was one.
+    /// Deletes the stack and waits until the deletion has ended. Returns whether the stack existed.
     pub(crate) async fn delete(&self, name: &str, progress: &Progress) -> Result<bool> {
         let Some(stack) = self.find(name).await?.filter(|s| s.status != StackStatus::DeleteComplete) else {
             return Ok(false);
@@ -73,7 +73,7 @@ impl Stacks {
         }
     }
 
-    /// Waits until CloudFormation no longer works on the stack.
+    /// Waits until an earlier operation on the stack has ended.
     async fn settled(&self, id: &str, progress: &Progress) -> Result<Stack> {
         progress.now(format!("waiting for an earlier change of stack `{id}` to end"));
         let mut events = Events::from_now(&self.client, id).await?;

@@ -15,7 +15,7 @@ pub(crate) struct Stack {
     pub(crate) reason: String,
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) outputs: BTreeMap<String, String>,
-    /// When it was made or changed last, as CloudFormation writes it.
+    /// The time of the creation or the last change, in CloudFormation's format.
     pub(crate) changed_at: String,
 }
 
@@ -53,7 +53,7 @@ impl Stack {
         })
     }
 
-    /// Returns whether CloudFormation works on it.
+    /// Returns whether an operation on the stack is in progress.
     pub(crate) fn is_busy(&self) -> bool {
         self.status.as_str().ends_with("_IN_PROGRESS") && self.status != StackStatus::ReviewInProgress
     }

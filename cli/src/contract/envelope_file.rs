@@ -1,4 +1,4 @@
-//! The file that `freehold contract show -o FILE` writes.
+//! Reads the file that `freehold contract show -o FILE` writes.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use freehold_protocol::Envelope;
 
 use crate::error::{Error, Result, ResultExt};
 
-/// Reads the envelope; its signature is not checked.
+/// Returns the envelope in the file. Does not check its signature.
 pub(super) fn read(path: &Path) -> Result<Envelope> {
     let shown = path.display();
     let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;

@@ -22,8 +22,9 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::note;
 
-/// How often a signature is looked for: it follows the end of a build within a second or so.
+/// The maximum number of requests for a signature. A contract is signed about a second after its build has ended.
 const SIGNING_LOOKS: u32 = 6;
+/// The pause between two of these requests.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Subcommand)]
@@ -55,7 +56,7 @@ pub(crate) struct Show {
     /// The version of this release.
     #[arg(long, value_name = "NAME")]
     release: Option<ReleaseName>,
-    /// Write the contract under the tenant's signature to this file, for `freehold contract verify`.
+    /// Write the contract with the tenant's signature to this file, for `freehold contract verify`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace the file when it exists and has another text.
@@ -96,7 +97,7 @@ Example:
 A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the accepted terms in the
 output `AcceptedContract`. Exit code 1 when the signature is not valid.")]
 pub(crate) struct Verify {
-    /// What `freehold contract show -o FILE` wrote.
+    /// The file that `freehold contract show -o FILE` wrote.
     file: PathBuf,
     /// The tenant's root key, base64.
     #[arg(long, value_name = "KEY")]
@@ -135,9 +136,9 @@ struct Compared {
     app: AppName,
     from: Side,
     to: Side,
-    /// Whether the customer has to agree again.
+    /// Whether the terms became wider, so that the customer has to agree again.
     wider: bool,
-    /// Actions of both whose steps differ. Steps are no part of the terms, so they need no consent.
+    /// The actions that both sides have with different steps. Steps are not part of the terms, so they need no consent.
     steps: Vec<ActionName>,
     #[serde(flatten)]
     diff: TermsDiff,
@@ -169,7 +170,8 @@ impl ContractCommand {
     }
 }
 
-/// Returns the client of the tenant's API. A customer has none, and another way to the same contract.
+/// Returns the client of the tenant's API. A customer cannot use the API, so the error names another way to the
+/// contract.
 async fn vendors_api(context: &Context) -> Result<Api> {
     context.api().await.map_err(|error| match error.kind() {
         Kind::Invalid | Kind::NotFound | Kind::Denied => {
@@ -247,7 +249,7 @@ impl Signature {
     }
 }
 
-/// Checks the signature of what the API answered against the tenant's key.
+/// Verifies, with the tenant's key, that the signature is for the contract that the API returned.
 async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Result<Signature> {
     let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
     let signed = open(envelope, &tenant.tenant_key)?;
@@ -298,14 +300,14 @@ impl Diff {
     }
 }
 
-/// Returns the actions of both sides whose steps differ.
+/// Returns the actions that both sides have with different steps.
 fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Digest>) -> Vec<ActionName> {
     let differs = |(name, steps): &(&ActionName, &Digest)| from.get(*name).is_some_and(|before| before != *steps);
     to.iter().filter(differs).map(|(name, _)| name.clone()).collect()
 }
 
-/// Returns what an install's customer agreed to, and what the latest version asks for. Steps are compared with those of the
-/// version that is deployed there.
+/// Returns two sides: the terms that the customer of the install accepted, and the terms of the latest version. The
+/// first side has the steps of the deployed version.
 async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
     let app = view.app.ok_or_else(|| Error::invalid(format!("install `{name}` runs no app")))?;

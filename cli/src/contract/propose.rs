@@ -1,4 +1,4 @@
-//! `freehold contract propose`: the policies of a contract without the actions of IAM that nobody used.
+//! `freehold contract propose`: proposes a contract's policies without the IAM actions that no job used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::output::{Output, Table, clean, note, plural, time};
 
-/// The service whose calls a runner records by their action: it answers IAM for its jobs.
+/// The service whose used actions a runner records. The runner's proxy sees all calls of its jobs to IAM.
 const SERVICE: &str = "iam";
 
 /// Propose smaller policies: without the actions of IAM that no job used.
@@ -35,7 +35,7 @@ least one provision, one change and one teardown.
 The contract is the file that `freehold contract show APP -o FILE` writes. Neither its signature nor those of the records are
 checked here; `freehold contract verify` checks the former.")]
 pub(crate) struct Propose {
-    /// What `freehold contract show -o FILE` wrote.
+    /// The file that `freehold contract show -o FILE` wrote.
     file: PathBuf,
     /// The folder with the audit records of one or more installs of the app.
     #[arg(long, value_name = "DIR")]
@@ -61,15 +61,15 @@ struct Proposal {
     roles: Vec<RoleProposal>,
 }
 
-/// What one role would have.
+/// The proposal for one role.
 #[derive(Debug, Serialize)]
 struct RoleProposal {
     role: String,
     jobs: usize,
-    /// The used actions of IAM, each with what the jobs that used it changed.
+    /// The used IAM actions. The value holds the groups of the jobs that used the action, such as a component.
     used: BTreeMap<String, BTreeSet<String>>,
     policies: Vec<PolicyProposal>,
-    /// Policies that cannot be made smaller here, each with the reason.
+    /// The policies that stay unchanged, each with the reason.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     kept: BTreeMap<String, String>,
 }
@@ -102,7 +102,8 @@ impl Propose {
     }
 }
 
-/// Reads each record below `folder`: files that hold one, and files of the runner's own that hold one in each line.
+/// Reads all audit records below `folder`. A file contains one record, or one record per line in the runner's own
+/// files.
 fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -144,7 +145,7 @@ fn propose(contract: &SignedContract, records: &[AuditRecord]) -> Proposal {
     }
 }
 
-/// What a job was and used.
+/// A job in the audit records, with the IAM actions that it used.
 #[derive(Debug)]
 struct Job {
     role: String,

@@ -1,4 +1,4 @@
-//! Renders contracts and their differences for people.
+//! Renders contracts and differences between contracts as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use crate::output::{Output, Table, clean, short};
 
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
-/// Returns a contract as text; `signed` names who signed the contract.
+/// Returns a contract as text; `signed` describes the signature.
 pub(super) fn contract(
     head: &str,
     contract: &Contract,
@@ -95,7 +95,8 @@ fn role(role: &RoleTerms, out: Output) -> Vec<String> {
     lines
 }
 
-/// Returns a difference as text; `steps` are the actions with other steps, `same` says that the terms are the very same.
+/// Returns a difference as text. `steps` are the actions whose steps differ. `same` is true when the terms are
+/// identical.
 pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: bool, out: Output) -> String {
     let line = |sign: char, colour: u8, text: String| {
         let text = format!("  {sign} {}", clean(&text));

@@ -1,4 +1,4 @@
-//! Errors of AWS calls as errors of a command.
+//! Converts errors of AWS calls to errors of the command.
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ where
     }
 }
 
-/// Returns the error of a service that answered with `code`.
+/// Returns the error for an AWS service's answer with the error code `code`.
 fn service_error(code: &str, message: &str) -> Error {
     let kind = kind_of_code(code);
     let error = Error { kind, message: format!("{code}: {}", first_line(message)), way_out: None, soon: false };
@@ -62,14 +62,15 @@ fn service_error(code: &str, message: &str) -> Error {
     }
 }
 
-/// Returns the error about credentials, without the long list of providers that were tried.
+/// Returns the error about missing credentials. `chain` is the SDK's text; its long list of tried providers is left
+/// out.
 pub(crate) fn no_credentials(chain: &str) -> Error {
     let reason = chain.split(". Attempted").next().unwrap_or_default();
     let reason = reason.rsplit(": ").next().unwrap_or_default();
     Error::denied(format!("no usable AWS credentials ({reason}); set AWS_PROFILE or sign in"))
 }
 
-/// Returns the kind of an AWS error code.
+/// Returns the kind of error for an AWS error code.
 fn kind_of_code(code: &str) -> Kind {
     match Meaning::of(Some(code)) {
         Meaning::Denied | Meaning::Credentials => Kind::Denied,

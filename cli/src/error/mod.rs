@@ -1,4 +1,4 @@
-//! The error of a command: its kind, one sentence, and the exit code that scripts read. The only place with exit codes.
+//! The error of a command: its kind, a sentence, and the exit code for scripts. All exit codes are defined here.
 
 mod aws;
 mod usage;
@@ -30,22 +30,22 @@ Exit codes:
 With --json an error is one line of JSON on stderr, with the fields code,
 exit_code, message and way_out of its object `error`; see docs/errors.md.";
 
-/// Why a command ended without doing what it was asked for.
+/// The kind of an error, which decides the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The command ran, and what it was asked for failed.
+    /// The command ran, but the requested operation failed.
     Failed,
     /// The usage, an input or the config is wrong.
     Invalid,
     NotFound,
     Conflict,
-    /// Network, throttling, a service that is down.
+    /// A failure that may pass: the network, throttling, or a service that is down.
     Transient,
     /// Missing or insufficient permission.
     Denied,
-    /// A defect.
+    /// A defect in Freehold.
     Internal,
-    /// Ctrl-c.
+    /// The user pressed Ctrl-c.
     Interrupted,
 }
 
@@ -64,7 +64,7 @@ impl Kind {
         }
     }
 
-    /// Returns the word that programs read.
+    /// Returns the name of the kind in the JSON output.
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Failed => "failed",
@@ -79,12 +79,12 @@ impl Kind {
     }
 }
 
-/// The error of every command: a kind, a sentence that names the thing, and how to fix the problem.
+/// The error of every command: a kind, a sentence that describes the problem, and a way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error {
     kind: Kind,
     message: String,
-    /// What the user can do, if the message itself does not say so.
+    /// The advice to the user, if the message does not contain it.
     way_out: Option<String>,
     soon: bool,
 }
@@ -105,8 +105,8 @@ impl Error {
         transient => Transient, denied => Denied, internal => Internal, interrupted => Interrupted
     }
 
-    /// Returns the error of `kind` that `text` describes. All messages have the form `what is wrong; the way out`, so
-    /// the way out is the text after the last semicolon.
+    /// Returns an error of `kind`. All texts have the form `problem; way out`, so the way out is the text after the
+    /// last semicolon.
     fn of(kind: Kind, text: &str) -> Self {
         let (message, way_out) = match text.rsplit_once("; ") {
             Some((message, way_out)) => (message, Some(way_out.to_owned())),
@@ -115,17 +115,17 @@ impl Error {
         Self { kind, message: message.to_owned(), way_out, soon: false }
     }
 
-    /// Returns this error with another message, whose semicolons are its own.
+    /// Returns this error with another message. A semicolon in this message does not begin a way out.
     pub(crate) fn with_message(self, message: String) -> Self {
         Self { message, ..self }
     }
 
-    /// Returns this error with another way out.
+    /// Returns this error with the way out `way_out`.
     pub(crate) fn or(self, way_out: impl Into<String>) -> Self {
         Self { way_out: Some(way_out.into()), ..self }
     }
 
-    /// Returns the error as programs read it.
+    /// Returns the error as `--json` prints it.
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({
             "code": self.kind.code(), "exit_code": self.kind.exit_code(), "message": self.message,
@@ -136,7 +136,7 @@ impl Error {
         json!({ "error": error })
     }
 
-    /// Returns what the user can do, when the error says it.
+    /// Returns the advice to the user, if the error has any.
     pub(crate) fn way_out(&self) -> Option<&str> {
         self.way_out.as_deref()
     }
@@ -190,7 +190,8 @@ const fn kind_of_api(kind: ErrorKind) -> Kind {
     }
 }
 
-/// The gateway answers `{"message": "Forbidden"}` before our function is asked.
+/// Returns the message in an answer of the gateway, such as `{"message": "Forbidden"}`, which it sends without calling
+/// the API's function.
 fn gateway_message(body: &[u8]) -> String {
     let value: Option<serde_json::Value> = serde_json::from_slice(body).ok();
     let message = value.as_ref().and_then(|v| v.get("message").or_else(|| v.get("Message"))).and_then(|m| m.as_str());
@@ -211,7 +212,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Adds to an error what the command was doing.
+/// Adds to an error the operation that failed.
 pub(crate) trait ResultExt<T> {
     /// Turns the error into a command's error that begins with "cannot `what`".
     fn doing(self, what: impl fmt::Display) -> Result<T>;

@@ -1,10 +1,10 @@
-//! Wrong usage: the parser's error as an error of a command.
+//! Converts an error of the argument parser to an error of the command.
 
 use clap::error::ErrorKind;
 
 use super::Error;
 
-/// Returns the error that a program reads about arguments that the parser refused.
+/// Returns the error about arguments that the parser refused. It is printed as JSON.
 pub(crate) fn usage(error: &clap::Error) -> Error {
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default().trim();

@@ -19,7 +19,7 @@ impl Create {
         let api = context.api().await?;
         let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
         let path = self.secret_file.clone().unwrap_or_else(|| PathBuf::from(format!("{}.enrolment", self.install)));
-        // On disk before anything is sent: a secret that is lost after the key was registered cannot be made again.
+        // The secret is stored before the request: it cannot be recovered if it is lost after its key was registered.
         let secret = crate::secret::read_or_create(&path)?;
         let body = CreateInstallRequest {
             install: self.install.clone(),

@@ -1,4 +1,4 @@
-//! `freehold install launch`: the customer makes or updates the install stack.
+//! `freehold install launch`: creates or updates the install stack in the customer's account.
 
 use std::collections::BTreeMap;
 
@@ -18,9 +18,10 @@ use crate::tenant::Bucket;
 
 /// The stack parameter with the enrolment secret.
 const SECRET: &str = "EnrolmentSecret";
-/// The largest template that a request carries, in bytes (AWS CloudFormation quotas, "Template body size in a request").
+/// The maximum size of a template inside a request, in bytes (AWS CloudFormation quotas, "Template body size in a
+/// request").
 const MOST_IN_A_REQUEST: usize = 51_200;
-/// The stack parameter, and output, with the contract that the customer agrees to.
+/// The stack parameter, and the output, with the digest of the contract that the customer agrees to.
 pub(super) const ACCEPTED: &str = "AcceptedContract";
 
 impl Launch {
@@ -39,7 +40,7 @@ impl Launch {
         let (account, region) = (crate::aws::account(&config).await?, crate::aws::region(&config));
         template::check_place(&facts, &file, &account, &region)?;
         let stacks = Stacks::new(&config);
-        // Otherwise an update would keep the consent to the template that was launched before.
+        // Without a value, an update would keep the consent to the contract of the earlier template.
         if let Some(offered) = offered(&template) {
             parameters.entry(ACCEPTED.to_owned()).or_insert(offered);
         }
@@ -88,8 +89,9 @@ impl Launch {
         }
     }
 
-    /// Returns the template in the form that CloudFormation accepts: it reads a large one from a bucket, which is removed after the
-    /// launch when the customer names none.
+    /// Returns the template in the form that CloudFormation accepts. CloudFormation reads a large template only from a
+    /// bucket. If the customer names no bucket, this makes a temporary bucket, which the caller removes after the
+    /// launch.
     async fn handed_over(
         &self,
         config: &SdkConfig,
@@ -125,8 +127,8 @@ impl Launch {
     }
 }
 
-/// Returns what to do after the launch. The stack's own machine reads the stack by itself; a runner elsewhere has a config file,
-/// which it reads when it starts.
+/// Returns the user's next step after the launch. The stack's own machine reads the stack's outputs by itself. A runner
+/// on another machine reads a config file when it starts.
 fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, String>) -> String {
     let is_elsewhere = parameters.get("RunnerPrincipal").is_some_and(|principal| !principal.is_empty());
     match (is_elsewhere, outcome) {
@@ -142,7 +144,7 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
     }
 }
 
-/// Returns the contract that a template asks consent to: the default of its parameter.
+/// Returns the contract that a template asks the customer to accept: the default of the parameter [`ACCEPTED`].
 fn offered(template: &str) -> Option<String> {
     let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED}:")).skip(1);
     let default = lines

@@ -1,12 +1,12 @@
-//! Finds what an earlier launch of an install left in the account. Resources that hold data stay when the stack is
-//! deleted, and a new launch cannot create others with the same names.
+//! Finds resources that an earlier launch of an install left in the account. Resources that hold data are not deleted
+//! with the stack, and a new launch cannot create resources with the same names.
 
 use aws_config::SdkConfig;
 use freehold_protocol::{AccountId, InstallId, TenantName, names};
 
 use crate::error::{Error, Result};
 
-/// Refuses a first launch if such resources exist. A resource that this account cannot see counts as absent.
+/// Refuses a first launch if such resources exist. A resource that the credentials cannot read counts as absent.
 pub(super) async fn check(
     config: &SdkConfig,
     tenant: &TenantName,

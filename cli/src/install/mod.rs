@@ -44,8 +44,8 @@ pub(crate) enum InstallCommand {
     VerifyTemplate(VerifyTemplate),
 }
 
-/// Check, without an account or a network, that an install stack's template is the one that Freehold renders and keeps the
-/// security rules.
+/// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
+/// follows the security rules.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -63,11 +63,11 @@ pub(crate) struct VerifyTemplate {
     /// The SHA-256 of the file, as the vendor published it.
     #[arg(long, value_name = "HEX")]
     sha256: Option<String>,
-    /// A resource that you added to the template yourself; it is listed and not judged. Repeatable.
+    /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
-    /// The checksums of a release of Freehold, with their signature beside them: the runner must be a program of that
-    /// release.
+    /// The file of checksums of a Freehold release, with its signature file beside it. The runner must be a program of
+    /// that release.
     #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]
     release: Option<PathBuf>,
     /// The public key that signs releases, in PEM form.
@@ -88,10 +88,10 @@ pub(crate) struct Create {
     install: InstallId,
     #[arg(long, value_name = "NAME")]
     app: AppName,
-    /// The customer's AWS account; an install is bound to it for life.
+    /// The customer's AWS account; an install cannot move to another account.
     #[arg(long, value_name = "ID")]
     account: AccountId,
-    /// AWS region of the install, which is bound to it for life.
+    /// AWS region of the install; an install cannot move to another region.
     #[arg(long, value_name = "REGION")]
     region: String,
     /// Accept a region that this version of Freehold does not know.
@@ -169,8 +169,8 @@ pub(crate) struct Launch {
     /// The template's SHA-256, as the vendor published it; any other template is refused.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
-    /// A bucket of this account for the template: CloudFormation reads a template above 51,200 bytes only from S3. Without
-    /// it, such a template gets a bucket of its own, which is removed after the launch.
+    /// A bucket of this account for the template: CloudFormation reads a template above 51,200 bytes only from S3.
+    /// Without this option, the command makes a bucket for such a template, and removes it after the launch.
     #[arg(long, value_name = "BUCKET")]
     template_bucket: Option<String>,
     /// A stack parameter.
@@ -213,7 +213,7 @@ pub(crate) struct Delete {
     install: InstallId,
 }
 
-/// Stop serving an install: no workflow starts and no artifact is granted; what runs there keeps running.
+/// Stop serving an install: no workflow starts and no artifact is granted; the deployed app keeps running.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold install disable globex --reason \"contract ended\"")]
 pub(crate) struct Disable {
@@ -223,7 +223,7 @@ pub(crate) struct Disable {
     reason: String,
 }
 
-/// Let a disabled install work again.
+/// Serve a disabled install again.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold install enable globex")]
 pub(crate) struct Enable {

@@ -1,4 +1,5 @@
-//! The checksums of a release of Freehold, as `make dist` writes and signs them: which program the runner's SHA-256 is.
+//! Finds the runner in the checksums of a Freehold release by its SHA-256. `make dist` writes and signs these
+//! checksums.
 
 use std::path::{Path, PathBuf};
 
@@ -7,12 +8,12 @@ use freehold_protocol::pem;
 
 use crate::error::{Error, Result, ResultExt};
 
-/// The program of a customer's machine, by its name in a release.
+/// The file name of the runner in a release.
 const RUNNER: &str = "freehold-runner";
-/// The most bytes that a file of checksums, its signature or a key may have.
+/// The maximum size of a file of checksums, of its signature and of a key, in bytes.
 const MOST: usize = 1024 * 1024;
 
-/// Returns where in the release the program with this SHA-256 lies, such as `arm64/freehold-runner`.
+/// Returns the path, in the release, of the runner with this SHA-256, such as `arm64/freehold-runner`.
 pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result<String> {
     let text = signed_sums(sums, key)?;
     let programs = text.lines().filter_map(|line| line.split_once("  "));
@@ -26,7 +27,7 @@ pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result
     })
 }
 
-/// Reads the checksums; their signature is beside them, in a file with `.sig` at the end of its name.
+/// Reads the checksums and verifies their signature, which is in the file of the same name with `.sig` appended.
 fn signed_sums(sums: &Path, key: &Path) -> Result<String> {
     let bytes = bytes(sums)?;
     let signature = PathBuf::from(format!("{}.sig", sums.display()));

@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::runner_config::{Enrolment, RunnerConfig};
 
-/// The modes and the outputs with their roles; whether a mode is on is asked when its role is taken.
+/// The modes, and the stack outputs with their roles. The runner checks whether a mode is on when it assumes the role.
 const MODES: [(&str, &str); 3] =
     [("provision", "ProvisionRoleArn"), ("maintenance", "MaintenanceRoleArn"), ("deprovision", "DeprovisionRoleArn")];
 
@@ -60,7 +60,8 @@ impl Command {
     }
 }
 
-/// Returns the stack of the install: of the vendor that `--tenant` names, or of the only one that has an install of this name here.
+/// Returns the stack of the install of the vendor that `--tenant` names. Without `--tenant`, only one vendor may have
+/// an install of this name in the account.
 async fn install_stack(context: &Context, config: &SdkConfig, install: &InstallId) -> Result<Stack> {
     let stacks = Stacks::new(config);
     let name = match context.named_tenant()? {
@@ -78,7 +79,8 @@ async fn install_stack(context: &Context, config: &SdkConfig, install: &InstallI
         .or(format!("check AWS_PROFILE and AWS_REGION, or run `freehold install launch {install}` first")))
 }
 
-/// Returns which of these names is that of a stack of the install; several vendors may have installs of one name.
+/// Returns the name of the install's stack among `stacks`, if there is one. It is an error when several vendors have an
+/// install of this name.
 fn only_one(install: &InstallId, stacks: Vec<String>) -> Result<Option<String>> {
     let tenant = |stack: &str| {
         let (tenant, found) = stack.strip_prefix("freehold-")?.split_once("--")?;
@@ -100,7 +102,8 @@ fn modes(stack: &Stack) -> BTreeMap<String, String> {
     MODES.iter().filter_map(|(mode, output)| Some(((*mode).to_owned(), role(output)?))).collect()
 }
 
-/// Returns the roles that the app names itself, by the last part of their name.
+/// Returns the ARNs of the custom and break-glass roles that the app config defines, by the last part of the role's
+/// name.
 fn named_roles(stack: &Stack, tenant: &TenantName, install: &InstallId) -> BTreeMap<String, String> {
     let ours = format!(":role/{}", names::install_part(tenant, install, ""));
     let key = |arn: &String| arn.split_once(&ours).map(|(_, key)| key.to_owned());
@@ -109,7 +112,7 @@ fn named_roles(stack: &Stack, tenant: &TenantName, install: &InstallId) -> BTree
     named.filter(|(key, _)| key.starts_with("custom") || key.starts_with("break-glass")).collect()
 }
 
-/// Returns the contract that the customer agreed to. A stack that is older than contracts asks for no consent.
+/// Returns the contract that the customer agreed to, or nothing for a stack without the output [`ACCEPTED`].
 fn accepted(stack: &Stack) -> Result<Option<Digest>> {
     if stack.outputs.contains_key(ACCEPTED) { parsed(stack, ACCEPTED).map(Some) } else { Ok(None) }
 }
@@ -120,13 +123,13 @@ fn app_secrets(stack: &Stack) -> Vec<String> {
     names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the customer's answers: the outputs that have the name of the parameter that they show.
+/// Returns the customer's answers to inputs: the outputs that have the same name as a parameter.
 fn answers(stack: &Stack) -> BTreeMap<String, String> {
     let asked = |name: &String| name.starts_with("Input") && stack.parameters.contains_key(name);
     stack.outputs.iter().filter(|(name, _)| asked(name)).map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Returns what the stack hands out of its network.
+/// Returns the stack's outputs about its network.
 fn network(stack: &Stack) -> BTreeMap<String, String> {
     let found = NETWORK_OUTPUTS.iter().filter_map(|(key, output)| Some((*key, stack.outputs.get(*output)?)));
     found.filter(|(_, text)| !text.is_empty()).map(|(key, text)| (key.to_owned(), text.clone())).collect()

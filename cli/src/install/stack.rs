@@ -1,4 +1,4 @@
-//! `freehold install stack`: the template, its SHA-256, and a link.
+//! `freehold install stack`: prints the template with its SHA-256, or a link to launch it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::output::{note, print, print_raw};
 use crate::progress::Progress;
 use crate::tenant::{Bucket, bucket_name};
 
-/// How long a link works. Credentials of a session end it earlier.
+/// The lifetime of a link. The link expires earlier when temporary credentials that signed it expire.
 const LINK_LIFE: Duration = Duration::from_secs(12 * 60 * 60);
 
 #[derive(Debug, Serialize)]
@@ -69,7 +69,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Shows how the template differs from `file`, or from the template of the deployed version.
+    /// Shows the lines in which the template differs from `file`, or from the template of the deployed version.
     async fn differing(&self, context: &Context, api: &Api, stack: &InstallStack, file: Option<&Path>) -> Result<()> {
         let (from, before) = match file {
             Some(path) => {
@@ -111,7 +111,7 @@ impl Stack {
     }
 }
 
-/// Refuses a template that is not the one that its digest names.
+/// Refuses a template whose digest is not the digest that the API returned with it.
 fn check(stack: &InstallStack) -> Result<()> {
     let found = Digest::of(stack.template.as_bytes());
     if found == stack.digest {
@@ -120,8 +120,8 @@ fn check(stack: &InstallStack) -> Result<()> {
     Err(Error::internal(format!("the template has the digest {found}, not {}; do not use it", stack.digest)))
 }
 
-/// Returns whether the template names the program that the stack's machine starts; false for a template that cannot be
-/// read.
+/// Returns whether the template names the runner program for the stack's machine. Returns false for a template that
+/// cannot be parsed.
 fn names_its_runner(template: &str) -> bool {
     Facts::of(template).is_ok_and(|facts| facts.default("RunnerSha256").is_some_and(|sha256| !sha256.is_empty()))
 }
@@ -130,8 +130,8 @@ fn short(digest: &Digest) -> &str {
     digest.hex().get(..12).unwrap_or_default()
 }
 
-/// Returns the address of the console's page that makes a stack (AWS CloudFormation user guide, "Create quick-create
-/// links for stacks").
+/// Returns the address of the page in the AWS console that creates the stack (AWS CloudFormation user guide, "Create
+/// quick-create links for stacks").
 fn quick_create(region: &str, stack: &str, template: &str) -> Result<String> {
     let mut parameters = Url::parse("https://parameters.invalid").map_err(|e| Error::internal(e.to_string()))?;
     parameters.query_pairs_mut().append_pair("templateURL", template).append_pair("stackName", stack);

@@ -1,5 +1,4 @@
-//! Checks a template before the command calls AWS: for which account and region it is made, and which parameters it
-//! has.
+//! Checks a template before it is launched: the install, account and region that it is for, and its parameters.
 
 use freehold_protocol::{AccountId, InstallId, TenantName};
 pub(super) use freehold_stackcheck::Facts;
@@ -15,7 +14,7 @@ pub(super) fn vendor(facts: &Facts, file: &str) -> Result<TenantName> {
     })
 }
 
-/// Refuses an install that is not the one that the template is for.
+/// Refuses an install that the template is not made for.
 pub(super) fn check_install(facts: &Facts, file: &str, install: &InstallId) -> Result<()> {
     let Some(bound) = facts.bound_to.first() else {
         return Ok(());
@@ -30,7 +29,7 @@ pub(super) fn check_install(facts: &Facts, file: &str, install: &InstallId) -> R
     )))
 }
 
-/// Refuses an account and a region that the template is not made for.
+/// Refuses an account or a region that the template is not made for.
 pub(super) fn check_place(facts: &Facts, file: &str, account: &AccountId, region: &str) -> Result<()> {
     let is_here = |bound: &freehold_stackcheck::Bound| bound.account == account.as_str() && bound.region == region;
     if facts.bound_to.is_empty() || facts.bound_to.iter().any(is_here) {

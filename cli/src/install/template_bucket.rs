@@ -1,4 +1,4 @@
-//! A bucket that exists while CloudFormation reads a template which a request has no room for.
+//! A temporary bucket from which CloudFormation reads a template that is too large for a request.
 
 use aws_config::SdkConfig;
 use freehold_protocol::AccountId;
@@ -11,8 +11,8 @@ use crate::tenant::Bucket;
 pub(super) struct TemporaryBucket(Bucket);
 
 impl TemporaryBucket {
-    /// Makes a bucket with `template` in it; returns it with the template's address. Nobody can foresee its name, so that
-    /// nobody else can have made it before.
+    /// Creates a bucket with `template` in it. Returns the bucket and the template's address. The bucket's name is
+    /// random, so nobody else can have created a bucket of this name before.
     pub(super) async fn with(
         config: &SdkConfig,
         account: &AccountId,
@@ -36,7 +36,7 @@ impl TemporaryBucket {
         }
     }
 
-    /// Removes the bucket; a failure does not undo the launch, and the way out is said.
+    /// Removes the bucket. A failure is not an error of the launch: it is only printed, with the way out.
     pub(super) async fn remove(&self) {
         if let Err(error) = self.0.delete().await {
             let name = self.0.name();

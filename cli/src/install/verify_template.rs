@@ -1,5 +1,5 @@
-//! `freehold install verify-template`: checks a template against the one that Freehold renders and against security rules; each
-//! finding names its line.
+//! `freehold install verify-template`: compares a template with the template that Freehold renders, and checks security
+//! rules. Each finding names its line.
 
 use freehold_protocol::Digest;
 use freehold_stackcheck::{Added, Checked, Finding, Names, RULES, verify};
@@ -17,11 +17,11 @@ struct Verified<'a> {
     sha256: &'a str,
     rules: usize,
     findings: &'a [Finding],
-    /// Resources that the customer added, which nothing judges.
+    /// The resources that the customer added. They are not checked.
     added: &'a [Added],
-    /// Whom and what the template names, when it can be read.
+    /// The names in the template that the customer should compare, such as the vendor's account, if they can be read.
     names: Option<&'a Names>,
-    /// Where the runner's program is in the release that was given.
+    /// The path of the template's runner in the release that the customer named.
     #[serde(skip_serializing_if = "Option::is_none")]
     runner_of_release: Option<String>,
 }
@@ -67,7 +67,7 @@ impl VerifyTemplate {
         }
     }
 
-    /// Looks for the runner that the template names in the release, if the customer has given one.
+    /// Finds the template's runner in the release, if the customer named a release.
     fn runner_of_release(&self, file: &str, names: Option<&Names>) -> Result<Option<String>> {
         let (Some(sums), Some(key)) = (&self.release, &self.release_key) else { return Ok(None) };
         let sha256 =
@@ -109,7 +109,7 @@ fn judgement(verified: &Verified<'_>, out: Output) -> String {
     out.table(&table)
 }
 
-/// Returns what only the customer can compare with what they were told.
+/// Returns the text about the names in the template that only the customer can compare with the vendor's information.
 fn named(names: &Names) -> String {
     let runner = if names.runner_url.is_empty() {
         "none; set `RunnerPrincipal`, or `RunnerUrl` and `RunnerSha256`".to_owned()

@@ -1,5 +1,5 @@
-//! `freehold lineage`: what an artifact was made of and where it was deployed, as the tenant API reports it or as a
-//! bundle proves it.
+//! `freehold lineage`: shows and verifies what an artifact was made from and where it was deployed. The lineage comes
+//! from the tenant API or from a bundle.
 
 mod text;
 mod verify;
@@ -123,7 +123,8 @@ impl LineageArgs {
         checked.map_or(Ok(()), |checked| checked.verdict("the tenant API"))
     }
 
-    /// Returns the digest to show. If it was found by install and component, also returns the job that deployed it.
+    /// Returns the digest of the artifact to show. If the arguments name an install and a component, also returns the
+    /// job that deployed the artifact.
     async fn subject(&self, api: &Api) -> Result<(Digest, Option<JobId>)> {
         if let Some(artifact) = &self.artifact {
             return Ok((artifact.clone(), None));
@@ -157,7 +158,7 @@ impl Verify {
     }
 }
 
-/// Returns all pages as one.
+/// Returns the lineage with the uses of all pages.
 async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
     let path = ["v1", "artifacts", artifact.as_str(), "lineage"];
     let LineagePage { mut lineage, mut next } = api.get_after(&path, None).await?;
@@ -171,7 +172,7 @@ async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
         }
         next = page.next;
     }
-    // Each page is in the order of time by itself.
+    // Only the uses within one page are sorted by time.
     lineage.uses.sort_by_key(|used| used.proof.at);
     Ok(lineage)
 }

@@ -1,4 +1,4 @@
-//! Renders a lineage for people: a tree of origins, a table of uses and a table of links.
+//! Renders a lineage as text: a tree of origins, a table of uses and a table of links.
 
 use freehold_protocol::lineage::{Lineage, Made, Used};
 use freehold_protocol::order::Source;
@@ -22,7 +22,7 @@ pub(super) fn render(lineage: &Lineage, verification: Option<&Verification>, out
     parts.join("\n\n")
 }
 
-/// One branch: its line, and the lines below it.
+/// One branch of the tree: its line, and the lines below it.
 struct Branch {
     line: String,
     leaves: Vec<String>,

@@ -1,4 +1,4 @@
-//! Verifies a lineage: every link, and whether its root key was compared with a key that the caller knows.
+//! Verifies every link of a lineage, and records whether its root key was compared with a key that the caller knows.
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Broken, Lineage, Link, LinkName};
@@ -14,7 +14,7 @@ pub(super) struct Verification {
     pub(super) verified: bool,
     /// The key that the links were verified with.
     pub(super) root_key: KeyId,
-    /// Whether the caller passed that key.
+    /// Whether the caller passed the key. Otherwise the lineage itself contained it, and nobody compared it.
     pub(super) root_key_compared: bool,
     pub(super) links: Vec<VerifiedLink>,
 }
@@ -50,7 +50,7 @@ impl Verification {
         }
     }
 
-    /// Adds a broken link when the deploy by `job` is missing among the uses of the lineage.
+    /// Adds a broken link if the lineage has no use by `job`, which deployed the artifact to `install`.
     pub(super) fn require_deploy(&mut self, lineage: &Lineage, install: Option<&InstallId>, job: Option<&JobId>) {
         let (Some(install), Some(job)) = (install, job) else { return };
         if lineage.uses.iter().any(|used| used.proof.job == *job) {
@@ -61,7 +61,8 @@ impl Verification {
         self.verified = false;
     }
 
-    /// Returns an error that names the first broken link; warns when the root key was not compared.
+    /// Returns an error about the first broken link, if there is one. Prints a warning if the root key was not
+    /// compared.
     pub(super) fn verdict(&self, whose: &str) -> Result<()> {
         if !self.root_key_compared {
             note(&format!(

@@ -1,4 +1,5 @@
-//! Output of commands: tables and sentences for people, JSON for programs. Results go to stdout, all else to stderr.
+//! Prints the output of commands: text for people, or JSON for programs. Results go to stdout, everything else to
+//! stderr.
 
 mod state;
 mod table;
@@ -14,7 +15,7 @@ pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, 
 use crate::error::{Error, Result};
 use terminal::Stream;
 
-/// How results are shown; made once from the arguments and the terminal.
+/// The form of the output, which the arguments and the terminal decide once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     json: bool,
@@ -22,7 +23,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Returns the output for this process, and decides how it writes to stderr.
+    /// Returns the output of this process. Also sets the form of stderr.
     pub(crate) fn of_process(json: bool) -> Self {
         terminal::decide(json);
         Self { json, stdout: Stream::stdout() }
@@ -44,12 +45,12 @@ impl Output {
         self.stdout.colours
     }
 
-    /// Prints a result: its JSON, or what `for_people` makes of it, wrapped to the terminal's width.
+    /// Prints a result: as JSON, or as the text that `for_people` returns, wrapped to the terminal's width.
     pub(crate) fn show<T: Serialize + ?Sized>(self, value: &T, for_people: impl FnOnce(&T) -> String) -> Result<()> {
         self.show_verbatim(value, |value| self.stdout.wrapped(for_people(value).trim_end()))
     }
 
-    /// Prints a result whose lines must not be broken: its JSON, or what `for_people` makes of it.
+    /// Prints a result whose lines must not be wrapped: as JSON, or as the text that `for_people` returns.
     pub(crate) fn show_verbatim<T: Serialize + ?Sized>(
         self,
         value: &T,
@@ -65,7 +66,7 @@ impl Output {
         Ok(())
     }
 
-    /// Prints a line for people.
+    /// Prints a text for people. Prints nothing with `--json`.
     pub(crate) fn line(self, text: &str) {
         if !self.json {
             print(&self.stdout.wrapped(text));
@@ -77,18 +78,18 @@ impl Output {
         table.render(self.stdout)
     }
 
-    /// Returns a state word in its colour.
+    /// Returns the name of a state in its colour.
     pub(crate) fn state(self, word: &str) -> String {
         if self.stdout.colours { state::coloured(word) } else { word.to_owned() }
     }
 }
 
-/// Makes stderr carry JSON, for errors that happen before the arguments are parsed.
+/// Switches stderr to JSON, for errors that occur before the arguments are parsed.
 pub(crate) fn json_to_stderr() {
     terminal::decide(true);
 }
 
-/// Prints a line to stdout. A reader that closed the pipe (`| head`) is not an error.
+/// Prints a line to stdout. It is not an error when the reader has closed the pipe (`| head`).
 pub(crate) fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
@@ -100,7 +101,7 @@ pub(crate) fn print_raw(text: &str) {
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Returns a text without characters that control a terminal: names come from configs.
+/// Returns a text without control characters. Names come from configs and could otherwise control the terminal.
 pub(crate) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }
@@ -111,7 +112,7 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// Returns a byte count as people read it.
+/// Returns a number of bytes as text, such as `1.5 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut rest = count;
@@ -126,7 +127,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == 0 { format!("{rest} {name}") } else { format!("{rest}.{tenths} {name}") }
 }
 
-/// Returns the first 12 hex digits of a digest, enough to recognise it in a table.
+/// Returns the first 12 hex digits of a digest, which are enough to recognise it in a table.
 pub(crate) fn short(digest: &freehold_protocol::Digest) -> String {
     digest.hex().chars().take(12).collect()
 }
@@ -140,7 +141,7 @@ pub(crate) fn time(at: freehold_protocol::Timestamp) -> String {
         .unwrap_or_default()
 }
 
-/// Returns a duration in milliseconds as people read it: `850 ms`, `12 s`, `3 min 5 s`, `2 h 10 min`.
+/// Returns a duration in milliseconds as text: `850 ms`, `12 s`, `3 min 5 s`, `2 h 10 min`.
 pub(crate) fn duration(millis: u64) -> String {
     let secs = millis / 1000;
     match secs {

@@ -1,6 +1,6 @@
-//! The colours of state words.
+//! The colours of states.
 
-/// Returns a state word in its colour.
+/// Returns the name of a state in its colour.
 pub(super) fn coloured(word: &str) -> String {
     let code = match word {
         "succeeded" | "ready" | "built" | "deployed" | "ok" | "pass" => 32,

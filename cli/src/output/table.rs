@@ -1,5 +1,5 @@
-//! Tables: rows under headings, without borders. A table that is too wide is shown with wrapped sentences, or row by
-//! row.
+//! Renders tables: rows below headings, without borders. If a table is too wide for the terminal, its sentences are
+//! wrapped, or each row becomes a block of lines.
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
 use textwrap::core::display_width;
@@ -7,12 +7,12 @@ use textwrap::core::display_width;
 use super::state::coloured;
 use super::terminal::Stream;
 
-/// The spaces between two columns.
+/// The number of spaces between two columns.
 const GAP: usize = 2;
-/// A sentence is not squeezed into fewer columns than this.
+/// The minimum width to which a sentence is wrapped, in columns.
 const NARROW: usize = 16;
 
-/// Rows under headings, columns aligned.
+/// A table: rows below headings, with aligned columns.
 #[derive(Debug)]
 pub(crate) struct Table {
     headings: Vec<&'static str>,
@@ -41,14 +41,15 @@ impl Table {
         }
     }
 
-    /// Returns the largest measure of each column, the heading included.
+    /// Returns the maximum of `measure` over the cells and the heading of each column.
     fn columns(&self, measure: impl Fn(&str) -> usize) -> Vec<usize> {
         let cells = |at: usize| self.rows.iter().filter_map(move |row| row.get(at)).map(String::as_str);
         let largest = |(at, heading): (usize, &&'static str)| cells(at).chain([*heading]).map(&measure).max();
         self.headings.iter().enumerate().map(|column| largest(column).unwrap_or_default()).collect()
     }
 
-    /// Returns widths that fit into `width`, if wrapping sentences is enough for that: the widest column loses most.
+    /// Returns column widths that fit into `width`, or `None` when wrapping sentences is not enough. The widest column
+    /// shrinks first.
     fn narrowed(&self, widest: &[usize], width: usize) -> Option<Vec<usize>> {
         let longest = |text: &str| text.split_whitespace().map(display_width).max().unwrap_or_default();
         let words = self.columns(longest);
@@ -84,14 +85,14 @@ impl Table {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns a table of names and values as lines; a value is too long for the width of the table.
+    /// Returns a table of names and values as lines. It is used when a value is too long for the width of the table.
     fn facts(&self, stream: Stream, width: usize) -> String {
         let pairs = || self.rows.iter().filter_map(|row| Some((row.first()?, row.get(1)?)));
         let label = pairs().map(|(name, _)| display_width(name)).max().unwrap_or_default() + GAP;
         pairs().map(|(name, value)| labelled(name, value, label, stream, width)).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns one block for each row: a line, or more, for each cell that is not empty.
+    /// Returns one block for each row, with one or more lines for each cell that is not empty.
     fn blocks(&self, stream: Stream, width: usize) -> String {
         if let [heading, ""] = self.headings.as_slice() {
             return format!("{heading}\n{}", self.facts(stream, width));
@@ -112,19 +113,19 @@ impl Table {
     }
 }
 
-/// Returns a label and what it stands for, in lines that begin below each other.
+/// Returns a label and its text. The text is wrapped, and its lines are aligned to the right of the label.
 fn labelled(label: &str, text: &str, width_of_label: usize, stream: Stream, width: usize) -> String {
     let room = Stream { width: Some(width.saturating_sub(width_of_label).max(NARROW)), ..stream };
     let text = room.wrapped(text).replace('\n', &format!("\n{}", " ".repeat(width_of_label)));
     format!("{label:<width_of_label$}{text}")
 }
 
-/// Returns the width of a table whose columns have these widths.
+/// Returns the width of a table with these column widths.
 fn total(widths: &[usize]) -> usize {
     widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
 }
 
-/// Colours the cell that begins at character `at`. Escape codes inside cells would break the widths.
+/// Colours the cell that begins at character `at` of a finished line. Escape codes inside cells would count as width.
 fn colour_word_at(line: &str, at: usize) -> String {
     let Some((start, _)) = line.char_indices().nth(at) else {
         return line.to_owned();

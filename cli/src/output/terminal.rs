@@ -7,14 +7,14 @@ use console::Term;
 use serde_json::json;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-/// Text is not wrapped at fewer columns than this: single words would be below each other.
+/// The minimum width to which text is wrapped, in columns. With less, each line would hold only one word.
 const NARROWEST: usize = 20;
 
-/// How text is written to one of the two streams.
+/// The properties of stdout or stderr.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream {
     pub(super) colours: bool,
-    /// In columns; absent where lines may be of any length.
+    /// The width in columns; absent when lines may have any length.
     pub(super) width: Option<usize>,
 }
 
@@ -34,7 +34,7 @@ impl Stream {
         Self { colours, width: asked_width().or_else(|| terminal.then(|| term_width(term)).flatten()) }
     }
 
-    /// Returns `text` with its long lines broken at spaces; a line keeps its indentation.
+    /// Returns `text` with long lines broken at spaces. The new lines keep the indentation of the broken line.
     pub(super) fn wrapped(self, text: &str) -> String {
         let Some(width) = self.width else {
             return text.to_owned();
@@ -44,7 +44,7 @@ impl Stream {
     }
 }
 
-/// `COLUMNS` is what a person asks for, also where the output is not a terminal.
+/// Returns the width that the user sets with `COLUMNS`. It also applies when the output is not a terminal.
 fn asked_width() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|width| *width >= NARROWEST)
 }
@@ -60,7 +60,7 @@ fn wrapped_line(line: &str, width: usize) -> String {
     }
     let indentation: String = line.chars().take_while(|c| *c == ' ').collect();
     let rest = line.trim_start_matches(' ');
-    // Ids, digests and addresses stay whole, so that they can be copied.
+    // Words are not broken, so that ids, digests and addresses can be copied.
     let options = Options::new(width)
         .initial_indent(&indentation)
         .subsequent_indent(&indentation)
@@ -78,7 +78,7 @@ struct Stderr {
 
 static STDERR: OnceLock<Stderr> = OnceLock::new();
 
-/// Decides how this process writes to stderr; the first call wins.
+/// Sets how this process writes to stderr. Only the first call has an effect.
 pub(super) fn decide(json: bool) {
     let _ = STDERR.set(Stderr { json, stream: Stream::stderr() });
 }
@@ -87,7 +87,7 @@ fn stderr() -> Stderr {
     *STDERR.get_or_init(|| Stderr { json: false, stream: Stream::stderr() })
 }
 
-/// Returns whether stderr carries JSON, one object in a line.
+/// Returns whether stderr is JSON, with one object per line.
 pub(crate) fn stderr_is_json() -> bool {
     stderr().json
 }
@@ -97,7 +97,7 @@ pub(crate) fn stderr_has_colours() -> bool {
     stderr().stream.colours
 }
 
-/// Prints a line to stderr, or with `--json` an object with it.
+/// Prints a text to stderr. With `--json`, prints a JSON object that contains the text.
 pub(crate) fn note(text: &str) {
     let Stderr { json, stream } = stderr();
     if json {
@@ -107,7 +107,7 @@ pub(crate) fn note(text: &str) {
     }
 }
 
-/// Prints a line to stderr as it is.
+/// Prints a line to stderr unchanged.
 pub(crate) fn write(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The deploy bucket: private, encrypted, versioned; objects are named by their digest and put once.
+//! The deploy bucket, which is private, encrypted and versioned. Objects are named by their digest and put only once.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use freehold_protocol::TenantName;
 use super::names::TENANT_TAG;
 use crate::error::{Error, Result, ResultExt};
 
-/// Noncurrent versions and broken uploads go after this many days.
+/// The number of days after which noncurrent versions and incomplete uploads are deleted.
 const FORGOTTEN_AFTER_DAYS: i32 = 30;
 
 /// One bucket.
@@ -31,7 +31,7 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) fn new(config: &SdkConfig, name: String) -> Self {
-        // Path-style addresses: CloudFormation reads the same addresses, and accepts this form in every partition.
+        // CloudFormation reads templates from the same addresses, and accepts the path style in every partition.
         let settings = aws_sdk_s3::config::Builder::from(config).force_path_style(true).build();
         Self { client: Client::from_conf(settings), name, region: crate::aws::region(config) }
     }
@@ -40,7 +40,7 @@ impl Bucket {
         &self.name
     }
 
-    /// Creates the bucket unless it exists, and applies all its settings; returns whether it was created.
+    /// Creates the bucket unless it exists, and applies all its settings. Returns whether the bucket was created.
     pub(super) async fn ensure(&self, tenant: &TenantName) -> Result<bool> {
         let made = self.create().await?;
         let (client, name) = (&self.client, &self.name);
@@ -66,13 +66,13 @@ impl Bucket {
         Ok(made)
     }
 
-    /// Creates the bucket unless it exists; returns whether it was created.
+    /// Creates the bucket unless it exists. Returns whether the bucket was created.
     pub(crate) async fn create(&self) -> Result<bool> {
         if self.exists().await? {
             return Ok(false);
         }
         let create = self.client.create_bucket().bucket(&self.name);
-        // us-east-1 is the one region that may not be named.
+        // S3 does not accept us-east-1 as a location constraint.
         let create = match self.region.as_str() {
             "us-east-1" => create,
             region => create.create_bucket_configuration(
@@ -88,12 +88,12 @@ impl Bucket {
         }
     }
 
-    /// Returns whether the bucket exists. A bucket that AWS does not let us use is an error.
+    /// Returns whether the bucket exists. A bucket without access is an error.
     pub(super) async fn exists(&self) -> Result<bool> {
         match self.client.head_bucket().bucket(&self.name).send().await {
             Ok(_) => Ok(true),
             Err(error) if is_absent(&error) => Ok(false),
-            // S3 answers with a status alone: it does not say whose bucket it is.
+            // S3 answers only with a status, which does not tell whether another account owns the bucket.
             Err(error) if status(&error) == Some(403) => {
                 Err(Error::denied(format!("AWS does not let you use bucket `{}` (403 for s3:ListBucket)", self.name)))
             }
@@ -101,7 +101,8 @@ impl Bucket {
         }
     }
 
-    /// Puts the object unless one of this size exists (keys are digests); returns whether it was put.
+    /// Puts the object unless an object of the same key and size exists (keys contain digests). Returns whether it was
+    /// put.
     pub(crate) async fn put(&self, key: &str, bytes: &[u8]) -> Result<bool> {
         if self.size(key).await? == Some(bytes.len() as u64) {
             return Ok(false);
@@ -111,7 +112,8 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Checks that an object of this size exists: CloudFormation would treat a missing one as an empty function.
+    /// Checks that an object of this key and size exists. CloudFormation would treat a missing object as an empty
+    /// function.
     pub(super) async fn check(&self, key: &str, size: usize) -> Result<()> {
         match self.size(key).await? {
             Some(found) if found == size as u64 => Ok(()),
@@ -131,14 +133,14 @@ impl Bucket {
         }
     }
 
-    /// Returns the address of an object, as CloudFormation takes it.
+    /// Returns the address of an object in the form that CloudFormation accepts.
     pub(crate) async fn address(&self, key: &str) -> Result<String> {
         let mut url = self.presigned(key, Duration::from_secs(60)).await?;
         url.truncate(url.find('?').unwrap_or(url.len()));
         Ok(url)
     }
 
-    /// Returns an address under which anybody can read the object for `life`.
+    /// Returns a presigned address, with which anybody can read the object during `life`.
     pub(crate) async fn presigned(&self, key: &str, life: Duration) -> Result<String> {
         let settings =
             PresigningConfig::expires_in(life).map_err(|e| Error::internal(format!("cannot presign: {e}")))?;
@@ -146,7 +148,7 @@ impl Bucket {
         Ok(signed.doing(format!("make an address of `{key}`"))?.uri().to_owned())
     }
 
-    /// Deletes the bucket with every version of every object; returns whether there was one.
+    /// Deletes the bucket with every version of every object. Returns whether the bucket existed.
     pub(crate) async fn delete(&self) -> Result<bool> {
         if !self.exists().await? {
             return Ok(false);
@@ -159,7 +161,7 @@ impl Bucket {
         Ok(true)
     }
 
-    /// Deletes up to a thousand versions; returns whether there were any.
+    /// Deletes up to a thousand versions. Returns whether there were versions to delete.
     async fn delete_some_versions(&self) -> Result<bool> {
         let page = self.client.list_object_versions().bucket(&self.name).send().await;
         let page = page.doing(format!("list bucket `{}`", self.name))?;

@@ -1,4 +1,4 @@
-//! `freehold tenant build-runner`: the enrolment secret, the registered key, the config file.
+//! `freehold tenant build-runner`: makes the enrolment secret, registers its key, and writes the config file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn registered(tenant: &TenantName, out: &Path, role: &str, principal: Option<&St
     )
 }
 
-/// Returns the ARN and the value of the tenant's enrolment secret, which is made when it is not there.
+/// Returns the ARN and the value of the tenant's enrolment secret. Creates the secret when it does not exist.
 async fn stored_secret(config: &SdkConfig, tenant: &TenantName) -> Result<(String, String)> {
     let client = Client::new(config);
     let name = enrolment_secret(tenant);

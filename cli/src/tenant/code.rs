@@ -1,4 +1,4 @@
-//! The code of the functions: finds it, reads its processor, and verifies that Lambda runs exactly this code.
+//! The code of the functions: finds it, detects its processor, and verifies that Lambda has exactly this code.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::error::{Error, Result, ResultExt};
 
 const FUNCTIONS_COUNT: usize = FUNCTIONS.len();
 
-/// One function's zip.
+/// The zip file with the code of one function.
 #[derive(Debug)]
 pub(super) struct Code {
     pub(super) function: &'static str,
@@ -62,7 +62,7 @@ fn read(function: &'static str, path: &Path) -> Result<Code> {
     Ok(Code { function, digest: Digest::of(&bytes), bytes })
 }
 
-/// Returns the processor of all functions: `wanted`, or what the code was built for.
+/// Returns the processor of all functions: `wanted`, or else the processor that the code was built for.
 pub(super) fn architecture(code: &[Code], wanted: Option<Architecture>) -> Result<Architecture> {
     let mut agreed = wanted;
     for one in code {
@@ -102,7 +102,7 @@ fn built_for(zip: &[u8]) -> Option<Architecture> {
     }
 }
 
-/// Checks that Lambda holds exactly this code: same size, same SHA-256.
+/// Checks that Lambda has exactly this code: the same size and the same SHA-256.
 pub(super) async fn verify(config: &SdkConfig, tenant: &TenantName, code: &[Code]) -> Result<()> {
     let client = aws_sdk_lambda::Client::new(config);
     for one in code {

@@ -95,7 +95,7 @@ impl Deploy {
     }
 }
 
-/// Returns the commands that follow the deploy of a tenant.
+/// Returns the commands to run after the deploy of a tenant.
 fn next_steps(tenant: &TenantName) -> [String; 3] {
     [
         format!("export FREEHOLD_TENANT={tenant}"),
@@ -104,7 +104,7 @@ fn next_steps(tenant: &TenantName) -> [String; 3] {
     ]
 }
 
-/// Adds to an error about missing permissions who lacks them, and which role has enough.
+/// Adds two facts to an error about missing permissions: the principal that lacks them, and a role that has enough.
 fn too_weak(error: Error, arn: &str) -> Error {
     if error.kind() != Kind::Denied {
         return error;
@@ -114,7 +114,7 @@ fn too_weak(error: Error, arn: &str) -> Error {
         .or("use a role with the policy infra/deploy-policy.json, as docs/tenant-role.md describes")
 }
 
-/// Returns all that the stack is made from.
+/// Returns all objects that the stack is made from: code, definitions and the template.
 fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
     let functions = code.iter().map(|one| Object {
         key: one.key(),
@@ -126,7 +126,7 @@ fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
         bytes: definition.text.as_bytes(),
         parameter: Some(definition.parameter.to_owned()),
     });
-    // Too large for a request: CloudFormation reads it from the bucket.
+    // The template is too large for a request, so CloudFormation reads it from the bucket.
     let template = Object {
         key: format!("templates/{}.yaml", Digest::of(TEMPLATE.as_bytes()).hex()),
         bytes: TEMPLATE.as_bytes(),
@@ -135,7 +135,7 @@ fn objects(code: &[code::Code]) -> Vec<Object<'_>> {
     functions.chain(definitions).chain([template]).collect()
 }
 
-/// Uploads what is absent and then checks that everything is there; returns how many objects were put.
+/// Uploads missing objects, and then checks that all objects exist. Returns the number of uploads.
 async fn upload(bucket: &Bucket, objects: &[Object<'_>], progress: &Progress) -> Result<usize> {
     let mut put = 0;
     for (at, object) in objects.iter().enumerate() {

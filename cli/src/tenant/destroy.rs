@@ -18,8 +18,9 @@ use crate::error::{Error, Result};
 use crate::output::{note, plural};
 use crate::progress::Progress;
 
-/// How many times to look for leftovers: the tag search lags behind the deletions.
+/// The maximum number of searches for leftovers. The search by tag lags behind the deletions.
 const LOOKS: u32 = 10;
+/// The pause between two searches.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(2);
 
 impl Destroy {
@@ -99,7 +100,8 @@ impl Destroy {
     }
 }
 
-/// Returns the names of the installs that still exist: as the API lists them or, when it does not answer, by their queues.
+/// Returns the names of the installs that still exist, from the API. If the API does not answer, the names come from
+/// the installs' queues.
 async fn installs(
     context: &Context,
     config: &aws_config::SdkConfig,

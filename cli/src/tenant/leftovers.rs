@@ -1,4 +1,4 @@
-//! Finds what is left of a tenant: by tag, and service by service where the tag search does not reach.
+//! Finds resources that remain of a tenant: by tag, and by name in services that the search by tag does not cover well.
 
 use aws_config::SdkConfig;
 use freehold_protocol::TenantName;
@@ -9,12 +9,12 @@ use super::remove::Remover;
 use super::resources::{is_going, tagged};
 use crate::error::{Result, ResultExt};
 
-/// What was found.
+/// The resources that remain of a tenant.
 #[derive(Debug, Default)]
 pub(super) struct Leftovers {
-    /// The ARNs or names of the tenant's resources that are left.
+    /// The ARNs or names of the tenant's own remaining resources.
     pub(super) ours: Vec<String>,
-    /// How many resources belong to installs in this same account; their own stacks remove those.
+    /// The number of resources that belong to installs in the same account. The installs' own stacks remove them.
     pub(super) of_installs: usize,
 }
 
@@ -47,14 +47,15 @@ impl Leftovers {
     }
 }
 
-/// The tag search names resources for a while after they are gone, and keys until their last day.
+/// Returns whether a resource still exists. The search by tag returns resources for some time after their deletion, and
+/// keys until their scheduled deletion.
 async fn still_there(config: &SdkConfig, arn: &str) -> Result<bool> {
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let service = parts.get(2).copied().unwrap_or_default();
     let name = parts.get(5).copied().unwrap_or_default();
     match service {
         "kms" => Ok(!is_going(&aws_sdk_kms::Client::new(config), arn).await?),
-        // Queues, log groups and secrets are looked for by themselves.
+        // These services have searches of their own.
         "sqs" | "logs" | "secretsmanager" | "s3" => Ok(false),
         "dynamodb" => {
             let name = name.trim_start_matches("table/");
@@ -75,7 +76,7 @@ async fn still_there(config: &SdkConfig, arn: &str) -> Result<bool> {
     }
 }
 
-/// IAM is not part of the tag search.
+/// Returns the ARNs of the tenant's roles. The search by tag does not cover IAM.
 async fn roles(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<String>> {
     let client = aws_sdk_iam::Client::new(config);
     let start = named(tenant, "");

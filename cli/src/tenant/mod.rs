@@ -55,7 +55,8 @@ pub(crate) struct Deploy {
     /// Mail address that receives the alarms.
     #[arg(long, value_name = "ADDRESS")]
     alarm_email: Option<String>,
-    /// ARN of the principal of this account that may assume the build runner's role, when it is not an EC2 instance.
+    /// ARN of the principal of this account that may assume the build runner's role, when the build
+    /// runner is not an EC2 instance.
     #[arg(long, value_name = "ARN")]
     build_runner_principal: Option<String>,
     /// ARN of a role that reads a private registry (`aws_ecr.iam_role_arn`); may be repeated.
@@ -150,7 +151,7 @@ pub(crate) struct Destroy {
     /// The tenant's name, to confirm without being asked.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
-    /// How many installs still exist; needed while there are any.
+    /// The number of installs that still exist; required while there are any.
     #[arg(long, value_name = "COUNT")]
     installs: Option<usize>,
 }

@@ -5,7 +5,7 @@ use freehold_protocol::{AccountId, TenantName, names};
 /// The template of a tenant's stack.
 pub(super) const TEMPLATE: &str = include_str!("../../../infra/tenant.yaml");
 
-/// The functions, in the order in which they are uploaded and shown. A test below compares them with `functions/src/bin`.
+/// The names of the functions, in the order of uploads and output. A test below compares them with `functions/src/bin`.
 pub(super) const FUNCTIONS: [&str; 9] = [
     "api",
     "register-install",
@@ -37,7 +37,7 @@ pub(super) struct Definition {
     pub(super) text: &'static str,
 }
 
-/// All definitions.
+/// The definitions of all state machines.
 pub(super) const DEFINITIONS: [Definition; 2] = [
     Definition {
         parameter: "ProvisionInstallDefinition",
@@ -49,15 +49,15 @@ pub(super) const DEFINITIONS: [Definition; 2] = [
     },
 ];
 
-/// The queues that the stack makes, without `fh-<tenant>--`.
+/// The names of the stack's queues, without the prefix `fh-<tenant>--`.
 pub(super) const QUEUES: [&str; 6] = ["reports", "dispatch", "grants", "build.fifo", "dead", "dead.fifo"];
 
-/// Where log groups of a tenant begin, each followed by `fh-<tenant>`.
+/// The beginnings of the names of a tenant's log groups; `fh-<tenant>` follows.
 pub(super) const LOG_PREFIXES: [&str; 3] = ["/aws/lambda/", "/aws/vendedlogs/states/", "/aws/vendedlogs/apis/"];
 
-/// The tag on everything that belongs to a tenant.
+/// The tag on all AWS resources of a tenant.
 pub(super) const TENANT_TAG: &str = "freehold:tenant";
-/// The tag on everything that belongs to an install.
+/// The tag on all AWS resources of an install.
 pub(super) const INSTALL_TAG: &str = "freehold:install";
 
 /// Returns the name of the tenant's table and of its registry.

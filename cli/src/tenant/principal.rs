@@ -1,10 +1,11 @@
-//! Who may assume the build runner's role, when it is not an EC2 instance: a principal of the tenant's account only.
+//! Checks the principal that may assume the build runner's role, when the build runner is not an EC2 instance. It must
+//! be a principal of the tenant's account.
 
 use freehold_protocol::{AccountId, TenantName};
 
 use crate::error::{Error, Result};
 
-/// Refuses an ARN that is not of a user, a role or the root of `account`, in which `tenant` is deployed.
+/// Refuses an ARN that does not name a user, a role or the root of `account`. `tenant` is deployed in this account.
 pub(super) fn check(arn: &str, tenant: &TenantName, account: &AccountId) -> Result<()> {
     let way_out = format!(
         "name a user, a role or the root of account {account}, such as `arn:aws:iam::{account}:role/builder`; principals of \

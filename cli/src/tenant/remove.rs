@@ -1,5 +1,5 @@
-//! Removes resources that a tenant has outside its stack or that the stack retains. It finds them by name and by tag, so
-//! that a tenant with a similar name is not touched. A second run removes what the first could not.
+//! Removes resources that a tenant has outside its stack, or that the stack retains. It finds them by name and by tag,
+//! so it does not touch a tenant with a similar name. A second run continues after a failure.
 
 use aws_config::SdkConfig;
 use aws_sdk_cloudwatchlogs::types::LogGroup;
@@ -10,10 +10,10 @@ use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, enrolment_secret
 use super::resources::{is_going, tagged};
 use crate::error::{Result, ResultExt};
 
-/// How long the signing key stays in KMS before it is deleted: the shortest time that KMS allows.
+/// The waiting period before KMS deletes the signing key, in days. KMS does not allow a shorter period.
 const KEY_WINDOW_DAYS: i32 = 7;
 
-/// Removes the parts of one tenant.
+/// The removal of one tenant's resources.
 #[derive(Debug)]
 pub(super) struct Remover {
     config: SdkConfig,
@@ -25,7 +25,7 @@ impl Remover {
         Self { config: config.clone(), tenant }
     }
 
-    /// Removes everything except the stack and the bucket; returns what was removed.
+    /// Removes all resources except the stack and the bucket. Returns descriptions of the removed resources.
     pub(super) async fn remove(&self) -> Result<Vec<String>> {
         let mut removed = Vec::new();
         removed.extend(self.remove_queues().await?);
@@ -44,7 +44,7 @@ impl Remover {
         Ok(all.into_iter().filter(|url| !own.iter().any(|name| url.ends_with(name))).collect())
     }
 
-    /// Returns the URLs of all the tenant's queues.
+    /// Returns the URLs of all queues of the tenant.
     pub(super) async fn queues(&self) -> Result<Vec<String>> {
         let client = aws_sdk_sqs::Client::new(&self.config);
         let mut pages = client.list_queues().queue_name_prefix(named(&self.tenant, "")).into_paginator().send();
@@ -59,7 +59,8 @@ impl Remover {
         Ok(ours)
     }
 
-    /// A queue is the tenant's when it has the tenant's tag, or gives its dead letters to the tenant's queue.
+    /// Returns whether a queue belongs to the tenant: it has the tenant's tag, or its dead-letter queue is the
+    /// tenant's.
     async fn owns_queue(&self, client: &aws_sdk_sqs::Client, url: &str) -> Result<bool> {
         let tags = match client.list_queue_tags().queue_url(url).send().await {
             Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
@@ -92,7 +93,7 @@ impl Remover {
         Ok(removed)
     }
 
-    /// Schedules the deletion of the signing key. It has no name of its own: the tag finds it.
+    /// Schedules the deletion of the signing key. The key has no name, so it is found by its tag.
     async fn remove_keys(&self) -> Result<Vec<String>> {
         let client = aws_sdk_kms::Client::new(&self.config);
         let mut removed = Vec::new();
@@ -146,7 +147,8 @@ impl Remover {
         }
     }
 
-    /// Deletes log groups. A function that still ran when its group was deleted creates the group again, without tags.
+    /// Deletes log groups. They are found by name, because a function that is still running creates its group again
+    /// without tags.
     async fn remove_log_groups(&self) -> Result<Vec<String>> {
         let client = aws_sdk_cloudwatchlogs::Client::new(&self.config);
         let mut removed = Vec::new();

@@ -11,11 +11,11 @@ use crate::error::{Result, ResultExt};
 #[derive(Debug)]
 pub(super) struct Tagged {
     pub(super) arn: String,
-    /// Whether it carries an install's tag as well. The tenant's orders queues do too.
+    /// Whether the resource also has an install's tag. The tenant's orders queues also have it.
     pub(super) of_install: bool,
 }
 
-/// Returns everything that carries the tenant's tag.
+/// Returns all resources with the tenant's tag.
 pub(super) async fn tagged(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Tagged>> {
     let client = aws_sdk_resourcegroupstagging::Client::new(config);
     let filter = TagFilter::builder().key(TENANT_TAG).values(tenant.as_str()).build();
@@ -30,7 +30,7 @@ pub(super) async fn tagged(config: &SdkConfig, tenant: &TenantName) -> Result<Ve
     Ok(found)
 }
 
-/// Returns whether the key is deleted, or its deletion is scheduled.
+/// Returns whether the KMS key is deleted, or its deletion is scheduled.
 pub(super) async fn is_going(client: &aws_sdk_kms::Client, arn: &str) -> Result<bool> {
     match client.describe_key().key_id(arn).send().await {
         Ok(found) => Ok(found.key_metadata().is_none_or(|key| key.deletion_date().is_some())),

@@ -33,7 +33,7 @@ struct FunctionStatus {
     state: String,
     architecture: String,
     code_size: u64,
-    /// SHA-256 of the zip, base64, as Lambda reports it.
+    /// The SHA-256 of the zip file in base64, as Lambda returns it.
     code_sha256: String,
     modified_at: String,
 }
@@ -43,14 +43,14 @@ struct QueueStatus {
     queue: String,
     waiting: u64,
     in_flight: u64,
-    /// What its messages are.
+    /// A description of the messages in the queue.
     holds: &'static str,
-    /// What to do about the messages that wait.
+    /// The advice for messages that wait in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
 
-/// Returns what the messages of a queue are; `queue` is its name without the tenant's prefix.
+/// Returns a description of the messages in a queue. `queue` is the queue's name without the tenant's prefix.
 fn holds(queue: &str) -> &'static str {
     match queue {
         "reports" => "reports of runners",
@@ -63,7 +63,7 @@ fn holds(queue: &str) -> &'static str {
     }
 }
 
-/// Returns what to do about messages that wait where none should.
+/// Returns advice if messages wait in a queue that should be empty.
 fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
     let count = plural(usize::try_from(waiting).unwrap_or(usize::MAX), "message");
     match queue {

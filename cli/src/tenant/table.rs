@@ -1,4 +1,4 @@
-//! Sets what CloudFormation may have left out on the table: expiry and point-in-time recovery.
+//! Sets the expiry and the point-in-time recovery of the table, in case that CloudFormation did not set them.
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
@@ -8,10 +8,10 @@ use aws_sdk_dynamodb::types::{
 
 use crate::error::{Error, Result, ResultExt};
 
-/// The attribute with the time, in seconds, at which an item expires.
+/// The attribute with the time at which an item expires, in seconds since the epoch.
 const TTL_ATTRIBUTE: &str = "ttl";
 
-/// Asks what the table is and sets what differs from the template; answers whether anything did.
+/// Sets those of the two settings that are not set. Returns whether it changed the table.
 pub(super) async fn mend(config: &SdkConfig, table: &str) -> Result<bool> {
     let client = Client::new(config);
     let expiry = mend_expiry(&client, table).await?;

@@ -24,12 +24,12 @@ use crate::progress::Progress;
 struct Side {
     /// The name that is printed, such as `version 3`.
     name: String,
-    /// What programs read.
+    /// The description of this side in the JSON output.
     json: Value,
     document: AppVersion,
 }
 
-/// All of it, as `--json` prints it.
+/// The comparison as `--json` prints it.
 #[derive(Debug, Serialize)]
 struct Comparison {
     app: AppName,
@@ -70,7 +70,7 @@ impl Diff {
         let to = if self.offline { read(dir)? } else { resolved(dir).await? };
         let api = context.api().await?;
         let from = match of_tenant(&api, &to.document.app, self.version.as_ref()).await {
-            // A first version differs from nothing at all.
+            // An app without a version is compared as an empty version.
             Err(error) if error.kind() == Kind::NotFound && self.version.is_none() => Side {
                 name: "no version yet".into(),
                 json: Value::Null,
@@ -95,7 +95,7 @@ async fn of_tenant(api: &Api, app: &AppName, name: Option<&VersionName>) -> Resu
     Ok(Side { name: format!("version {}", view.number), json, document })
 }
 
-/// Reads a directory as a sync would.
+/// Reads a directory as a sync would: fetches texts and resolves branches to commits.
 async fn resolved(dir: &Path) -> Result<Side> {
     let progress = Progress::start();
     let mut loaded = fetch::load(dir, &progress).await?;
@@ -104,7 +104,7 @@ async fn resolved(dir: &Path) -> Result<Side> {
     Ok(Side { name: dir.display().to_string(), json, document: loaded.version })
 }
 
-/// Reads a directory without asking anybody: branches stay branches.
+/// Reads a directory without a network: branches are not resolved to commits.
 fn read(dir: &Path) -> Result<Side> {
     let loaded = freehold_appconfig::load(dir).map_err(|found| {
         note(&found.to_string());

@@ -1,4 +1,5 @@
-//! Renders a difference for people: first what needs attention, last what a deploy runs.
+//! Renders a difference as text. It begins with the changes that need attention and ends with the jobs that a deploy
+//! runs.
 
 use freehold_domain::diff::{Answer, Cause, Change, Diff, Egress, Items, Presence, Question, RoleDiff, Run};
 use freehold_protocol::app_version::AppVersion;
@@ -8,19 +9,19 @@ use crate::output::{clean, plural};
 /// One line below a section's title.
 struct Line {
     mark: Mark,
-    /// How far it stands in, in steps.
+    /// The depth of indentation, in steps of four spaces.
     level: usize,
-    /// Aligned with those of the lines around it that are of its level.
+    /// The columns of the line. They are aligned with those of neighbouring lines on the same level.
     cells: Vec<String>,
 }
 
-/// What a line is about.
+/// The kind of a line, which decides its sign and colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Added,
     Removed,
     Changed,
-    /// Something to look at.
+    /// The line needs the user's attention.
     Attention,
     None,
 }
@@ -96,8 +97,8 @@ fn section(section: &Section, colours: bool) -> String {
     out
 }
 
-/// Returns the widths of the cells of a line's kin: lines of its level, and below the top no further than the lines
-/// above that they belong to.
+/// Returns the column widths for the line at `at`, from all lines that are aligned with it: on the top level all lines
+/// of this level, on a deeper level only the neighbouring lines of the same level.
 fn widths(lines: &[Line], at: usize) -> Vec<usize> {
     let Some(level) = lines.get(at).map(|line| line.level) else { return Vec::new() };
     let before = lines.iter().take(at).rev().take_while(|line| level == 0 || line.level == level);

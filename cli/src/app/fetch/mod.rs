@@ -22,16 +22,16 @@ use crate::progress::Progress;
 
 /// The maximum size of a text at an address, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// How long one address may take.
+/// The maximum time for one address.
 const LONGEST: Duration = Duration::from_secs(120);
 /// The maximum number of redirects from one address.
 const REDIRECTS: usize = 5;
-/// How often a server that is busy is asked.
+/// The maximum number of tries for one address.
 const TRIES: u32 = 3;
-/// How deep texts may name further addresses.
+/// The maximum depth of fetched texts that name further addresses.
 const ROUNDS: u32 = 8;
 
-/// Reads the app config in `dir` with every text that it names by address; what is wrong with it goes to stderr.
+/// Reads the app config in `dir` with every text that it names by address. Prints the mistakes in the config to stderr.
 pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
     let mut texts = Texts::new()?;
     for _ in 0..ROUNDS {
@@ -58,7 +58,7 @@ pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
     ))
 }
 
-/// What was fetched, each address once, and each repository once for all its files.
+/// The texts fetched so far. Each address is fetched only once, and each repository only once for all its files.
 struct Texts {
     fetched: Fetched,
     http: reqwest::Client,
@@ -84,7 +84,7 @@ impl Texts {
         let name = without_secrets(address);
         let fetched = async {
             if address.starts_with("git::") {
-                // Anything else after `ref=` would be a rule for several references.
+                // A reference with `+` or `:` would be a refspec, which can name several references.
                 let one = |git: &GitAddress| !git.reference.starts_with('+') && !git.reference.contains(':');
                 let git = git_address(address).filter(one).ok_or_else(|| {
                     Error::invalid("not an address of a file; expected `git::https://host/name//path?ref=branch`")
@@ -120,7 +120,7 @@ impl Texts {
         self.once(&url).await.map_err(|(error, _)| error)
     }
 
-    /// Asks once; an error says whether another try can help.
+    /// Sends the request once. The flag beside an error is true when a retry can help.
     async fn once(&self, url: &Url) -> Result<Vec<u8>, (Error, bool)> {
         let lost = |e: reqwest::Error| {
             let again = !e.is_redirect() && !e.is_builder();
@@ -180,7 +180,7 @@ async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
     let directory = tempfile::tempdir().doing("make a directory for a git repository")?;
     let broken = |reason| Error::internal(format!("cannot make a git repository: {reason}"));
     run_git(directory.path(), &["init", "--quiet", "--bare"]).await?.success().map_err(broken)?;
-    // `--` ends the options: an address cannot pass one.
+    // `--` ends the options: `git` must not read an address as an option.
     let fetch = ["fetch", "--quiet", "--depth", "1", "--no-tags", "--no-recurse-submodules", "--", url, reference];
     run_git(directory.path(), &fetch).await?.success().map_err(|reason| {
         Error::invalid(format!(
@@ -190,11 +190,11 @@ async fn fetched_repository(url: &str, reference: &str) -> Result<TempDir> {
     Ok(directory)
 }
 
-/// What `git` answered.
+/// The output and the exit status of `git`.
 struct GitOutput(Output);
 
 impl GitOutput {
-    /// Returns its output, or the last line of its errors.
+    /// Returns the standard output, or after a failure the last line of the error output.
     fn success(self) -> Result<Vec<u8>, String> {
         if self.0.status.success() {
             return Ok(self.0.stdout);
@@ -208,9 +208,9 @@ impl GitOutput {
 async fn run_git(directory: &Path, words: &[&str]) -> Result<GitOutput> {
     let mut command = Command::new("git");
     command.arg("-C").arg(directory).args(words);
-    // Only ways to a repository; `ext::` would run a program.
+    // Only these transports are allowed; `ext::` would run any program.
     command.env("GIT_TERMINAL_PROMPT", "0").env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh");
-    // `git` must ignore the repository in which the command is called: it works on another one.
+    // These variables would make `git` work on the repository in which the user runs the command.
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
         command.env_remove(name);
     }
@@ -224,8 +224,7 @@ fn too_large(size: Option<u64>) -> Error {
     Error::invalid(format!("it has {size}; the maximum is {}", bytes(MAX_BYTES)))
 }
 
-/// Returns the address without the parts that may be secret: the user's name, the password, and everything after the
-/// path.
+/// Returns the address without the parts that may be secret: its password, and its query except `ref`.
 fn without_secrets(address: &str) -> String {
     let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
     match rest.parse::<Url>() {
@@ -239,7 +238,7 @@ fn without_secrets(address: &str) -> String {
     }
 }
 
-/// Whether anybody on the network path can change the text of the address.
+/// Returns whether the address is fetched without TLS, so that anybody on the network path can change the text.
 fn is_plain(url: &Url) -> bool {
     let loopback = match url.host() {
         Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
@@ -253,7 +252,7 @@ fn unprotected() -> Error {
     Error::invalid("anybody on the network path could change the text; use `https://`")
 }
 
-/// Returns the file of the app config that names `address`, relative to its directory.
+/// Returns the file of the app config that contains `address`, relative to `dir`.
 fn named_in(dir: &Path, address: &str) -> Option<PathBuf> {
     let mut folders = vec![dir.to_owned()];
     let mut found: Vec<PathBuf> = Vec::new();

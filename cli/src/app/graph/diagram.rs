@@ -39,7 +39,7 @@ pub(super) fn dot(graph: &Graph) -> String {
 
 /// Returns the graph as a Mermaid flowchart.
 pub(super) fn mermaid(graph: &Graph) -> String {
-    // Names may be words of Mermaid's, such as `end`; numbers never are.
+    // A name may be a keyword of Mermaid, such as `end`, so components get ids with a number.
     let ids: BTreeMap<&ComponentName, String> =
         graph.components.iter().enumerate().map(|(at, one)| (&one.name, format!("c{at}"))).collect();
     let id = |name: &ComponentName| ids.get(name).cloned().unwrap_or_else(|| "unknown".into());
@@ -61,15 +61,15 @@ pub(super) fn mermaid(graph: &Graph) -> String {
     lines.join("\n")
 }
 
-/// Returns what starts an action besides components, which arrows show.
+/// Returns the triggers of an action as text, without deploys of components, which the diagram shows as arrows.
 fn times(action: &GraphAction) -> Vec<String> {
     let other = action.triggers.iter().filter(|trigger| !matches!(trigger, Trigger::PostDeployComponent { .. }));
     let words: Vec<String> = other.map(describe_trigger).collect();
     if words.is_empty() { vec!["action".to_owned()] } else { words }
 }
 
-/// Returns the components after which an action runs: those that its triggers name, and for "after all" the components
-/// that no other component depends on.
+/// Returns the components after which an action runs: the components that its triggers name. A trigger after all
+/// components gives the components that no other component depends on.
 fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a ComponentName> {
     let mut found = BTreeSet::new();
     for trigger in &action.triggers {
@@ -87,7 +87,8 @@ fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a Compo
     found
 }
 
-/// Returns the components whose outputs an action reads, besides those that start it: their arrows are there already.
+/// Returns the components whose outputs an action reads, without the components that start it: those already have an
+/// arrow.
 fn needs<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a ComponentName> {
     let triggers = triggers(graph, action);
     action.needs.iter().filter(|need| !triggers.contains(need)).collect()
@@ -98,7 +99,7 @@ fn quoted(text: &str) -> String {
     format!("\"{escaped}\"")
 }
 
-/// Mermaid reads a label as HTML with entities that begin with `#`.
+/// Escapes a label. Mermaid reads labels as HTML in which entities begin with `#`.
 fn escaped(text: &str) -> String {
     let one = |c: char| match c {
         '"' => "#quot;".to_owned(),

@@ -82,7 +82,7 @@ impl Graph {
             }
             Err(found) => {
                 Check { dir: dir.to_owned() }.run(context)?;
-                // A mistake that matters to a sync only.
+                // The check found no error, so only a sync refuses this mistake.
                 note(&found.to_string());
                 Err(has_errors(dir, &found))
             }

@@ -1,4 +1,4 @@
-//! Renders a graph as a table for people: components by step, then actions.
+//! Renders a graph as text: a table of the components by step, then the actions.
 
 use std::collections::BTreeSet;
 

@@ -9,7 +9,7 @@ use super::Init;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 
-/// What the files call the app.
+/// The name of the app in the files; it is replaced by the new app's name.
 const PLACEHOLDER: &str = "my-app";
 
 macro_rules! files {
@@ -46,7 +46,7 @@ impl Init {
 }
 
 fn name_of(dir: &Path) -> Result<AppName> {
-    // `.` and `..` have a name only once it is known what they stand for.
+    // `.` and `..` must be resolved first, because they do not contain the directory's name.
     let whole: Option<PathBuf> = std::path::absolute(dir).ok().and_then(|dir| match dir.file_name() {
         Some(_) => Some(dir),
         None => dir.canonicalize().ok(),
@@ -55,7 +55,7 @@ fn name_of(dir: &Path) -> Result<AppName> {
     name.parse().map_err(|e| Error::invalid(format!("{e}; the name of the directory is the name of the app")))
 }
 
-/// Refuses a directory that holds something, and a file.
+/// Refuses a directory that is not empty, and a file.
 fn empty(dir: &Path) -> Result<()> {
     match std::fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
         Ok(true) => Ok(()),
