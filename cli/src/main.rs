@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     let asked = Cli::command().term_width(output::help_width()).try_get_matches();
     match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
-        // Help and the version are not errors.
+        // The parser returns help and the version as errors, but they are not errors of the command.
         Err(other) if !other.use_stderr() || !args::wants_json(std::env::args_os()) => other.exit(),
         Err(wrong) => {
             output::json_to_stderr();

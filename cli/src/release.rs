@@ -1,4 +1,4 @@
-//! `freehold release`: a version and its artifacts, fixed under a name.
+//! `freehold release`: creates, lists and shows releases. A release fixes a version and its artifacts under a name.
 
 use clap::{Args, Subcommand};
 use freehold_protocol::api::{CreateReleaseRequest, ReleaseView};

@@ -11,7 +11,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::note;
 
-/// Remove what is deployed in an install: all of it, one component, or the sandbox.
+/// Remove from an install everything that is deployed, one component, or the sandbox.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -28,10 +28,10 @@ hold data are removed only with `--destroy-data`. When a failed teardown is star
 Exit code 1 when the teardown fails. Ctrl-c stops watching; the teardown continues.")]
 pub(crate) struct Teardown {
     install: InstallId,
-    /// Only this component and what depends on it.
+    /// Remove only this component and the components that depend on it.
     #[arg(long, value_name = "NAME", conflicts_with = "sandbox")]
     component: Option<ComponentName>,
-    /// Only the sandbox; refused while components are deployed.
+    /// Remove only the sandbox; refused while components are deployed.
     #[arg(long)]
     sandbox: bool,
     /// Also remove resources that hold data: databases, file systems, volumes, keys, and buckets with `force_destroy`.

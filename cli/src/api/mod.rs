@@ -122,7 +122,7 @@ impl Api {
         self.request(Method::POST, self.url(path, &[])?, Some(body)).await
     }
 
-    /// Puts `bytes` at a pre-signed address.
+    /// Uploads `bytes` to a presigned address in S3.
     pub(crate) async fn upload(&self, address: &str, bytes: &[u8]) -> Result<()> {
         let address: Url = address.parse().map_err(|e| {
             Error::internal(format!("the tenant API returned an upload address that is not valid: {e}"))

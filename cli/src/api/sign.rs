@@ -1,4 +1,4 @@
-//! Signature Version 4 of requests to the tenant API (service `execute-api`).
+//! Signs requests to the tenant API with AWS Signature Version 4 (service `execute-api`).
 
 use std::time::{Duration, SystemTime};
 

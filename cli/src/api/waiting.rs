@@ -14,12 +14,12 @@ use crate::progress::Progress;
 
 /// The wait after which the first line is printed, in seconds. A runner normally takes an order sooner.
 const PATIENCE_SECS: u64 = 8;
-/// The pause between two checks for such a runner.
+/// The pause between two checks.
 const LOOK: Duration = Duration::from_secs(4);
 /// The maximum number of jobs that one check reads from the API.
 const MOST_JOBS: usize = 4;
 
-/// Checks, while a workflow is watched, for a runner that does not take its orders.
+/// The check for a runner that does not take its orders. It runs while a workflow is watched.
 #[derive(Debug)]
 pub(super) struct Waiting {
     next: Instant,

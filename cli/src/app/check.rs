@@ -1,4 +1,4 @@
-//! `freehold app check`: reports all mistakes in a config, offline.
+//! `freehold app check`: reports all mistakes in a config, without a network.
 
 use std::num::NonZero;
 use std::path::{Path, PathBuf};

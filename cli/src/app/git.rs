@@ -1,4 +1,4 @@
-//! Resolves branches and tags to commits with `git ls-remote`, under git's own credentials.
+//! Resolves branches and tags to commits with `git ls-remote`, which uses the user's own git credentials.
 
 use std::process::Stdio;
 

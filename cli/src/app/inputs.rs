@@ -1,4 +1,4 @@
-//! `freehold app inputs`: the inputs of an app, and the JSON Schema of their values.
+//! `freehold app inputs`: shows the inputs of an app, or the JSON Schema of their values.
 
 use clap::Args;
 use freehold_protocol::AppName;

@@ -1,4 +1,4 @@
-//! `freehold app schema`: JSON Schemas of config files, for editors.
+//! `freehold app schema`: prints or writes JSON Schemas of config files, for editors.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `freehold app list`, `show` and `versions`.
+//! `freehold app list`, `show` and `versions`: lists apps and their versions, and shows one version.
 
 use clap::Args;
 use freehold_protocol::AppName;

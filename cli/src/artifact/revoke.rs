@@ -17,7 +17,7 @@ Installs that already have it keep it; `freehold lineage DIGEST` shows which. A 
 source of the component and build it again.")]
 pub(crate) struct Revoke {
     artifact: Digest,
-    /// The reason; shown with every refusal and in the artifact's lineage.
+    /// The reason, which every refusal and the artifact's lineage show.
     #[arg(long, value_name = "REASON")]
     reason: String,
 }

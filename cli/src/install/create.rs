@@ -1,4 +1,4 @@
-//! `freehold install create`.
+//! `freehold install create`: creates an install and its enrolment secret.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `freehold install delete`.
+//! `freehold install delete`: deletes an install in which no job ever ran.
 
 use freehold_protocol::api::InstallDeleted;
 use serde_json::json;

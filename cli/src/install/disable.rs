@@ -1,4 +1,4 @@
-//! `freehold install disable`.
+//! `freehold install disable`: stops serving an install.
 
 use freehold_protocol::api::{InstallView, ReasonRequest};
 

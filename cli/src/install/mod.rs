@@ -218,7 +218,7 @@ pub(crate) struct Delete {
 #[command(after_help = "Example:\n  freehold install disable globex --reason \"contract ended\"")]
 pub(crate) struct Disable {
     install: InstallId,
-    /// The reason; shown with every refusal.
+    /// The reason, which every refusal shows.
     #[arg(long, value_name = "REASON")]
     reason: String,
 }

@@ -1,4 +1,4 @@
-//! `freehold install list` and `show`.
+//! `freehold install list` and `show`: lists the installs, and shows one install.
 
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallView, RunnerView};

@@ -41,10 +41,10 @@ pub(crate) struct LineageArgs {
     /// The artifact.
     #[arg(value_name = "DIGEST", required_unless_present_any = ["install", "component"])]
     artifact: Option<Digest>,
-    /// Only what happened in this install.
+    /// Show only the uses in this install.
     #[arg(long, value_name = "NAME")]
     install: Option<InstallId>,
-    /// Only this component of the install; without a digest, its deployed artifact.
+    /// Show only the uses of this component of the install; without a digest, show its deployed artifact.
     #[arg(long, value_name = "NAME", requires = "install")]
     component: Option<ComponentName>,
     /// Check every link.

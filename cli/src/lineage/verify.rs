@@ -25,7 +25,7 @@ pub(super) struct VerifiedLink {
     pub(super) link: LinkName,
     pub(super) of: String,
     pub(super) ok: bool,
-    /// What was verified, or why the link failed verification.
+    /// The verified fact, or the reason why the verification failed.
     pub(super) says: String,
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Prints text without a line end.
+/// Prints text to stdout and does not add a line end.
 pub(crate) fn print_raw(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{text}").and_then(|()| out.flush());

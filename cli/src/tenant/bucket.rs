@@ -88,7 +88,7 @@ impl Bucket {
         }
     }
 
-    /// Returns whether the bucket exists. A bucket without access is an error.
+    /// Returns whether the bucket exists. A bucket to which AWS denies access is an error.
     pub(super) async fn exists(&self) -> Result<bool> {
         match self.client.head_bucket().bucket(&self.name).send().await {
             Ok(_) => Ok(true),

@@ -84,8 +84,8 @@ pub(super) fn architecture(code: &[Code], wanted: Option<Architecture>) -> Resul
     })
 }
 
-/// Returns the processor that the first file of a zip was built for, when that file is an ELF program
-/// (APPNOTE.TXT 4.3.7 for the zip's local header, the ELF specification for `e_machine`).
+/// Returns the processor for which the first file of a zip was built, if that file is an ELF program. Reads the zip's
+/// local header (APPNOTE.TXT 4.3.7) and the field `e_machine` (ELF specification).
 fn built_for(zip: &[u8]) -> Option<Architecture> {
     let word = |at: usize| Some(usize::from(u16::from_le_bytes(zip.get(at..at + 2)?.try_into().ok()?)));
     let data = zip.get(30 + word(26)? + word(28)?..)?;

@@ -1,4 +1,4 @@
-//! `freehold tenant status`: the stack, the code of the functions, the depth of the queues.
+//! `freehold tenant status`: shows the stack, the code of the functions, the depth of the queues.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Sets the expiry and the point-in-time recovery of the table, in case that CloudFormation did not set them.
+//! Sets the expiry and the point-in-time recovery of the table, in case CloudFormation did not set them.
 
 use aws_config::SdkConfig;
 use aws_sdk_dynamodb::Client;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result, ResultExt};
 /// The attribute with the time at which an item expires, in seconds since the epoch.
 const TTL_ATTRIBUTE: &str = "ttl";
 
-/// Sets those of the two settings that are not set. Returns whether it changed the table.
+/// Sets each of the two settings that is not set. Returns whether it changed the table.
 pub(super) async fn mend(config: &SdkConfig, table: &str) -> Result<bool> {
     let client = Client::new(config);
     let expiry = mend_expiry(&client, table).await?;

@@ -85,7 +85,7 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
     Ok(())
 }
 
-/// Unpacks an image layout from an uncompressed tar file. It may be larger than a module.
+/// Unpacks an image layout from an uncompressed tar file. An image layout may be larger than a module.
 pub(crate) fn unpack_plain(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
     unpack_from(File::open(archive)?, MAX_IMAGE_BYTES, into)
 }

@@ -25,7 +25,7 @@ impl Execute for BuildKind {
     }
 }
 
-/// Builds the artifact and returns the outcome. After `job.stop` it ends soon and leaves no process running.
+/// Builds the artifact and returns the outcome. After `job.stop`, the build ends soon and leaves no process running.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match &job.order.work {
         Work::Build(work) => build(job, work).await,

@@ -22,7 +22,7 @@ use crate::progress::Progress;
 
 /// The maximum size of a text at an address, in bytes.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
-/// The maximum time for one address.
+/// The maximum time to fetch the text at one address.
 const LONGEST: Duration = Duration::from_secs(120);
 /// The maximum number of redirects from one address.
 const REDIRECTS: usize = 5;

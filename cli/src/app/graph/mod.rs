@@ -1,4 +1,4 @@
-//! `freehold app graph`: the dependencies of an app as a table, or as a diagram for Graphviz and Mermaid.
+//! `freehold app graph`: shows the dependencies of an app as a table, or as a diagram for Graphviz and Mermaid.
 
 mod diagram;
 mod table;

@@ -1,4 +1,4 @@
-//! `freehold app init`: a small app that passes `check` and deploys as it is.
+//! `freehold app init`: writes a small app config that passes `freehold app check` and can be deployed unchanged.
 
 use std::path::{Path, PathBuf};
 

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 100 * 1024 * 1024;
 const MAX_FILES: usize = 20_000;
 /// The maximum depth of directories. It ends the search when links form a cycle.
 const MAX_DEPTH: usize = 32;
-/// The largest file whose text the builder itself reads, in bytes.
+/// The maximum size of a file that the builder itself parses, in bytes.
 const MAX_TEXT: u64 = 1024 * 1024;
 
 /// The files of a chart: the path on disk, by the path in the chart.

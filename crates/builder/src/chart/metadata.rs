@@ -1,4 +1,4 @@
-//! `Chart.yaml` and the files beside it: the name of a chart and its dependencies.
+//! Parses `Chart.yaml` and the files beside it, which describe a chart and its dependencies.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

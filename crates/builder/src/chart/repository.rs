@@ -1,4 +1,5 @@
-//! Chart repositories over HTTPS: an index of all charts, and an archive of each (Helm, "The Chart Repository Guide").
+//! Reads chart repositories over HTTPS. A repository has an index of all charts and an archive of each chart (Helm,
+//! "The Chart Repository Guide").
 
 use std::path::Path;
 

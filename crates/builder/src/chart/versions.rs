@@ -1,4 +1,5 @@
-//! Chart versions and version constraints, as Helm reads both (Masterminds/semver 3, "Checking Version Constraints").
+//! Parses chart versions and version constraints in the same way as Helm (Masterminds/semver 3, "Checking Version
+//! Constraints").
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Fetches the images that a Dockerfile names into the workspace, by digest. Each image becomes one OCI image layout.
+//! Fetches, by digest, the images that a Dockerfile names. Each image becomes one OCI image layout in the workspace.
 
 use std::path::Path;
 

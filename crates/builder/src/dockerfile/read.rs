@@ -151,7 +151,7 @@ fn automatic() -> BTreeMap<String, String> {
     both.collect()
 }
 
-/// Returns the runner's architecture as images name it.
+/// Returns the runner's architecture in the form that images use, such as `amd64`.
 pub(super) fn own_architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

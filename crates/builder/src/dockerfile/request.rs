@@ -1,4 +1,4 @@
-//! The arguments of one build, as the program that builds sees them.
+//! The arguments of one build, with paths as Buildah or `buildctl` sees them.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -98,7 +98,7 @@ impl Signed {
         Some(Self { message, content: Content::Statement(payload), signatures })
     }
 
-    /// Returns the digests of the images that the message names, or a description of the message when it names none.
+    /// Returns the digests of the images that the message names. The error describes a message that names no image.
     pub(super) fn claim(&self) -> Result<Vec<String>, String> {
         match &self.content {
             Content::Simple(bytes) => {

@@ -28,7 +28,7 @@ pub(super) struct Terraform<'a> {
     services: Vec<Service>,
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 enum Wrong {
     /// The command ended with the exit code `code`; `words` is the end of its output.
     Ended {
