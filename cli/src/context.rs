@@ -25,7 +25,7 @@ pub(crate) struct Global {
     /// AWS region; by default, the region of the environment or the profile.
     #[arg(long, value_name = "REGION", global = true)]
     aws_region: Option<String>,
-    /// Key for sending a request again safely: a request with a key that was used before starts nothing new.
+    /// Key that makes a repeated request safe: a request with a key that was already used starts nothing new.
     #[arg(long, value_name = "KEY", global = true)]
     idempotency_key: Option<String>,
     /// Print JSON; errors too, as one line on stderr.

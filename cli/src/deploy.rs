@@ -31,10 +31,11 @@ pub(crate) struct Deploy {
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<Input>,
-    /// Only this component and what depends on it; may be repeated.
+    /// Deploy only this component and the components that depend on it; may be repeated.
     #[arg(long = "component", value_name = "NAME")]
     components: Vec<ComponentName>,
-    /// The sandbox, changed or not, and what reads its outputs; may be combined with `--component`.
+    /// Deploy the sandbox, changed or not, and the components that read its outputs; may be combined with
+    /// `--component`.
     #[arg(long)]
     sandbox: bool,
     /// Deploy the sandbox and all components, changed or not.
@@ -43,7 +44,7 @@ pub(crate) struct Deploy {
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
-    /// A release instead of a version; refused when a deploy would use other artifacts than the release names.
+    /// The release to deploy, instead of a version; refused when the deploy would use other artifacts than the release.
     #[arg(long, value_name = "NAME", conflicts_with = "version")]
     release: Option<ReleaseName>,
     /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key of a

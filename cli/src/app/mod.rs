@@ -101,8 +101,7 @@ Examples:
 Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because
 it reads all files together.")]
 pub(crate) struct Schema {
-    /// A kind of file, by its name, its folder, or the word of its first-line comment; without it, all kinds are
-    /// listed.
+    /// A kind of file, by its name, its folder, or the word of its first-line comment; without KIND, all are listed.
     #[arg(value_name = "KIND")]
     kind: Option<SchemaKind>,
     /// Write all schemas below this directory, which is the directory of an app config.

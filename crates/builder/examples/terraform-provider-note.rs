@@ -117,7 +117,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     encoded
 }
 
-/// Decodes the length-delimited fields of a message, by field number. Skips fields with numbers.
+/// Decodes the length-delimited fields of a message, by field number. Skips fields that hold a number.
 fn fields(mut message: &[u8]) -> BTreeMap<u64, Vec<u8>> {
     let mut found = BTreeMap::new();
     while let Some(key) = number(&mut message) {

@@ -68,8 +68,8 @@ fn times(action: &GraphAction) -> Vec<String> {
     if words.is_empty() { vec!["action".to_owned()] } else { words }
 }
 
-/// Returns the components after which an action runs: the components that its triggers name. A trigger after all
-/// components gives the components that no other component depends on.
+/// Returns the components after which an action runs. Most triggers name a component. For a trigger after all
+/// components, these are the components that no other component depends on.
 fn triggers<'a>(graph: &'a Graph, action: &'a GraphAction) -> BTreeSet<&'a ComponentName> {
     let mut found = BTreeSet::new();
     for trigger in &action.triggers {
