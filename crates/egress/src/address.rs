@@ -1,8 +1,8 @@
-//! Which addresses no job may reach, however a name came to resolve to them.
+//! Decides which addresses no job may reach, whichever name resolves to them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Why no job may reach an address.
+/// The reason why no job may reach an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum Forbidden {
     #[error("a loopback address")]
@@ -21,10 +21,11 @@ pub enum Forbidden {
     OwnMachine,
 }
 
-/// Refuses addresses that belong to a machine or a link, in every form that carries them.
+/// Refuses addresses that belong to a machine or a link. IPv6 forms that contain such an IPv4 address are refused too.
 ///
-/// Private ranges pass: a customer's VPC endpoints resolve to them, and a rule has permitted the name. IPv6 outside of global
-/// unicast and unique local addresses is refused as a whole (IANA IPv6 address space registry).
+/// Private ranges pass, because a customer's VPC endpoints resolve to them and a rule has permitted the name. In IPv6,
+/// only
+/// global unicast and unique local addresses pass (IANA IPv6 address space registry).
 ///
 /// # Errors
 /// When no job may reach `address`.
@@ -35,12 +36,12 @@ pub fn check_address(address: IpAddr) -> Result<(), Forbidden> {
     }
 }
 
-/// IANA IPv4 special-purpose address registry.
+/// Applies the IANA IPv4 special-purpose address registry.
 fn check_v4(address: Ipv4Addr) -> Result<(), Forbidden> {
     match address.octets() {
         [0, ..] => Err(Forbidden::Unspecified),
         [127, ..] => Err(Forbidden::Loopback),
-        // Instance metadata, task credentials and EKS Pod Identity, the resolver, the clock.
+        // Metadata (instance, ECS task credentials, EKS Pod Identity), the resolver and the clock.
         [169, 254, 169, 254 | 253 | 123] | [169, 254, 170, 2 | 23] => Err(Forbidden::Metadata),
         [169, 254, ..] => Err(Forbidden::LinkLocal),
         [192, 0, 0, _] => Err(Forbidden::Reserved),
@@ -54,7 +55,7 @@ fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Err(Forbidden::Unspecified),
         [0, 0, 0, 0, 0, 0, 0, 1] => Err(Forbidden::Loopback),
-        // IPv4-mapped and IPv4-translated (RFC 4291, RFC 2765), NAT64 (RFC 6052), which AWS has too.
+        // IPv4-mapped and IPv4-translated (RFC 4291, RFC 2765), and NAT64 (RFC 6052), which AWS also supports.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x0064, 0xff9b, 0, 0, 0, 0, high, low]
@@ -67,7 +68,7 @@ fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
         }
         // ISATAP (RFC 5214): an IPv4 address in the interface identifier.
         [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] if check_v4(v4(high, low)).is_err() => check_v4(v4(high, low)),
-        // Where Nitro instances find metadata, the resolver and the clock.
+        // Instance metadata, the resolver and the clock on Nitro instances.
         [0xfd00, 0x0ec2, ..] => Err(Forbidden::Metadata),
         [0xfe80..=0xfebf, ..] => Err(Forbidden::LinkLocal),
         [0xff00..=0xffff, ..] => Err(Forbidden::Multicast),

@@ -1,4 +1,4 @@
-//! Counts connections and bytes, and notices when no byte moves.
+//! Counts connections and bytes, and detects when no byte moves.
 
 use std::future::Future;
 use std::io;
@@ -13,13 +13,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// What one job has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Connections and requests that reached their destination.
+    /// Connections and requests for which the destination was reached.
     pub connections: u64,
-    /// Connections and requests that were refused or did not come about.
+    /// Connections and requests that were refused or failed.
     pub refused: u64,
-    /// Bytes that left the machine, without the heads of tunnels.
+    /// Bytes sent to destinations. The HTTP heads that set up tunnels do not count.
     pub sent_bytes: u64,
-    /// Bytes that came back.
+    /// Bytes received from destinations.
     pub received_bytes: u64,
 }
 
@@ -45,7 +45,7 @@ impl Counts {
         }
     }
 
-    /// Returns what counts one connection.
+    /// Counts a connection, and returns the meter for its bytes.
     pub(crate) fn meter(self: &Arc<Self>) -> Arc<Meter> {
         self.connections.fetch_add(1, Ordering::Relaxed);
         Arc::new(Meter { counts: Arc::clone(self), moved: AtomicU64::new(0) })
@@ -74,7 +74,7 @@ impl Meter {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Runs `work` until it ends, or until no byte has moved for `idle`; then the answer is `None`.
+    /// Runs `work` until it ends. Returns `None` when no byte moved for `idle` first.
     pub(crate) async fn unless_idle<F: Future>(&self, idle: Duration, work: F) -> Option<F::Output> {
         let still = async {
             let mut seen = None;
@@ -93,7 +93,7 @@ impl Meter {
     }
 }
 
-/// A stream to a destination whose bytes are counted.
+/// A stream to a destination that counts its bytes.
 #[derive(Debug)]
 pub(crate) struct Counted<S> {
     stream: S,

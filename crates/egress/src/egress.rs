@@ -1,4 +1,4 @@
-//! The way out of one job: serves its listeners until it is told to stop.
+//! The way out of one job: serves the job's listeners until the caller drops them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::rule::Rules;
 use crate::tunnel::Tunnel;
 use crate::upstream::Upstream;
 
-/// How long accepting waits when the system has no more file descriptors.
+/// The pause before the next accept, after an accept failed (for example because no file descriptor is free).
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The way out of one job.
@@ -28,10 +28,10 @@ pub struct Egress {
     gate: Arc<Gate>,
 }
 
-/// Where the connections of a listener go.
+/// The destination of a listener's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// To hosts that the rules permit, by HTTP proxy.
+    /// To the hosts that the rules permit, through an HTTP proxy.
     Proxy,
     /// To one host and port that the contract names, at an address that a job may reach.
     Pair(Destination),
@@ -40,7 +40,7 @@ pub enum Way {
     Endpoint(Destination),
 }
 
-/// A listener that is served; it and its connections close when this is dropped.
+/// A listener that is being served. Dropping this value closes the listener and its connections.
 #[derive(Debug)]
 #[must_use = "the listener closes when this is dropped"]
 pub struct Serving {
@@ -53,8 +53,9 @@ impl Egress {
         Self::with(rules, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
     }
 
-    /// As [`Egress::new`], on another network and with other limits. The checks of addresses stay: they stand between the
-    /// calls of the network.
+    /// Like [`Egress::new`], with another network and other limits. The network cannot skip the checks of addresses:
+    /// they happen
+    /// outside it, between its calls.
     pub fn with(
         rules: Rules,
         upstream: Upstream,
@@ -67,7 +68,7 @@ impl Egress {
         Self { gate: Arc::new(Gate { rules, upstream, network, limits, refusals, counts, open }) }
     }
 
-    /// Serves a listener, which may be in another network namespace. Must be called within a Tokio runtime.
+    /// Serves a listener, which may be in another network namespace. Must be called inside a Tokio runtime.
     pub fn serve(&self, listener: TcpListener, way: Way) -> Serving {
         let task = tokio::spawn(accept(Arc::clone(&self.gate), listener, Arc::new(way)));
         Serving { _task: AbortOnDropHandle::new(task) }
@@ -80,7 +81,7 @@ impl Egress {
 }
 
 async fn accept(gate: Arc<Gate>, listener: TcpListener, way: Arc<Way>) {
-    // Dropping the set ends the connections.
+    // Dropping the set ends all connections.
     let mut connections = JoinSet::new();
     loop {
         while connections.try_join_next().is_some() {}
@@ -114,12 +115,12 @@ async fn serve_one(gate: &Gate, stream: TcpStream, way: &Way) {
             let tunnel = Tunnel { client: stream, destination, from_client: Vec::new(), from_destination };
             tunnel.run(&gate.counts.meter(), gate.limits.idle).await;
         }
-        // A client of raw bytes sees a connection that closes; the reason is in the record.
+        // A client that sends raw bytes sees only that the connection closes. The job's record has the reason.
         Err(reason) => gate.note(&reason),
     }
 }
 
-/// Closes a connection above the limit, after one try to say why.
+/// Closes a connection that exceeds the limit, after one attempt to send the reason.
 fn refuse(gate: &Gate, stream: &TcpStream, way: &Way) {
     let reason = Reason::TooMany(gate.limits.connections);
     if *way == Way::Proxy {

@@ -1,4 +1,4 @@
-//! Forwards an `http://` request, written anew, to the host of its URL.
+//! Forwards an `http://` request to the host in its URL, with a head that is built anew.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const METHODS: [Method; 7] =
 
 type Forwarded = Request<Limited<Incoming>>;
 
-/// An answer, and the connection from which its body comes: it closes when this is dropped.
+/// An answer, and the connection that delivers its body. Dropping this value closes the connection.
 pub(crate) struct Answer {
     pub(crate) response: Response<Incoming>,
     pub(crate) connection: AbortOnDropHandle<()>,
@@ -51,7 +51,7 @@ pub(crate) async fn forward(gate: &Gate, request: Request<Incoming>) -> Result<A
     send(gate, stream, request).await.map_err(|error| Reason::Unreachable { to, source: std::io::Error::other(error) })
 }
 
-/// Returns the host of the URL; it is also the only `Host`.
+/// Returns the host in the URL. Refuses a request that does not have exactly one `Host` header with the same host.
 fn destination(request: &Request<Incoming>) -> Result<Destination, Reason> {
     let uri = request.uri();
     if uri.scheme_str() != Some("http") {
@@ -64,8 +64,8 @@ fn destination(request: &Request<Incoming>) -> Result<Destination, Reason> {
     if names_host(request.headers(), &to, default_port) { Ok(to) } else { Err(Reason::HostHeader(to)) }
 }
 
-/// Returns the request for the next hop. Its head is written anew from the parsed parts, and no bytes of the job's head
-/// are passed on.
+/// Returns the request for the next hop. Its head is built from the parsed parts: no bytes of the job's own head are
+/// passed on.
 fn rewritten(gate: &Gate, request: Request<Incoming>, to: &Destination, by_proxy: bool) -> Result<Forwarded, Reason> {
     let most = usize::try_from(gate.limits.body_bytes).unwrap_or(usize::MAX);
     let mut request = request.map(|body| Limited::new(body, most));
@@ -91,7 +91,7 @@ where
     let mut client = Builder::new();
     let handshake = client.max_buf_size(gate.limits.head_bytes).handshake(TokioIo::new(stream));
     let (mut sender, connection): (SendRequest<Limited<Incoming>>, _) = handshake.await?;
-    // An idle connection is dropped, and with it both bodies.
+    // An idle connection is dropped, and both bodies with it.
     let connection = tokio::spawn(async move { drop(meter.unless_idle(idle, connection).await) });
     let connection = AbortOnDropHandle::new(connection);
     let mut response = sender.send_request(request).await?;

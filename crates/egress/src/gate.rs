@@ -1,4 +1,4 @@
-//! What every connection of a job passes: its rules, its limits, and the way to the destination.
+//! The checks for every connection of a job: its rules, its limits, and the way to the destination.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::refusal::{Ledger, Reason};
 use crate::rule::{Protocol, Rules};
 use crate::upstream::{Hop, Upstream, connect_through};
 
-/// What the listeners of one job share.
+/// The state that the listeners of one job share.
 pub(crate) struct Gate {
     pub(crate) rules: Rules,
     pub(crate) upstream: Upstream,
@@ -26,18 +26,19 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Counts and tells a refusal.
+    /// Counts a refusal and reports it.
     pub(crate) fn note(&self, reason: &Reason) {
         self.counts.refuse();
         self.refusals.note(reason);
     }
 
-    /// Returns whether a rule names `to`.
+    /// Checks that a rule permits `to`.
     pub(crate) fn permit(&self, to: &Destination, protocol: Protocol) -> Result<(), Reason> {
         if self.rules.permit(to, protocol) { Ok(()) } else { Err(Reason::NotPermitted(to.clone())) }
     }
 
-    /// Returns the proxy for `to`, if there is one. An address is checked here, because the proxy would connect to it.
+    /// Returns the runner's proxy for `to`, if there is one. An address is checked here, because the proxy itself
+    /// connects to it.
     pub(crate) fn hop(&self, to: &Destination, protocol: Protocol) -> Result<Option<Hop>, Reason> {
         let hop = self.upstream.hop(to, protocol)?;
         if let (Some(_), Host::Address(address)) = (&hop, &to.host) {

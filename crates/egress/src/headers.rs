@@ -1,4 +1,4 @@
-//! Which headers of a request may go on, and whether a request names one host only.
+//! Decides which headers of a request are passed on, and whether a request names exactly one host.
 
 use hyper::HeaderMap;
 use hyper::header::{
@@ -8,7 +8,7 @@ use hyper::header::{
 
 use crate::host::Destination;
 
-/// Headers that are meant for the next hop alone (RFC 9110 section 7.6.1, and older ones that clients still send).
+/// Headers for the next hop only (RFC 9110 section 7.6.1, and older ones that clients still send).
 const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -19,11 +19,11 @@ const HOP_BY_HOP: [HeaderName; 10] = [
     TRAILER,
     TRANSFER_ENCODING,
     UPGRADE,
-    // The proxy answers it itself.
+    // The proxy itself answers `Expect`.
     EXPECT,
 ];
 
-/// Removes headers that are meant for the proxy, and those that `Connection` names.
+/// Removes the headers for the next hop only, and the headers that `Connection` names.
 pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
@@ -37,7 +37,7 @@ pub(crate) fn strip_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether there is one `Host`, and it is `to`.
+/// Returns whether there is exactly one `Host` header, and it names `to`.
 pub(crate) fn names_host(headers: &HeaderMap, to: &Destination, default_port: u16) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

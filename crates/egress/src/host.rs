@@ -1,4 +1,4 @@
-//! Names, addresses and ports as a job or a rule writes them.
+//! Parses host names, addresses and ports.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -25,7 +25,7 @@ pub struct Destination {
     pub port: u16,
 }
 
-/// Why a text names no host or no port.
+/// The reason why a text is not a host or has no valid port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     #[error("it is not a host name; write letters, digits, hyphens and dots")]
@@ -53,7 +53,7 @@ impl FromStr for Host {
         if name.len() > NAME_MAX || !name.split('.').all(is_label) {
             return Err(HostError::Name);
         }
-        // URL Standard, "ends in a number checker": system resolvers read `127.1` and `0x7f000001` as addresses.
+        // URL Standard, "ends in a number checker": system resolvers treat `127.1` and `0x7f000001` as addresses.
         let last = name.rsplit('.').next().unwrap_or_default();
         let hex = last.strip_prefix("0x").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_hexdigit()));
         if hex || last.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -82,10 +82,10 @@ impl fmt::Display for Host {
 }
 
 impl Destination {
-    /// Reads `host:port`, or `host` alone when there is a default port.
+    /// Parses `host:port`, or `host` alone when there is a default port.
     ///
     /// # Errors
-    /// When the text has no host or no port.
+    /// When the host is not valid, or there is no valid port.
     pub fn parse(text: &str, default_port: Option<u16>) -> Result<Self, HostError> {
         let (host, port) = split_port(text)?;
         Ok(Self { host: host.parse()?, port: port.or(default_port).ok_or(HostError::Port)? })

@@ -1,18 +1,21 @@
-//! The way out of a job's box: a proxy by host name and tunnels to fixed hosts, which run in the runner's process.
+//! The way out of a job's box: a proxy by host name, and tunnels to fixed hosts. Both run in the runner's process.
 //!
-//! The box has no network of its own. It holds listeners that the runner made inside the box's network namespace, and
-//! [`Egress::serve`] answers them from outside. A job resolves no names: the names of its requests are resolved here, after
-//! a [`Rule`] permitted them, and the connection goes to the very address that was checked.
+//! The box has no network connection of its own. The runner creates listeners inside the box's network namespace, and
+//! [`Egress::serve`] serves them from outside. A job does not resolve names itself. This crate resolves the names of
+//! its
+//! requests after a [`Rule`] permitted them, and connects only to an address that it checked.
 //!
-//! | listener | what comes out | checked |
+//! | listener | traffic | checks |
 //! |---|---|---|
 //! | [`Way::Proxy`] | `CONNECT host:port`, and `http://` requests in absolute form | rule, address, SNI on port 443, `Host` |
 //! | [`Way::Pair`] | bytes, to one `host:port` that the contract names | address |
 //! | [`Way::Endpoint`] | bytes, to one `host:port` that the runner's own configuration names | nothing |
 //!
-//! What is not seen: the `Host` header inside of TLS, and the inner name of an encrypted ClientHello. Behind the runner's own
-//! proxy ([`Upstream`]) names are resolved by that proxy, and so the address is checked there or nowhere; NO_PROXY names
-//! what the runner connects to itself.
+//! Two things stay invisible: the `Host` header inside TLS, and the inner name of an encrypted ClientHello. When the
+//! runner
+//! itself uses a proxy ([`Upstream`]), that proxy resolves the names, so only the proxy can check their addresses. The
+//! runner
+//! connects directly to the hosts in NO_PROXY.
 
 mod address;
 mod count;

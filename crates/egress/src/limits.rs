@@ -1,21 +1,21 @@
-//! How much of a connection's time, size and number a job gets.
+//! The limits of a job's connections: their number, their duration and the size of their requests.
 
 use std::time::Duration;
 
-/// Limits of one job's way out.
+/// The limits of one job's way out.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// The most connections that are open at once, over all listeners of the job.
+    /// The maximum number of open connections, over all listeners of the job.
     pub connections: usize,
-    /// The longest that a request's head may take to come, or the next request of a connection.
+    /// The longest wait for the head of a request, also of a later request on the same connection.
     pub head: Duration,
-    /// The longest that the TLS ClientHello may take to come after `CONNECT` was answered.
+    /// The longest wait for the TLS ClientHello after the answer to `CONNECT`.
     pub hello: Duration,
-    /// The longest that resolving a name may take.
+    /// The longest time to resolve a name.
     pub resolve: Duration,
-    /// The longest that connecting to one address may take.
+    /// The longest time to connect to one address.
     pub connect: Duration,
-    /// A connection over which no byte moves for this long is closed.
+    /// The time without a moved byte after which a connection is closed.
     pub idle: Duration,
     /// The largest head of a request or a response, in bytes.
     pub head_bytes: usize,
@@ -31,10 +31,10 @@ impl Default for Limits {
             hello: Duration::from_secs(10),
             resolve: Duration::from_secs(10),
             connect: Duration::from_secs(10),
-            // Longer than the longest silence in a poll or watch that tools of a job are known to make.
+            // Longer than the longest known silence between two bytes while a job's tool polls or watches.
             idle: Duration::from_secs(15 * 60),
             head_bytes: 64 * 1024,
-            // The largest object that one request can put into S3.
+            // The largest object that a single request can put into S3.
             body_bytes: 5 * 1024 * 1024 * 1024,
         }
     }

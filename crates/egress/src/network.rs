@@ -1,4 +1,4 @@
-//! Resolves a name once, checks every address, and connects to an address that was checked.
+//! Resolves a name once, checks each of its addresses, and connects only to a checked address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -12,10 +12,10 @@ use crate::host::{Destination, Host};
 use crate::limits::Limits;
 use crate::refusal::Reason;
 
-/// The most addresses of a name that are tried.
+/// The maximum number of addresses per name that are tried.
 const ADDRESSES_MAX: usize = 8;
 
-/// The network of the machine. The addresses are checked between the two calls, by nothing that implements this.
+/// The network of the machine. An implementation does not check addresses: the caller does, between the two calls.
 #[async_trait]
 pub trait Network: Send + Sync + 'static {
     /// Returns the addresses of a name.
@@ -27,7 +27,7 @@ pub trait Network: Send + Sync + 'static {
     /// Connects to an address.
     ///
     /// # Errors
-    /// When nothing accepts there.
+    /// When the address does not accept the connection.
     async fn connect(&self, address: SocketAddr) -> io::Result<TcpStream>;
 
     /// Returns whether this machine has the address.
@@ -48,14 +48,15 @@ impl Network for SystemNetwork {
         TcpStream::connect(address).await
     }
 
-    /// Binds a socket without sending anything, which works only for an address of this machine. Where the system also
-    /// permits foreign addresses (`net.ipv4.ip_nonlocal_bind`), every address counts as the machine's own and is refused.
+    /// Binds a socket and sends nothing. Binding works only for an address of this machine. If the system permits
+    /// foreign
+    /// addresses too (`net.ipv4.ip_nonlocal_bind`), each address counts as the machine's own and is refused.
     fn is_own(&self, address: IpAddr) -> bool {
         UdpSocket::bind((address, 0)).is_ok()
     }
 }
 
-/// Connects to what a rule permitted.
+/// Connects to a destination that a rule permitted, after checking its addresses.
 pub(crate) async fn dial(network: &dyn Network, to: &Destination, limits: &Limits) -> Result<TcpStream, Reason> {
     let addresses = addresses(network, to, limits).await?;
     for address in &addresses {
@@ -64,7 +65,7 @@ pub(crate) async fn dial(network: &dyn Network, to: &Destination, limits: &Limit
     connect(network, to, &addresses, limits).await
 }
 
-/// Connects to what the runner's own configuration names, at whatever address.
+/// Connects to a destination that the runner's own configuration names. Its address is not checked.
 pub(crate) async fn dial_configured(
     network: &dyn Network,
     to: &Destination,
@@ -103,7 +104,8 @@ async fn connect(
     for address in addresses.iter().take(ADDRESSES_MAX) {
         match timeout(limits.connect, network.connect(SocketAddr::new(*address, to.port))).await {
             Ok(Ok(stream)) => {
-                // Small requests leave at once; a socket that does not take the option still works.
+                // Without Nagle's algorithm, small requests are sent at once. If the option fails, the socket still
+                // works.
                 let _ = stream.set_nodelay(true);
                 return Ok(stream);
             }

@@ -1,4 +1,4 @@
-//! The HTTP proxy of a job: reads a request, answers it, and keeps the tunnel that `CONNECT` asked for.
+//! The HTTP proxy of a job: reads and answers requests, then runs the tunnel that a `CONNECT` asked for.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -29,7 +29,7 @@ use crate::tunnel::Tunnel;
 
 type Answer = Response<Either<Full<Bytes>, Passed>>;
 
-/// A tunnel that was granted, until the answer to its `CONNECT` has left.
+/// The tunnel of a permitted `CONNECT`, while its answer is being sent.
 struct Granted {
     to: Destination,
     client: OnUpgrade,
@@ -50,7 +50,7 @@ pub(crate) async fn converse(gate: &Gate, stream: TcpStream) {
         .with_upgrades()
         .await;
     let granted = granted.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // A client that went away or sends no HTTP has had its answer from hyper.
+    // When serving failed (the client closed, or did not speak HTTP), hyper has already answered.
     if let (Ok(()), Some(granted)) = (served, granted) {
         granted.run(gate).await;
     }
@@ -92,7 +92,7 @@ async fn grant(gate: &Gate, request: Request<Incoming>) -> Result<Granted, Reaso
 impl Granted {
     async fn run(self, gate: &Gate) {
         let Ok(client) = self.client.await else { return };
-        // INVARIANT: `converse` gave hyper exactly this type.
+        // INVARIANT: `converse` gave hyper exactly this type of stream.
         let Ok(parts) = client.downcast::<TokioIo<TcpStream>>() else { return };
         let mut client = parts.io.into_inner();
         let mut from_client = parts.read_buf.to_vec();
@@ -100,7 +100,7 @@ impl Granted {
             && let Err(reason) = check_hello(&mut client, &mut from_client, &self.to, gate.limits.hello).await
         {
             gate.note(&reason);
-            // The client may have gone.
+            // Errors are ignored: the client may have closed the connection.
             let _ = client.write_all(&DENIED).await;
             let _ = client.shutdown().await;
             return;
@@ -111,7 +111,7 @@ impl Granted {
     }
 }
 
-/// Answers with the sentence that the record gets, and closes: what may follow a refused head is not read.
+/// Answers with the same sentence as the job's record, and closes. Bytes after a refused head are not read.
 fn refusal(reason: &Reason) -> Answer {
     let mut response = Response::new(Either::Left(Full::from(format!("{reason}\n"))));
     *response.status_mut() = reason.status();
@@ -120,7 +120,7 @@ fn refusal(reason: &Reason) -> Answer {
     response
 }
 
-/// The body of a forwarded answer, with the connection from which it comes.
+/// The body of a forwarded answer, with the connection that delivers it.
 struct Passed {
     body: Incoming,
     _connection: AbortOnDropHandle<()>,

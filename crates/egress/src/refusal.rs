@@ -1,4 +1,4 @@
-//! What was refused and why, told to the client at once and to the job's record without repetition.
+//! The reasons for refusals. The client gets each one at once; the job's record gets them without repetition.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,12 +10,12 @@ use hyper::StatusCode;
 use crate::address::Forbidden;
 use crate::host::Destination;
 
-/// The most refusals of one job that are told apart; others are counted together.
+/// The maximum number of different refusals of one job. Further ones are counted together.
 const DISTINCT_MAX: usize = 200;
-/// The host of the refusals that are counted together.
+/// The host name that the record shows for the refusals that are counted together.
 const OTHERS: &str = "further hosts";
 
-/// Why a connection is refused or did not come about.
+/// The reason why a connection was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Reason {
     #[error(
@@ -50,7 +50,7 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
-    /// Returns the status with which the proxy answers.
+    /// Returns the HTTP status of the proxy's answer.
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::NotPermitted(_) | Self::Address { .. } | Self::OtherServerName { .. } | Self::NoHello(_) => {
@@ -64,7 +64,7 @@ impl Reason {
         }
     }
 
-    /// Returns a stable word for programs.
+    /// Returns the reason as a stable word for programs.
     const fn word(&self) -> &'static str {
         match self {
             Self::NotPermitted(_) => "not_permitted",
@@ -99,24 +99,25 @@ impl Reason {
     }
 }
 
-/// One refusal, or a count of equal ones.
+/// One refusal, or the count of equal ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// The host that was asked for; empty when the request named none.
+    /// The requested host; empty when the request did not name one.
     pub host: String,
-    /// The port, or 0 when the request named none.
+    /// The port; 0 when the request did not name one.
     pub port: u16,
-    /// Why, as a stable word: `not_permitted`, `address`, `other_server_name`, ...
+    /// The reason as a stable word: `not_permitted`, `address`, `other_server_name`, ...
     pub word: &'static str,
-    /// Why, as a sentence with the way out.
+    /// The reason as a sentence that names a way out.
     pub reason: String,
-    /// How often this host and port were refused for this reason so far.
+    /// How often this host and port have been refused for this reason so far.
     pub times: u64,
 }
 
-/// Gets a job's refusals. Equal ones come at the 1st, 10th, 100th, ... time; at most some hundred differ.
+/// Receives the refusals of a job. Equal refusals arrive at the 1st, 10th, 100th, ... occurrence; at most some hundred
+/// differ.
 pub trait RefusalSink: Send + Sync + 'static {
-    /// Takes one refusal; called from the connection's task, so it must not block.
+    /// Receives one refusal. The connection's task makes the call, so it must not block.
     fn refused(&self, refusal: &Refusal);
 }
 
@@ -128,7 +129,7 @@ impl<F: Fn(&Refusal) + Send + Sync + 'static> RefusalSink for F {
 
 type Key = (String, u16, &'static str);
 
-/// Counts refusals, so that a job cannot flood its record.
+/// Counts refusals and limits how many reach the sink, so a job cannot flood its record.
 pub(crate) struct Ledger {
     sink: Box<dyn RefusalSink>,
     times: Mutex<HashMap<Key, u64>>,
@@ -139,7 +140,7 @@ impl Ledger {
         Self { sink: Box::new(sink), times: Mutex::default() }
     }
 
-    /// Counts one refusal, and tells it when its count is a power of ten.
+    /// Counts one refusal, and passes it to the sink when its count is a power of ten.
     pub(crate) fn note(&self, reason: &Reason) {
         let to = reason.destination();
         let mut refusal = Refusal {

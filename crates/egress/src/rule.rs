@@ -1,4 +1,4 @@
-//! Which hosts a job may reach, by name.
+//! The rules that permit hosts to a job by name.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,17 +6,17 @@ use std::str::FromStr;
 
 use crate::host::{Destination, Host, HostError, split_port};
 
-/// How a job asks for a host; a rule without a port permits the default port of each.
+/// How a job requests a host. It decides the port that a rule without a port permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
-    /// `CONNECT`, which TLS goes through.
+    /// `CONNECT`, the tunnel that TLS uses.
     Connect,
     /// An `http://` request in absolute form.
     Http,
 }
 
 impl Protocol {
-    /// Returns the port that a rule without one permits.
+    /// Returns the port that a rule without a port permits.
     pub const fn default_port(self) -> u16 {
         match self {
             Self::Connect => 443,
@@ -25,10 +25,12 @@ impl Protocol {
     }
 }
 
-/// One permission: `example.org`, `*.example.org`, either with `:port`, or an address with its port.
+/// One permission: `example.org`, `*.example.org` or `?.example.org`, each optionally with `:port`; or an address with
+/// its port.
 ///
-/// `*.example.org` permits every name below `example.org`, at any depth, and not `example.org` itself. `?.example.org` permits
-/// the names that have one label more.
+/// `*.example.org` permits every name below `example.org`, at any depth, but not `example.org` itself. `?.example.org`
+/// permits
+/// only names with exactly one more label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     hosts: Hosts,
@@ -38,14 +40,14 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Hosts {
     Name(String),
-    /// Holds the suffix with its leading dot.
+    /// Any name below; holds the suffix with its leading dot.
     Below(String),
-    /// Holds the suffix with its leading dot; permits one label before it.
+    /// A name with exactly one more label; holds the suffix with its leading dot.
     DirectlyBelow(String),
     Address(IpAddr),
 }
 
-/// Why a text is not a rule.
+/// The reason why a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RuleError {
     #[error("`{0}` does not name a host")]
@@ -108,12 +110,12 @@ impl fmt::Display for Rule {
     }
 }
 
-/// All rules of a job.
+/// All rules of a job. A destination is permitted when any rule permits it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules(Vec<Rule>);
 
 impl Rules {
-    /// Reads rules, one per text.
+    /// Parses rules, one per text.
     ///
     /// # Errors
     /// For the first text that is not a rule.

@@ -1,4 +1,5 @@
-//! Reads the server name of a TLS ClientHello, so that a tunnel to one host does not ask for another behind it.
+//! Reads the server name (SNI) of a TLS ClientHello, so that a tunnel to one host cannot be used to reach another one
+//! behind it.
 
 use std::io;
 use std::str::FromStr as _;
@@ -10,12 +11,13 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use crate::host::{Destination, Host};
 use crate::refusal::Reason;
 
-/// The longest ClientHello with its records, in bytes; those with post-quantum keys have about 2,000.
+/// The longest ClientHello including its TLS records, in bytes. A hello with post-quantum keys has about 2,000.
 const HELLO_MAX: usize = 64 * 1024;
-/// A fatal alert `access_denied` (RFC 8446 section 6), which a client shows as it is.
+/// A fatal TLS alert `access_denied` (RFC 8446 section 6). Clients show its name in their error message.
 pub(crate) const DENIED: [u8; 7] = [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x31];
 
-/// Reads from `client` until `bytes` holds a ClientHello, and checks its name: it is the host of `to`, or absent.
+/// Reads from `client` until `bytes` holds a whole ClientHello. Its server name must be absent or equal to the host of
+/// `to`.
 pub(crate) async fn check_hello(
     client: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
@@ -40,7 +42,7 @@ async fn read(client: &mut (impl AsyncRead + Unpin), bytes: &mut Vec<u8>) -> io:
     loop {
         while let Some(mut rest) = bytes.get(fed..).filter(|rest| !rest.is_empty()) {
             fed += acceptor.read_tls(&mut rest)?;
-            // The alert that comes with an error is not sent: the caller's own names the refusal.
+            // The alert of this error is not sent: the caller sends its own alert, which names the refusal.
             if let Some(accepted) = acceptor.accept().map_err(|(error, _alert)| io::Error::other(error))? {
                 return Ok(accepted.client_hello().server_name().map(str::to_owned));
             }

@@ -1,4 +1,4 @@
-//! Copies bytes between a job and its destination until both have ended or nothing moves.
+//! Copies bytes between a job and its destination until both sides ended or the connection is idle for too long.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,10 +8,10 @@ use tokio::net::TcpStream;
 
 use crate::count::{Counted, Meter};
 
-/// The most bytes of one direction that are held, per connection.
+/// The buffer for one direction of a connection, in bytes.
 const BUFFER: usize = 128 * 1024;
 
-/// Two connected ends, and what has been read from each before.
+/// The two ends of a tunnel, and the bytes that were already read from each of them.
 pub(crate) struct Tunnel {
     pub(crate) client: TcpStream,
     pub(crate) destination: TcpStream,
@@ -20,7 +20,7 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Copies until it ends. Errors end the connection, which both sides see.
+    /// Copies until both sides end, one fails, or the connection is idle for `idle`. Both sides then see it close.
     pub(crate) async fn run(mut self, meter: &Arc<Meter>, idle: Duration) {
         let mut destination = Counted::new(self.destination, Arc::clone(meter));
         let copy = async {

@@ -1,4 +1,4 @@
-//! The runner's own proxy, when its environment names one: connections are chained through it.
+//! The runner's own proxy, when its environment names one: connections of jobs then go through it.
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ use crate::network::{Network, dial_configured};
 use crate::refusal::Reason;
 use crate::rule::Protocol;
 
-/// Which destinations are reached through which proxy: HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY, as curl reads them.
+/// Decides which proxy is used for a destination. Reads HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY like curl.
 pub struct Upstream(Matcher);
 
 /// The proxy through which one destination is reached.
@@ -28,22 +28,22 @@ pub(crate) struct Hop {
 }
 
 impl Upstream {
-    /// Reads the runner's environment.
+    /// Reads the settings from the runner's environment.
     pub fn from_env() -> Self {
         Self(Matcher::from_env())
     }
 
-    /// Takes the URL of a proxy for everything but the hosts of `no_proxy` (comma-separated, as NO_PROXY).
+    /// Uses the proxy at the URL `proxy` for all hosts except those in `no_proxy` (comma-separated, like NO_PROXY).
     pub fn new(proxy: &str, no_proxy: &str) -> Self {
         Self(Matcher::builder().all(proxy.to_owned()).no(no_proxy.to_owned()).build())
     }
 
-    /// Connects to everything directly.
+    /// Uses no proxy: all connections are direct.
     pub fn none() -> Self {
         Self(Matcher::builder().build())
     }
 
-    /// Returns the proxy for `to`, or nothing when the runner connects itself.
+    /// Returns the proxy for `to`, or `None` when the runner connects directly.
     pub(crate) fn hop(&self, to: &Destination, protocol: Protocol) -> Result<Option<Hop>, Reason> {
         let scheme = match protocol {
             Protocol::Connect => "https",
@@ -63,13 +63,13 @@ impl Upstream {
 }
 
 impl fmt::Debug for Upstream {
-    /// Says nothing of the URL, which may hold a password.
+    /// Hides the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Upstream").finish_non_exhaustive()
     }
 }
 
-/// Asks the proxy for a tunnel; returns it with the bytes that have already come out of it.
+/// Asks the proxy for a tunnel. Returns the stream, and the bytes that already arrived through it.
 pub(crate) async fn connect_through(
     network: &dyn Network,
     hop: Hop,
