@@ -1,10 +1,10 @@
-//! What an error code of AWS means, and how an error and its causes are printed on one line.
+//! Gives each AWS error code a meaning, and prints an error with its causes on one line.
 
 use std::error::Error;
 
 use aws_smithy_types::error::ErrorMetadata;
 
-/// What an error code of AWS means. Services spell the same meaning in many ways.
+/// The meaning of an AWS error code. Services use different codes for the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
     /// The credentials are valid, and a policy does not allow the call.
@@ -13,14 +13,14 @@ pub enum Meaning {
     Credentials,
     /// The same call may succeed later: throttling, a race with another writer, a fault of the service.
     Transient,
-    /// A quota of the account or of the resource is used up; in some services also a form of throttling.
+    /// A quota of the account or of the resource is used up. Some services also report throttling in this way.
     Quota,
     NotFound,
     /// The resource exists already, or its state forbids the call.
     Conflict,
     /// The request itself is wrong.
     Invalid,
-    /// No entry of the table.
+    /// The code matches no entry of `MEANINGS`.
     Unknown,
 }
 
@@ -64,7 +64,7 @@ const MEANINGS: [(&str, Meaning); 35] = [
 ];
 
 impl Meaning {
-    /// Returns the meaning of `code`; an answer without a code has none.
+    /// Returns the meaning of `code`: [`Meaning::Unknown`] when the answer has no code.
     #[must_use]
     pub fn of(code: Option<&str>) -> Self {
         let found = code.and_then(|code| MEANINGS.iter().find(|(part, _)| code.contains(part)));
@@ -72,8 +72,9 @@ impl Meaning {
     }
 }
 
-/// Returns the messages of `error` and its causes on one line. A message that the line contains already is left out, and so
-/// is one of an AWS SDK that only announces its cause.
+/// Returns the messages of `error` and its causes on one line. It leaves out a message that the line already contains,
+/// and a
+/// message of an AWS SDK that only announces its cause.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut messages = vec![error.to_string()];
@@ -96,7 +97,7 @@ pub fn chain(error: &dyn Error) -> String {
     text.replace('\n', " ")
 }
 
-/// Returns the service's answer as text. The SDK itself prints it as the fields of a structure.
+/// Returns the service's answer as text. The SDK itself would print the fields of a structure.
 fn answer(answer: &ErrorMetadata) -> String {
     match (answer.message(), answer.code()) {
         (Some(message), Some(code)) if !message.contains(code) => format!("{message} ({code})"),

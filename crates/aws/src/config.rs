@@ -1,5 +1,5 @@
-//! A function's connection to AWS: credentials and region from the environment, as Lambda sets it, one TLS stack, and a
-//! deadline for every call.
+//! A function's connection to AWS. Credentials and region come from the environment, which Lambda sets. Each call has a
+//! deadline.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,9 +14,9 @@ use aws_smithy_types::timeout::TimeoutConfig;
 use freehold_app::ports::Clock;
 use freehold_protocol::Timestamp;
 
-/// How long one try of a call may take.
+/// The longest time that one attempt of a call may take.
 const ATTEMPT: Duration = Duration::from_secs(3);
-/// How long a call may take with its retries; this is less than a function's own time limit.
+/// The longest time that a call may take, retries included. It is shorter than a function's own time limit.
 const OPERATION: Duration = Duration::from_secs(10);
 
 /// Returns the connection settings of this process.

@@ -6,7 +6,7 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use freehold_app::ports::PortError;
 use freehold_aws_errors::{Meaning, chain};
 
-/// Returns the port error for the failed call of `what`.
+/// Returns the port error for a failed call. `what` names the thing that was called, such as `table`.
 pub fn port_error<E>(what: &str, error: SdkError<E, HttpResponse>) -> PortError
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! The ports of `app` on AWS, one file per service. `AWS_ENDPOINT_URL` alone can redirect the calls.
+//! Implements the ports of `app` on AWS, one file per service. `AWS_ENDPOINT_URL` can redirect all calls.
 
 pub mod config;
 pub mod error;

@@ -1,5 +1,6 @@
-//! S3: pre-signed PUTs of packed sources, and app versions by digest. Signs its requests itself: two requests do not
-//! justify the S3 client.
+//! S3: pre-signed PUTs for packed sources, and app versions by digest. The requests are signed in this file: two kinds
+//! of
+//! request do not justify a dependency on the S3 client.
 
 use std::time::{Duration, SystemTime};
 
@@ -23,12 +24,12 @@ use freehold_protocol::Digest;
 use freehold_protocol::limits::MAX_APP_VERSION_BYTES;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// How long connecting may take.
+/// The longest time that connecting may take.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long S3 may take to begin its answer; the function's own time limit is three times as long.
+/// The longest time until S3 begins its answer. The function's own time limit is three times as long.
 const READ: Duration = Duration::from_secs(5);
 
-/// The characters to encode: all except the unreserved ones (RFC 3986, section 2.3).
+/// The characters to percent-encode: all except the unreserved ones (RFC 3986, section 2.3).
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The tenant's bucket.
@@ -108,7 +109,7 @@ impl S3Objects {
 impl Objects for S3Objects {
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
         let url = self.url(&format!("sources/{}.tar.gz", digest.hex()));
-        // The signature covers the length, so that the client cannot upload more than it announced.
+        // The signature covers the length, so the client cannot upload more bytes than it announced.
         let length = size.to_string();
         let headers = [("content-length", length.as_str())];
         let request =

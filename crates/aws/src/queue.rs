@@ -1,4 +1,4 @@
-//! SQS: the internal queues, the orders queues, and the policies that say who may read and write them.
+//! SQS: the internal queues, the orders queues, and the policies that decide who may read from them and write to them.
 
 use std::collections::HashMap;
 
@@ -15,12 +15,12 @@ use serde_json::json;
 
 use crate::error::port_error;
 
-/// The most bytes of an SQS queue policy (Amazon SQS quotas, "Policies").
+/// The largest SQS queue policy, in bytes (Amazon SQS quotas, "Policies").
 const MAX_POLICY_BYTES: usize = 8192;
-/// How often an order is received before it goes to the dead-letter queue; a lease that lapses counts too.
+/// After so many receives, an order goes to the dead-letter queue. A receive whose lease expired counts too.
 const MAX_RECEIVES: u32 = 10;
 
-/// The internal queues to which functions of the tenant write.
+/// The internal queues of the tenant to which its functions write.
 #[derive(Debug, Clone)]
 pub struct SqsOutbox {
     client: Client,
@@ -29,7 +29,7 @@ pub struct SqsOutbox {
 }
 
 impl SqsOutbox {
-    /// Returns the outbox; only functions that request grants have a `grants_url`.
+    /// Returns the outbox. Only functions that request grants pass a `grants_url`.
     pub fn new(config: &SdkConfig, dispatch_url: impl Into<String>, grants_url: Option<String>) -> Self {
         Self { client: Client::new(config), dispatch_url: dispatch_url.into(), grants_url }
     }
@@ -65,12 +65,12 @@ impl Outbox for SqsOutbox {
     }
 }
 
-/// Sends to orders queues.
+/// Sends messages to orders queues.
 #[derive(Debug, Clone)]
 pub struct SqsOrders(Client);
 
 impl SqsOrders {
-    /// Returns the sender.
+    /// Returns a sender.
     pub fn new(config: &SdkConfig) -> Self {
         Self(Client::new(config))
     }
@@ -92,7 +92,7 @@ impl OrdersQueue for SqsOrders {
     }
 }
 
-/// Creates orders queues and writes the policies of the queues that vendor and customer share.
+/// Creates orders queues, and writes the policies of the queues that vendor and customer share.
 #[derive(Debug, Clone)]
 pub struct SqsAdmin {
     client: Client,
@@ -123,8 +123,9 @@ impl SqsAdmin {
         }
     }
 
-    /// Gives an existing orders queue these attributes. It is the queue of a deleted install that had the name before, perhaps
-    /// for another account.
+    /// Sets the attributes of an existing orders queue. Such a queue belonged to a deleted install of the same name,
+    /// perhaps in
+    /// another account.
     async fn take_over(
         &self,
         name: &str,
@@ -133,7 +134,7 @@ impl SqsAdmin {
         let found = self.client.get_queue_url().queue_name(name).send().await;
         let url = found.map_err(|e| port_error("orders queue", e))?.queue_url;
         let url = url.ok_or_else(|| failed("orders queue", "it exists without a URL"))?;
-        // Only `CreateQueue` takes this one.
+        // Only `CreateQueue` accepts this attribute.
         attributes.remove(&QueueAttributeName::FifoQueue);
         let set = self.client.set_queue_attributes().queue_url(&url).set_attributes(Some(attributes));
         set.send().await.map_err(|e| port_error("orders queue", e))?;
@@ -197,11 +198,14 @@ impl QueueAdmin for SqsAdmin {
     }
 }
 
-/// The functions that send to an orders queue: orders, and the answers to requests for artifacts.
+/// The functions that send to an orders queue: the first sends orders, the second answers requests for artifacts.
 const SENDERS: [&str; 2] = ["dispatch-job", "grant-artifact"];
 
-/// Lets exactly one role of one account take orders and two functions send them, whatever other roles of the tenant's account
-/// `vendor` allow. Conditions name the roles, so that a role that is created again still matches.
+/// Returns the policy of an orders queue. Exactly one role of the customer's `account` may receive orders, and two
+/// functions may
+/// send them. Other roles of the tenant's account `vendor` are denied, whatever their own policies allow. The
+/// conditions compare
+/// role names, so a role that is deleted and created again still matches.
 fn orders_policy(
     arn: &str,
     vendor: &AccountId,
@@ -239,7 +243,7 @@ fn orders_policy(
     })
 }
 
-/// Allows only the runner roles of live installs' accounts, and only to send.
+/// Returns the policy of the reports queue: only the runner roles in the accounts of live installs may send to it.
 fn reports_policy(arn: &str, tenant: &TenantName, runners: &[(InstallId, AccountId)]) -> Option<serde_json::Value> {
     let every = format!("arn:aws:iam::*:role/fh-{tenant}--*--runner");
     let mut accounts: Vec<&str> = runners.iter().map(|(_, account)| account.as_str()).collect();

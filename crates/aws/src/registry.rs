@@ -1,5 +1,4 @@
-//! The tenant registry on ECR: manifests by digest, pre-signed URLs of blobs, and, in a type of its own, the removal of
-//! manifests.
+//! The tenant registry on ECR: manifests by digest and pre-signed URLs of blobs. A separate type removes manifests.
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -61,7 +60,7 @@ impl Registry for EcrRegistry {
     }
 }
 
-/// The same repository for the removal of manifests, which only one function may do.
+/// The tenant's repository, for the removal of manifests. Only one function has the permission to remove.
 #[derive(Debug, Clone)]
 pub struct EcrRemover {
     client: Client,
@@ -86,7 +85,7 @@ impl EcrRemover {
         match answer.failures().first() {
             None => Ok(()),
             Some(failure) => match failure.failure_code() {
-                // The second code: an index that stays names this manifest.
+                // `ImageReferencedByManifestList`: an index that is not removed still names this manifest.
                 Some(ImageFailureCode::ImageNotFound | ImageFailureCode::ImageReferencedByManifestList) => Ok(()),
                 Some(_) | None => Err(PortError::Failed {
                     what: "tenant registry".into(),
@@ -99,7 +98,7 @@ impl EcrRemover {
 
 #[async_trait]
 impl ArtifactRemover for EcrRemover {
-    // One call per manifest: an index must be removed before the manifests that it names.
+    // One call per manifest, because an index must be removed before the manifests that it names.
     async fn remove(&self, manifests: &[Digest]) -> Result<(), PortError> {
         for manifest in manifests {
             self.remove_one(manifest).await?;

@@ -1,4 +1,5 @@
-//! KMS: the public half of the root key, and delegate keys that it certifies. A delegate key only exists in memory.
+//! KMS: the public half of the root key, and delegate keys that the root key certifies. A delegate key exists only in
+//! memory.
 
 use std::sync::Arc;
 
@@ -17,14 +18,16 @@ use tokio::sync::Mutex;
 use crate::config::SystemClock;
 use crate::error::port_error;
 
-/// How long a certificate is valid, in seconds: the longest job, its wait, and one hour.
+/// How long a certificate is valid, in seconds: the time of the longest job, the time that its order may wait, and one
+/// hour.
 const CERTIFICATE_SECS: u64 = 13 * 3600;
-/// The longest message in bytes that KMS signs without a digest (AWS KMS API reference, `Sign`).
+/// The longest message, in bytes, that KMS signs without hashing it first (AWS KMS API reference, `Sign`).
 const MOST_SIGNED: usize = 4096;
-/// How far a runner's clock may lag behind, in seconds.
+/// How far a runner's clock may be behind the clock of the control plane, in seconds.
 const SKEW_SECS: u64 = 300;
 
-/// Certifies one delegate key per cold start, and another when an order is valid for longer than the certificate.
+/// Certifies one delegate key per cold start, and a new one when an order would be valid for longer than the
+/// certificate.
 #[derive(Debug)]
 pub struct KmsSigner {
     client: Client,
@@ -75,7 +78,7 @@ impl KmsSigner {
         let root = self.public_key().await?;
         let envelope =
             Envelope::with_signature(payload, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;
-        // Checked here, because every runner would refuse the signature of a wrongly configured key.
+        // Checked here because every runner would refuse a signature that was made with a wrongly configured key.
         envelope.open::<P>(&root).map_err(|e| failed(e.to_string()))?;
         Ok(envelope)
     }

@@ -1,5 +1,6 @@
-//! The tenant's table on DynamoDB. A row: `pk`, `sk`, `rev` (number), `body` (JSON text; deflated binary when that makes it
-//! smaller than a write unit allows), `ttl` (seconds, optional).
+//! The tenant's table on DynamoDB. A row has `pk`, `sk`, `rev` (a number), `body` and, optionally, `ttl` (seconds since
+//! the
+//! epoch). `body` is JSON text; a long body is deflated and stored as binary, because that needs fewer write units.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -20,12 +21,12 @@ use freehold_protocol::{Digest, Timestamp};
 
 use crate::error::port_error;
 
-/// How often a transaction is retried after a conflict with another transaction, before the caller decides again.
+/// How often a transaction is retried after a conflict with another transaction, before the call fails as transient.
 const CONFLICT_TRIES: u32 = 6;
 
-/// Bodies longer than this are deflated; a shorter body fits one write unit with its keys.
+/// A body longer than this, in bytes, is deflated. A shorter body and its keys fit into one write unit (1 KiB).
 const PACK_FROM_BYTES: usize = 900;
-/// The most bytes of an inflated body: an item of 400 KB cannot hold more of anything that compresses like JSON.
+/// The largest inflated body, in bytes. JSON that deflates into one item (at most 400 KB) is not larger.
 const MAX_BODY_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The table.
@@ -56,7 +57,7 @@ impl DynamoStore {
                     .map_err(|e| port_error("table", e))?;
                 return Ok(Committed::Done);
             }
-            // One form for a condition on a removal: as a transaction of its own.
+            // A removal with a condition has only one implementation: a transaction, here with one write.
             Write::DeleteAt { .. } => return self.write_all(std::slice::from_ref(write)).await,
             Write::CheckAbsent { key } => {
                 let found = self.get(key).await?;
@@ -93,7 +94,7 @@ impl DynamoStore {
 
     async fn write_all(&self, writes: &[Write]) -> Result<Committed, PortError> {
         let items: Vec<_> = writes.iter().map(|write| self.transact_item(write)).collect::<Result<_, _>>()?;
-        // The same commit has the same token: within ten minutes, DynamoDB performs it once, even if it is sent several
+        // The same commit has the same token. Within ten minutes DynamoDB performs it once, even if it is sent several
         // times.
         let token = Digest::of(format!("{writes:?}").as_bytes());
         let token = token.hex().get(..36).unwrap_or_default().to_owned();
@@ -125,7 +126,7 @@ impl DynamoStore {
             }
             tokio::time::sleep(jitter(attempt)).await;
         }
-        // INVARIANT: the loop above only ends with a return.
+        // INVARIANT: the loop above ends only with a return.
         Err(PortError::Failed { what: "table".into(), reason: "transaction loop ended".into() })
     }
 
@@ -235,7 +236,7 @@ impl Store for DynamoStore {
     }
 }
 
-/// A put as an update: one form for a new row, for a known revision and for any revision.
+/// A put as an update expression: the same form for a new row, for a known revision and for any revision.
 struct UpdateParts {
     expression: String,
     condition: Option<String>,
@@ -315,7 +316,7 @@ fn unpacked(body: &AttributeValue) -> Option<String> {
     }
 }
 
-/// Returns whether `current` is the result of `write`: then the write happened, and only its answer was lost.
+/// Returns whether `current` is the result of `write`. If so, the write happened and only its answer was lost.
 fn is_ours(write: &Write, current: Option<&Row>) -> bool {
     let Write::Put { body, expect, .. } = write else { return false };
     let rev = match expect {
@@ -326,7 +327,7 @@ fn is_ours(write: &Write, current: Option<&Row>) -> bool {
     current.is_some_and(|row| row.rev == rev && row.body == *body)
 }
 
-/// Returns what failed conditions mean; `None` when the transaction only conflicted with another one or was throttled.
+/// Returns what the failed conditions mean. `None` means a conflict with another transaction, or throttling.
 fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Committed> {
     let failed: Vec<_> = writes
         .iter()
@@ -337,14 +338,15 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
     let foreign = failed.iter().find(|(write, current)| !is_ours(write, current.as_ref()));
     match foreign {
         Some((write, _)) => Some(Committed::Conflict(write.key().clone())),
-        // Every condition failed because its write had happened already, and the writes of a transaction happen
-        // together.
+        // Each condition failed because its own write had already happened. The writes of a transaction happen
+        // together, so all
+        // of them did.
         None if !failed.is_empty() => Some(Committed::Done),
         None => None,
     }
 }
 
-/// Returns the wait before the next try: a random time up to 20 ms, doubled with each try, at most 1.3 s.
+/// Returns a random wait before the next attempt: at most 20 ms, doubled with each attempt up to 1.3 s.
 fn jitter(attempt: u32) -> Duration {
     Duration::from_millis(fastrand::u64(..=20u64 << attempt.min(6)))
 }

@@ -1,4 +1,4 @@
-//! Step Functions: starts executions and ends waiting states.
+//! Step Functions: starts executions, and ends states that wait for a callback.
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -50,12 +50,12 @@ impl Machines for SfnMachines {
     }
 }
 
-/// Ends waiting states.
+/// Ends states that wait for a callback.
 #[derive(Debug, Clone)]
 pub struct SfnCallbacks(Client);
 
 impl SfnCallbacks {
-    /// Returns the sender of callbacks.
+    /// Returns a sender of callbacks.
     pub fn new(config: &SdkConfig) -> Self {
         Self(Client::new(config))
     }
