@@ -73,8 +73,7 @@ impl Meaning {
 }
 
 /// Returns the messages of `error` and its causes on one line. It leaves out a message that the line already contains,
-/// and a
-/// message of an AWS SDK that only announces its cause.
+/// and a message of an AWS SDK that only announces its cause.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {
     let mut messages = vec![error.to_string()];

@@ -1,6 +1,5 @@
 //! S3: pre-signed PUTs for packed sources, and app versions by digest. The requests are signed in this file: two kinds
-//! of
-//! request do not justify a dependency on the S3 client.
+//! of request do not justify a dependency on the S3 client.
 
 use std::time::{Duration, SystemTime};
 

@@ -124,8 +124,7 @@ impl SqsAdmin {
     }
 
     /// Sets the attributes of an existing orders queue. Such a queue belonged to a deleted install of the same name,
-    /// perhaps in
-    /// another account.
+    /// perhaps in another account.
     async fn take_over(
         &self,
         name: &str,
@@ -202,10 +201,8 @@ impl QueueAdmin for SqsAdmin {
 const SENDERS: [&str; 2] = ["dispatch-job", "grant-artifact"];
 
 /// Returns the policy of an orders queue. Exactly one role of the customer's `account` may receive orders, and two
-/// functions may
-/// send them. Other roles of the tenant's account `vendor` are denied, whatever their own policies allow. The
-/// conditions compare
-/// role names, so a role that is deleted and created again still matches.
+/// functions may send them. Other roles of the tenant's account `vendor` are denied, whatever their own policies allow.
+/// The conditions compare role names, so a role that is deleted and created again still matches.
 fn orders_policy(
     arn: &str,
     vendor: &AccountId,

@@ -1,6 +1,5 @@
 //! The tenant's table on DynamoDB. A row has `pk`, `sk`, `rev` (a number), `body` and, optionally, `ttl` (seconds since
-//! the
-//! epoch). `body` is JSON text; a long body is deflated and stored as binary, because that needs fewer write units.
+//! the epoch). `body` is JSON text; a long body is deflated and stored as binary, because that needs fewer write units.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -339,8 +338,7 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
     match foreign {
         Some((write, _)) => Some(Committed::Conflict(write.key().clone())),
         // Each condition failed because its own write had already happened. The writes of a transaction happen
-        // together, so all
-        // of them did.
+        // together, so all of them did.
         None if !failed.is_empty() => Some(Committed::Done),
         None => None,
     }

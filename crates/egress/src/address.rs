@@ -24,8 +24,7 @@ pub enum Forbidden {
 /// Refuses addresses that belong to a machine or a link. IPv6 forms that contain such an IPv4 address are refused too.
 ///
 /// Private ranges pass, because a customer's VPC endpoints resolve to them and a rule has permitted the name. In IPv6,
-/// only
-/// global unicast and unique local addresses pass (IANA IPv6 address space registry).
+/// only global unicast and unique local addresses pass (IANA IPv6 address space registry).
 ///
 /// # Errors
 /// When no job may reach `address`.

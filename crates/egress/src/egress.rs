@@ -54,8 +54,7 @@ impl Egress {
     }
 
     /// Like [`Egress::new`], with another network and other limits. The network cannot skip the checks of addresses:
-    /// they happen
-    /// outside it, between its calls.
+    /// they happen outside it, between its calls.
     pub fn with(
         rules: Rules,
         upstream: Upstream,

@@ -2,8 +2,7 @@
 //!
 //! The box has no network connection of its own. The runner creates listeners inside the box's network namespace, and
 //! [`Egress::serve`] serves them from outside. A job does not resolve names itself. This crate resolves the names of
-//! its
-//! requests after a [`Rule`] permitted them, and connects only to an address that it checked.
+//! its requests after a [`Rule`] permitted them, and connects only to an address that it checked.
 //!
 //! | listener | traffic | checks |
 //! |---|---|---|
@@ -12,10 +11,8 @@
 //! | [`Way::Endpoint`] | bytes, to one `host:port` that the runner's own configuration names | nothing |
 //!
 //! Two things stay invisible: the `Host` header inside TLS, and the inner name of an encrypted ClientHello. When the
-//! runner
-//! itself uses a proxy ([`Upstream`]), that proxy resolves the names, so only the proxy can check their addresses. The
-//! runner
-//! connects directly to the hosts in NO_PROXY.
+//! runner itself uses a proxy ([`Upstream`]), that proxy resolves the names, so only the proxy can check their
+//! addresses. The runner connects directly to the hosts in NO_PROXY.
 
 mod address;
 mod count;

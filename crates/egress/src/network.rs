@@ -49,8 +49,7 @@ impl Network for SystemNetwork {
     }
 
     /// Binds a socket and sends nothing. Binding works only for an address of this machine. If the system permits
-    /// foreign
-    /// addresses too (`net.ipv4.ip_nonlocal_bind`), each address counts as the machine's own and is refused.
+    /// foreign addresses too (`net.ipv4.ip_nonlocal_bind`), each address counts as the machine's own and is refused.
     fn is_own(&self, address: IpAddr) -> bool {
         UdpSocket::bind((address, 0)).is_ok()
     }

@@ -29,8 +29,7 @@ impl Protocol {
 /// its port.
 ///
 /// `*.example.org` permits every name below `example.org`, at any depth, but not `example.org` itself. `?.example.org`
-/// permits
-/// only names with exactly one more label.
+/// permits only names with exactly one more label.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     hosts: Hosts,
