@@ -1,4 +1,5 @@
-//! The settings of AWS clients: one HTTP client, deadlines for every call, the standard chain of credentials and endpoints.
+//! The settings of AWS clients: one HTTP client, a deadline for each call, and the standard chain of credentials and
+//! endpoints.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -16,13 +17,13 @@ use freehold_aws_errors::Meaning;
 pub use freehold_aws_errors::chain as explain;
 use freehold_oci::RegistryError;
 
-/// The time limit of one try of an ordinary call.
+/// The time limit of one attempt at an ordinary call.
 const ATTEMPT: Duration = Duration::from_secs(10);
-/// The time limit of an ordinary call with its retries.
+/// The time limit of an ordinary call, retries included.
 const OPERATION: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Returns the settings of AWS clients. Without `credentials` the default chain provides them (environment, profile,
+/// Returns the settings of AWS clients. Without `credentials`, the default chain provides them (environment, profile,
 /// container, instance metadata).
 pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvider>) -> SdkConfig {
     let mut loader = loader().region(Region::new(region.to_owned()));
@@ -32,7 +33,7 @@ pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvi
     loader.load().await
 }
 
-/// Returns the settings of AWS clients in the default region of AWS tools.
+/// Returns the settings of AWS clients for the region in the environment or profile, as AWS tools find it.
 pub async fn default_config() -> SdkConfig {
     loader().load().await
 }
@@ -44,7 +45,7 @@ fn loader() -> ConfigLoader {
         .timeout_config(timeouts(ATTEMPT, OPERATION))
 }
 
-/// Returns timeouts of `attempt` for one try and `operation` for all tries of a call.
+/// Returns timeouts: `attempt` for one attempt at a call, `operation` for all attempts together.
 pub fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
     TimeoutConfig::builder()
         .connect_timeout(CONNECT)
@@ -58,7 +59,7 @@ fn http_client() -> SharedHttpClient {
     static CLIENT: OnceLock<SharedHttpClient> = OnceLock::new();
     CLIENT
         .get_or_init(|| {
-            // `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, as other tools read them.
+            // Reads `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY`, like other tools.
             let proxies = ProxyConfig::from_env();
             Builder::new().build_with_connector_fn(move |settings, components| {
                 let mut connector = Connector::builder();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Counts consecutive failures.
+/// Counts consecutive failures, and computes the wait before each retry.
 #[derive(Debug, Clone)]
 pub struct Backoff {
     failures: u32,
@@ -11,12 +11,12 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Returns a counter whose first wait is at most `base` and whose later ones are at most `cap`.
+    /// Returns a counter. The first wait is at most `base`, and no wait is longer than `cap`.
     pub const fn new(base: Duration, cap: Duration) -> Self {
         Self { failures: 0, base, cap }
     }
 
-    /// Resets the count.
+    /// Resets the count of failures.
     pub const fn succeeded(&mut self) {
         self.failures = 0;
     }
@@ -30,7 +30,7 @@ impl Backoff {
     }
 }
 
-/// Returns a random number from 0 to 1; 1 when the system gives no random bytes.
+/// Returns a random number from 0 to 1, or 1 when the system provides no random bytes.
 fn fraction() -> f64 {
     let mut bytes = [0xff; 4];
     let _ = getrandom::fill(&mut bytes);

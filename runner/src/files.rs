@@ -1,4 +1,4 @@
-//! Writing small files so that a crash leaves the old one or the new one, never half of one; and removing directories.
+//! Writes small files atomically: after a crash, a file has its old or its new contents. Also removes directory trees.
 
 use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions};
@@ -11,10 +11,11 @@ use std::path::Path;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmodat, fchmod, openat, renameat, unlinkat};
 use rustix::io::Errno;
 
-/// How many entries of a directory are in memory at once.
+/// The maximum number of directory entries that are held in memory at once.
 const AT_ONCE: usize = 10_000;
 
-/// Writes `bytes` to a temporary file next to `path` and renames it; durable when this returns.
+/// Writes `bytes` to a temporary file next to `path` and renames it to `path`. The file is durable when this function
+/// returns.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     let staged = staged(path);
     let mut file = open_private(&staged)?;
@@ -24,14 +25,15 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_parent(path)
 }
 
-/// As [`write_atomic`], but a power failure soon after may lose the file (the end of a process does not).
+/// Like [`write_atomic`], but not durable: a power failure soon afterwards may lose the file. A crash of the process
+/// cannot.
 pub(crate) fn write_atomic_relaxed(path: &Path, bytes: &[u8]) -> Result<()> {
     let staged = staged(path);
     open_private(&staged)?.write_all(bytes)?;
     std::fs::rename(&staged, path)
 }
 
-/// Makes the name of `path` durable in its directory.
+/// Makes the directory entry of `path` durable.
 pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     match path.parent() {
         Some(parent) => File::open(parent)?.sync_all(),
@@ -39,22 +41,22 @@ pub(crate) fn sync_parent(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes `path` a directory that only this user can enter.
+/// Creates the directory `path` and its parents; only this user can enter the new ones.
 pub(crate) fn make_private_dir(path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Removes a directory with all in it, also where a program took the owner's permissions away. Follows no link.
+/// Removes a directory tree, even if a program removed the owner's permissions inside it. Does not follow links.
 pub(crate) fn remove_tree(path: &Path) -> Result<()> {
     clear(path)?;
     std::fs::remove_dir(path)
 }
 
-/// Removes all that is in the directory `top`.
+/// Removes everything in the directory `top`.
 ///
-/// A directory in a directory is moved up to `top` first. So a program that made a hundred thousand directories, each in the
-/// one before, costs neither a descriptor nor a piece of the stack for each.
+/// Each nested directory is first moved up into `top`. So even a hundred thousand directories, nested in each other,
+/// cannot exhaust the runner's file descriptors or its stack.
 pub(crate) fn clear(top: &Path) -> Result<()> {
     let top = open_directory(CWD, top)?;
     let mut fresh = 0..;
@@ -81,7 +83,7 @@ fn move_up_all(directory: &OwnedFd, top: &OwnedFd, fresh: &mut RangeFrom<u64>) -
         }
         for name in names {
             if !unlinked(directory, &name)? {
-                // Whoever moves a directory has to be able to write to it.
+                // The owner needs write permission on a directory to move it.
                 let _ = chmodat(directory, &name, Mode::RWXU, AtFlags::empty());
                 move_up(directory, &name, top, fresh)?;
             }
@@ -93,7 +95,7 @@ fn move_up(directory: &OwnedFd, name: &CStr, top: &OwnedFd, fresh: &mut RangeFro
     for number in fresh {
         match renameat(directory, name, top, format!(".{number}")) {
             Ok(()) => return Ok(()),
-            // The name is taken.
+            // An entry of this name exists.
             Err(Errno::EXIST | Errno::NOTEMPTY | Errno::NOTDIR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -101,7 +103,7 @@ fn move_up(directory: &OwnedFd, name: &CStr, top: &OwnedFd, fresh: &mut RangeFro
     Ok(())
 }
 
-/// Removes what is not a directory; returns whether it did.
+/// Removes an entry that is not a directory. Returns false when the entry is a directory.
 fn unlinked(directory: &OwnedFd, name: &CStr) -> Result<bool> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => Ok(true),
@@ -110,13 +112,13 @@ fn unlinked(directory: &OwnedFd, name: &CStr) -> Result<bool> {
     }
 }
 
-/// Opens a directory, and lets its owner change it as far as that is possible.
+/// Opens a directory, and tries to give its owner all permissions on it.
 fn open_directory(at: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Result<OwnedFd> {
     let open =
         || openat(at, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
     let directory = match open() {
         Err(Errno::ACCESS) => {
-            // It is a directory: what else is there is refused for another reason.
+            // `name` is a directory: opening anything else fails with another error.
             let _ = chmodat(at, name, Mode::RWXU, AtFlags::empty());
             open()
         }
@@ -126,7 +128,7 @@ fn open_directory(at: BorrowedFd<'_>, name: impl rustix::path::Arg + Copy) -> Re
     Ok(directory)
 }
 
-/// Returns the names of the first entries of a directory.
+/// Returns the names of the first entries of a directory, at most `AT_ONCE`.
 fn some_names(directory: &OwnedFd) -> Result<Vec<CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(directory)? {

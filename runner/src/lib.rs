@@ -1,4 +1,5 @@
-//! The runner: takes signed orders from a queue, does the jobs in its own account, and answers with signed reports.
+//! The runner: receives signed orders from a queue, executes the jobs in the customer's account, and answers with
+//! signed reports.
 
 pub mod aws;
 pub mod backoff;

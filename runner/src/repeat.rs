@@ -1,10 +1,10 @@
-//! Logs a lasting condition once, and then at growing intervals.
+//! Logs a condition that lasts once, and then at growing intervals.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The pause after the first line; each later pause is twice as long.
+/// The pause after the condition was logged for the first time. Each later pause is twice as long.
 const FIRST: Duration = Duration::from_secs(60);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -21,7 +21,7 @@ struct Logged {
 }
 
 impl Repeat {
-    /// Returns whether `text` is to be logged at `now`: when it is new, and when its pause is over.
+    /// Returns whether to log `text` at `now`: when the text is new, or when the pause since its last log line is over.
     pub fn is_due(&mut self, text: &str, now: Instant) -> bool {
         let pause = match &self.0 {
             Some(logged) if logged.text == text && now < logged.next => return false,
@@ -32,7 +32,7 @@ impl Repeat {
         true
     }
 
-    /// Ends the condition, and returns whether it was logged.
+    /// Marks the condition as ended. Returns whether it was ever logged.
     pub fn is_over(&mut self) -> bool {
         self.0.take().is_some()
     }

@@ -1,5 +1,5 @@
-//! Names the objects of the runner's bucket that hold a state: Terraform's of a component, or of the sandbox, which is apart from
-//! those of all components; and what a component has in a cluster.
+//! Names the objects in the runner's bucket that hold a state: the Terraform state of a component or of the sandbox
+//! (which has a prefix of its own), and the list of objects that a component applied to a cluster.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;
@@ -7,12 +7,12 @@ use freehold_protocol::order::Work;
 /// The objects of one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateObjects {
-    /// What all names begin with; no component's name has a slash.
+    /// The prefix of all names. A component's name cannot contain a slash, so two prefixes are never equal.
     base: String,
 }
 
 impl StateObjects {
-    /// Returns the objects of the state that `work` may change, if it may change one.
+    /// Returns the objects of the Terraform state that `work` may change; `None` when it changes no such state.
     pub fn of(work: &Work) -> Option<Self> {
         match work {
             Work::TerraformModule(work) => Some(Self::of_component(&work.component)),
@@ -39,12 +39,12 @@ impl StateObjects {
         format!("{}.tfstate", self.base)
     }
 
-    /// Returns the object that is Terraform's lock while it exists.
+    /// Returns the object that locks the state for Terraform. The lock is held while the object exists.
     pub fn lock(&self) -> String {
         format!("{}.tflock", self.state())
     }
 
-    /// Returns the object that says which attempt last worked on the state.
+    /// Returns the object that records the last attempt that worked on the state.
     pub fn mark(&self) -> String {
         format!("{}.fence.json", self.base)
     }
@@ -55,7 +55,7 @@ pub fn inventory(component: &ComponentName) -> String {
     format!("kubernetes/{component}.inventory.json")
 }
 
-/// Returns the object that says which attempt last worked on the Helm release of `component`.
+/// Returns the object that records the last attempt that worked on the Helm release of `component`.
 pub fn kubernetes_mark(component: &ComponentName) -> String {
     format!("kubernetes/{component}.fence.json")
 }

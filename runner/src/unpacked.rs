@@ -1,7 +1,8 @@
-//! A store of unpacked trees, each named by the digest of what it was unpacked from. Jobs share a tree and cannot change it.
+//! A store of unpacked trees, each named by the digest of the archive it came from. Jobs share a tree and cannot change
+//! it.
 //!
-//! Beside each tree is a file that is locked while somebody uses or makes it. It holds the size of the tree, and the time of its
-//! last change is the time of the tree's last use.
+//! Beside each tree is a file that is locked while the tree is in use or being unpacked. Its content is the size of the
+//! tree in bytes, and its modification time is the time of the tree's last use.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Write as _};
@@ -19,22 +20,22 @@ pub(crate) struct UnpackedTrees {
     directory: PathBuf,
 }
 
-/// A tree that stays for as long as this value does.
+/// An unpacked tree. It cannot be pruned while this value exists.
 #[derive(Debug)]
 pub(crate) struct UnpackedTree {
     pub(crate) path: PathBuf,
-    /// Locked, shared with other users of the tree.
+    /// Holds the shared lock of the tree.
     _in_use: File,
 }
 
 impl UnpackedTrees {
-    /// Returns the trees in `directory`, which it makes.
+    /// Returns the trees in `directory`. Creates the directory when it is missing.
     pub(crate) fn open(directory: PathBuf) -> io::Result<Self> {
         std::fs::create_dir_all(&directory)?;
         Ok(Self { directory })
     }
 
-    /// Returns the tree of `digest`, if it is there.
+    /// Returns the tree of `digest`, if it exists.
     pub(crate) fn find(&self, digest: &Digest) -> io::Result<Option<UnpackedTree>> {
         let path = self.tree(digest);
         let lock = self.lock(digest)?;
@@ -46,14 +47,15 @@ impl UnpackedTrees {
         Ok(Some(UnpackedTree { path, _in_use: lock }))
     }
 
-    /// Returns the tree of `digest`. When it is not there, `unpack` makes it in an empty directory; others wait meanwhile.
+    /// Returns the tree of `digest`. When it is missing, `unpack` fills an empty directory; other callers wait until it
+    /// is done.
     pub(crate) fn find_or_unpack<E: From<io::Error>>(
         &self,
         digest: &Digest,
         unpack: impl Fn(&Path) -> Result<(), E>,
     ) -> Result<UnpackedTree, E> {
         loop {
-            // A tree can be removed between its making and its use.
+            // A tree can be pruned between its unpacking and its use; then the loop starts again.
             if let Some(tree) = self.find(digest)? {
                 return Ok(tree);
             }
@@ -75,12 +77,13 @@ impl UnpackedTrees {
         }
     }
 
-    /// Removes the trees whose last use is longest ago until all together have at most `most` bytes. Those in use stay.
+    /// Removes the least recently used trees until all trees together have at most `most` bytes. Trees in use are not
+    /// removed.
     pub(crate) fn prune(&self, most: u64) -> io::Result<()> {
         let mut trees = Vec::new();
         for entry in std::fs::read_dir(&self.directory)? {
             let path = entry?.path();
-            // What a runner that ended was about to make or to remove.
+            // A leftover of a runner that ended while it unpacked or removed a tree.
             if path.extension().is_some_and(|end| end == "new" || end == "old") {
                 if open(&path.with_extension("lock"))?.try_lock().is_ok() {
                     remove(&path)?;
@@ -99,7 +102,7 @@ impl UnpackedTrees {
                 break;
             }
             if lock.try_lock().is_ok() {
-                // A tree that is half removed must not have its name any more.
+                // Renamed first, so that no tree has its final name while it is only partly removed.
                 let old = path.with_extension("old");
                 remove(&old)?;
                 std::fs::rename(&path, &old)?;
@@ -130,8 +133,8 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets every user read what is below `top`, since jobs have another user than the runner, and makes all files durable, so that
-/// no power failure leaves a tree with empty ones. Returns their size in bytes.
+/// Lets every user read the files below `top`, because jobs run as another user than the runner. Flushes all files to
+/// disk, so that a power failure leaves no empty files. Returns the size of the tree in bytes.
 fn finish(top: &Path) -> io::Result<u64> {
     let mut waiting = vec![top.to_owned()];
     let mut size = 0;

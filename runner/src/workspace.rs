@@ -1,6 +1,6 @@
-//! Files of a workspace in which a job's programs have run. The runner opens them outside of any box, so nothing that a
-//! program left there may lead it elsewhere or hold it up: no link is followed, no pipe is waited for, and only a plain file
-//! with one name and of a bounded size is read.
+//! Opens files of a workspace in which a job's programs have run. The runner does this outside any box, so files that a
+//! program left must not mislead or block it: it follows no link, waits for no pipe, and reads only regular files with
+//! a single name and a bounded size.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -12,18 +12,18 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, fchmod, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 
-/// The most bytes that the runner reads of a document, such as a manifest or what a program has printed.
+/// The maximum size, in bytes, of a document that the runner reads, such as a manifest or a program's output.
 pub(crate) const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
 
-/// A directory is only a step on the way: it need not be readable, and it is never a link.
+/// For a directory on the path to a file. `PATH`: it need not be readable. `NOFOLLOW`: it must not be a link.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// A pipe without a writer would hold up who opens it, and a terminal would become the runner's.
+/// `NONBLOCK`: a pipe without a writer would block the runner. `NOCTTY`: a terminal would become the runner's own.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const CREATE: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Why a file of a workspace is not read or written.
+/// The reason why a file of a workspace is not read or written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkspaceError {
     #[error("`{0}` is gone")]
@@ -40,33 +40,34 @@ pub(crate) enum WorkspaceError {
     },
 }
 
-/// Who may run a new file.
+/// The kind of a new file. Only a program is executable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Document,
     Program,
 }
 
-/// Opens the file `name` below `workspace`, of at most `most` bytes.
+/// Opens the file `name` below `workspace`. Fails when the file has more than `most` bytes.
 pub(crate) async fn open(workspace: &Path, name: impl AsRef<Path>, most: u64) -> Result<File, WorkspaceError> {
     let name = name.as_ref().to_owned();
     blocking(workspace, name, move |workspace, name| open_plain(workspace, name, most)).await
 }
 
-/// Returns the bytes of the file `name` below `workspace`, of which there are at most `most`.
+/// Returns the bytes of the file `name` below `workspace`. Fails when the file has more than `most` bytes.
 pub(crate) async fn read(workspace: &Path, name: impl AsRef<Path>, most: u64) -> Result<Vec<u8>, WorkspaceError> {
     let name = name.as_ref().to_owned();
     blocking(workspace, name, move |workspace, name| read_plain(workspace, name, most)).await
 }
 
-/// As [`read`], for a text of at most [`MAX_DOCUMENT`] bytes.
+/// Like [`read`], for a UTF-8 text of at most [`MAX_DOCUMENT`] bytes.
 pub(crate) async fn read_text(workspace: &Path, name: impl AsRef<Path>) -> Result<String, WorkspaceError> {
     let name = name.as_ref();
     let not_text = |error| failed(name)(io::Error::new(io::ErrorKind::InvalidData, error));
     String::from_utf8(read(workspace, name, MAX_DOCUMENT).await?).map_err(not_text)
 }
 
-/// Writes the new file `name` below `workspace`, with the directories above it. What had its name before is removed.
+/// Writes a new file `name` below `workspace`, and creates missing directories above it. An existing file of that name
+/// is removed first.
 pub(crate) async fn write(
     workspace: &Path,
     name: impl AsRef<Path>,
@@ -78,7 +79,7 @@ pub(crate) async fn write(
         .await
 }
 
-/// Keeps the work on files off the loop, which renews leases meanwhile.
+/// Runs blocking file operations on another thread, so that the async loop can renew leases meanwhile.
 async fn blocking<T: Send + 'static>(
     workspace: &Path,
     name: PathBuf,
@@ -96,7 +97,7 @@ fn open_plain(workspace: &Path, name: &Path, most: u64) -> Result<File, Workspac
     };
     let file = open().map_err(failed(name))?;
     let data = file.metadata().map_err(failed(name))?;
-    // A second name could be one outside of the workspace, where a job has the runner's own user.
+    // A hard link may be a name for a file outside the workspace, where a job runs as the runner's own user.
     if !data.is_file() || data.nlink() != 1 {
         return Err(WorkspaceError::NotPlain(name.display().to_string()));
     }
@@ -124,8 +125,8 @@ fn write_new(workspace: &Path, name: &Path, text: &[u8], kind: Kind) -> io::Resu
     file.write_all(text)
 }
 
-/// Returns the directory of `name` below `workspace` and the last part of `name`. Where it `makes` directories, those that
-/// lack are made.
+/// Returns the directory of `name` below `workspace`, and the last part of `name`. When `makes` is true, it creates
+/// missing directories.
 fn directory_of<'a>(workspace: &Path, name: &'a Path, makes: bool) -> io::Result<(OwnedFd, &'a OsStr)> {
     let leads_out = || io::Error::new(io::ErrorKind::InvalidInput, "it leads out of the workspace");
     let parts: Option<Vec<&OsStr>> = name
@@ -152,7 +153,7 @@ fn failed(name: &Path) -> impl FnOnce(io::Error) -> WorkspaceError {
     let name = name.display().to_string();
     move |source| match source.raw_os_error().map(Errno::from_raw_os_error) {
         Some(Errno::NOENT) => WorkspaceError::Gone(name),
-        // A link; something else than a directory on the way; a socket.
+        // A link, a socket, a directory, or a path through a file that is not a directory.
         Some(Errno::LOOP | Errno::NOTDIR | Errno::NXIO | Errno::ISDIR) => WorkspaceError::NotPlain(name),
         _ => WorkspaceError::Io { name, source },
     }

@@ -1,5 +1,5 @@
-//! Checks for `doctor` and for the preflight of a first deploy. Each checks one thing that a runner needs and changes
-//! nothing. It returns what works, or what is wrong and how to fix it.
+//! Checks for `doctor` and for the preflight of a first deploy. Each check examines one thing that a runner needs, and
+//! changes nothing. It returns a text about the thing that works, or the problem and how to fix it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use freehold_aws_errors::Meaning;
 use crate::aws;
 use crate::sandbox::find_program;
 
-/// How long a program may take to show that it works.
+/// The time limit for a program to show that it works.
 pub const PROGRAM: Duration = Duration::from_secs(10);
 
-/// Makes a harmless call to the orders queue that needs the same permission. Receiving a message would cost that order one
-/// of its deliveries.
+/// Calls the orders queue with an invalid receipt handle, which needs the permission but changes nothing. Receiving a
+/// message instead would use up one of the receives of its order.
 pub(crate) async fn orders(sdk: &SdkConfig, url: &str) -> Result<String, String> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let call = client.change_message_visibility().queue_url(url).receipt_handle("doctor").visibility_timeout(0);
     judge(call.send().await, "the queue's policy must name this runner's role")
 }
 
-/// Sends an empty batch, which SQS refuses only after it has checked the permission.
+/// Sends an empty batch. SQS checks the permission before it refuses the empty batch.
 pub(crate) async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String> {
     let client = aws_sdk_sqs::Client::new(sdk);
     let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
@@ -55,7 +55,7 @@ pub(crate) async fn registry(sdk: &SdkConfig) -> Result<String, String> {
     endpoint.ok_or_else(|| "the registry did not give its address".to_owned())
 }
 
-/// Lists one audit record, as the runner does at its start: its role may list certain prefixes only.
+/// Lists one audit record, as the runner does at its start. The runner's role may list only certain prefixes.
 pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
     let call = aws_sdk_s3::Client::new(sdk).list_objects_v2().bucket(name).prefix("audit/").max_keys(1);
     call.send().await.map(|_| name.to_owned()).map_err(|error| {
@@ -64,10 +64,10 @@ pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String
     })
 }
 
-/// Finds the `terraform` or `tofu` to run: the one that the config names, else the first of both on `PATH`.
+/// Finds the `terraform` or `tofu` to run: the program in the config, otherwise the first of the two on `PATH`.
 ///
 /// # Errors
-/// What is missing, with the way out.
+/// The missing program, with a way out.
 pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     match configured {
         Some(path) if path.is_file() => Ok(path.to_owned()),
@@ -78,7 +78,7 @@ pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     }
 }
 
-/// Returns whether the name of the program at `path` is that of OpenTofu.
+/// Returns whether the name of the program at `path` contains `tofu` (OpenTofu).
 pub fn is_tofu(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().contains("tofu"))
 }

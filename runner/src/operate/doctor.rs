@@ -1,4 +1,4 @@
-//! `doctor`: reports what works, what is blocked, and how to fix it. Takes no order and changes nothing.
+//! `doctor`: reports what works, what is blocked, and how to fix it. It receives no order and changes nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::sandbox::{self, Wall, cgroup};
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was checked.
+    /// The name of the checked thing.
     pub what: String,
     pub state: State,
 }
@@ -28,14 +28,14 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     Works(String),
-    /// Switched off by the customer.
+    /// The customer has switched it off.
     Off(String),
     /// Broken; the text also says how to fix it.
     Blocked(String),
 }
 
 impl Finding {
-    /// Returns what was found about `what`.
+    /// Returns the finding about `what`: it works when `result` is `Ok`, otherwise it is blocked.
     pub fn new(what: impl Into<String>, result: Result<String, String>) -> Self {
         let state = match result {
             Ok(detail) => State::Works(detail),
@@ -44,13 +44,13 @@ impl Finding {
         Self { what: what.into(), state }
     }
 
-    /// Returns whether it needs no action.
+    /// Returns whether the checked thing needs no action.
     pub const fn is_well(&self) -> bool {
         matches!(self.state, State::Works(_) | State::Off(_))
     }
 }
 
-/// Checks everything that the runner of `config` needs; `program` checks what its kinds of job start.
+/// Checks everything that the runner of `config` needs. `program` checks the program that its kinds of job start.
 pub async fn examine(config: &Config, program: impl Future<Output = Finding>) -> Vec<Finding> {
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
@@ -75,7 +75,8 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
         findings.extend(modes(config, &sdk, &standing).await);
     }
     findings.push(Finding::new("container registry", checks::registry(&sdk).await));
-    // A build runner reads single objects only, and cannot tell one that is not there from one that it may not read.
+    // Not for a build runner: its role may read single objects only, so S3 answers the same for a missing object and for
+    // a forbidden one.
     if let Some(bucket) = config.bucket.as_ref().filter(|_| config.role == Role::Install) {
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
@@ -120,7 +121,7 @@ fn state_dir(path: &Path) -> Result<String, String> {
     Ok(format!("{} (runner key {})", path.display(), identity.id()))
 }
 
-/// Tries each role that the install has. One that refuses because the customer has it off needs no action.
+/// Tries to assume each role of the install. A role that the customer switched off needs no action.
 async fn modes(config: &Config, sdk: &SdkConfig, standing: &Standing) -> Vec<Finding> {
     let sts = aws_sdk_sts::Client::new(sdk);
     let stack = standing.stack().await;
@@ -147,7 +148,7 @@ async fn modes(config: &Config, sdk: &SdkConfig, standing: &Standing) -> Vec<Fin
     findings
 }
 
-/// Returns the state of a role that refuses the runner.
+/// Returns the state of a role that the runner cannot assume.
 fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State {
     match stack {
         StackState::Launched(parameters) => match switch.is_off(parameters) {
@@ -163,7 +164,7 @@ fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State 
     }
 }
 
-/// Looks for the Terraform of an install runner.
+/// Looks for the Terraform program of an install runner.
 pub async fn terraform(config: &Config) -> Finding {
     let terraform = checks::terraform(config.terraform.as_deref());
     Finding::new("terraform", terraform.map(|path| path.display().to_string()))
@@ -191,7 +192,7 @@ async fn sandbox(config: &Config) -> Vec<Finding> {
     findings
 }
 
-/// Returns what is known of one wall between a job and the machine.
+/// Returns the finding of one check that the box isolates a job from the machine.
 fn wall(Wall { name, stands, answer }: Wall) -> Finding {
     let state = if stands {
         State::Works(format!("refused: {answer}"))

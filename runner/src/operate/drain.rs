@@ -1,21 +1,22 @@
-//! Shutting down: the runner takes no new orders, lets running jobs end and sends the spool. A second signal stops it at
+//! Shuts the runner down: it receives no new orders, lets running jobs end, and sends the spool. A second signal stops
+//! it at
 //! once.
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
-/// How far the shutdown has come.
+/// The phases of a shutdown, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
     Working,
-    /// No new job starts.
+    /// No new order is received; running jobs may end.
     Draining,
-    /// Everything ends now.
+    /// Running jobs are stopped, and the runner ends.
     Stopping,
 }
 
-/// Publishes the phase.
+/// Publishes the phase of the shutdown to all loops.
 #[derive(Debug, Clone)]
 pub struct Drain(watch::Sender<Phase>);
 
@@ -26,12 +27,12 @@ impl Default for Drain {
 }
 
 impl Drain {
-    /// Returns the phase.
+    /// Returns the current phase.
     pub fn phase(&self) -> Phase {
         *self.0.borrow()
     }
 
-    /// Advances to `phase`; never goes back.
+    /// Advances to `phase`. An earlier phase than the current one changes nothing.
     pub fn advance(&self, phase: Phase) {
         self.0.send_if_modified(|now| {
             let later = phase > *now;
@@ -42,14 +43,14 @@ impl Drain {
         });
     }
 
-    /// Waits until at least `phase`.
+    /// Waits until the shutdown is in `phase` or a later one.
     pub async fn reached(&self, phase: Phase) {
         let mut receiver = self.0.subscribe();
-        // The sender lives as long as `self`, so this ends only when the phase is reached.
+        // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = receiver.wait_for(|now| *now >= phase).await;
     }
 
-    /// Advances with every SIGTERM or SIGINT.
+    /// Advances one phase with each SIGTERM or SIGINT.
     ///
     /// # Errors
     /// When the signals cannot be listened to.

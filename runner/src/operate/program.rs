@@ -1,4 +1,5 @@
-//! What `freehold-runner` and `freehold-builder` do around their command lines: logs, TLS, a runtime and exit codes.
+//! The parts that `freehold-runner` and `freehold-builder` share around their command lines: logs, TLS, a runtime, exit
+//! codes.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,11 +13,11 @@ use crate::operate::doctor::{self, Finding};
 use crate::operate::start::{self, Exit};
 use crate::work::agent::Execute;
 
-/// Sets up logs to stderr, TLS and a runtime, and returns how `work` ended in it.
+/// Sets up logs to stderr, TLS and a runtime, and runs `work` to its exit code.
 pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
-    // Fails only when a provider is installed already.
+    // Fails only when a provider is already installed, which does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(work),
@@ -24,7 +25,7 @@ pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     }
 }
 
-/// Says `message` on stderr and returns `code`.
+/// Prints `message` on stderr and returns `code`.
 pub fn fail(code: u8, message: &str) -> ExitCode {
     eprintln!("error: {message}");
     ExitCode::from(code)
@@ -40,14 +41,14 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     }
 }
 
-/// Prints what the doctor found, for people or as JSON, and returns whether all is well.
+/// Prints the findings of the doctor, for people or as JSON. The exit code is a success when all is well.
 pub async fn examine(config: &Config, program: impl Future<Output = Finding>, json: bool) -> ExitCode {
     let findings = doctor::examine(config, program).await;
     print!("{}", if json { doctor::json(&findings) } else { doctor::text(&findings) });
     if findings.iter().all(Finding::is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-/// Returns the message and the causes of a mistake in a config file as one text for people.
+/// Returns the message of a config error and its causes as one text for people.
 pub fn explain(error: &ConfigError) -> String {
     match error {
         ConfigError::Malformed { .. } => error.to_string(),

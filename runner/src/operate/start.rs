@@ -38,33 +38,33 @@ use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
 use crate::work::poll;
 
-/// A loop that shows no sign of life for this long is started again.
+/// The time limits without progress after which a loop is restarted.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
 const SEND_LIMIT: Duration = Duration::from_secs(180);
 const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
-/// How long all jobs together may take to stop.
+/// The time limit for all jobs together to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// How long the last reports may take to be sent; the others are sent after the next start.
+/// The time limit for sending the last reports. Reports that remain are sent after the next start.
 const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
-/// How a runner ended.
+/// How a runner ended; decides its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It was asked to stop, and all of its work has ended.
+    /// The runner was asked to stop, or its config changed; all of its work has ended.
     Drained,
-    /// It was asked to stop twice, or could not stop its jobs.
+    /// The runner was asked to stop twice, or could not stop its jobs.
     Stopped,
-    /// AWS refused its calls for too long.
+    /// AWS denied the runner's calls for too long.
     Denied,
 }
 
-/// Why a runner does not start.
+/// The reason why a runner does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The state directory cannot be used.
     #[error("cannot use the state directory `{path}`; make it a directory that this user may write")]
     StateDir { path: String, source: std::io::Error },
-    /// Another runner uses it.
+    /// Another runner uses the state directory.
     #[error("another runner uses the state directory `{0}`; end it first, or give this one another `state_dir`")]
     InUse(String),
     #[error(transparent)]
@@ -75,12 +75,12 @@ pub enum StartError {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// Signals cannot be listened to.
+    /// The handlers for signals cannot be installed.
     #[error("cannot listen to signals")]
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner with `config` and these kinds of jobs, until it is asked to stop or `source` returns a changed config.
+/// Runs the runner with `config` and these kinds of jobs, until it is asked to stop or `source` finds a changed config.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
@@ -210,7 +210,8 @@ async fn supervise_loops(
     }
 }
 
-/// Waits until the runner is asked to drain, then ends the jobs, the waiting orders and the last reports, in this order.
+/// Waits until the runner is asked to drain. Then lets running jobs end, stops the jobs and orders that remain, and
+/// waits until the last reports are sent.
 async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
     let drained = async {
         agent.drain.reached(Phase::Draining).await;
@@ -248,7 +249,7 @@ fn lock_state_dir(path: &Path) -> Result<File, StartError> {
     Ok(lock)
 }
 
-/// Removes the workspaces of earlier processes.
+/// Removes the workspaces that earlier processes left.
 async fn remove_workspaces(config: &Config) {
     match sandbox::remove(&config.state_dir.join("work"), config).await {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,4 +1,4 @@
-//! Restarts a loop that shows no sign of life for too long, ends or panics.
+//! Restarts a loop that makes no progress for too long, ends, or panics.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,12 +8,12 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tracing::error;
 
-/// A loop's sign of life.
+/// The counter by which a loop shows its progress.
 #[derive(Debug, Clone, Default)]
 pub struct Beat(Arc<AtomicU64>);
 
 impl Beat {
-    /// Shows that the loop is alive.
+    /// Shows that the loop makes progress.
     pub fn alive(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
     }
@@ -23,7 +23,8 @@ impl Beat {
     }
 }
 
-/// Runs the loop that `start` makes, and starts it again when it shows no life for `limit` or ends without `done`.
+/// Runs the loop that `start` creates. Restarts it when it does not call [`Beat::alive`] for `limit`, panics, or ends
+/// before `done` returns true.
 pub async fn supervise<F>(name: &'static str, limit: Duration, done: impl Fn() -> bool, start: impl Fn(Beat) -> F)
 where
     F: Future<Output = ()> + Send + 'static,

@@ -7,20 +7,20 @@ use zeroize::Zeroizing;
 
 use freehold_oci::{Login, RegistryError, Repository, client};
 
-/// Returns the repository `name` in the registry of the account that `sdk`'s credentials belong to. The login is good
-/// for 12 hours, which is longer than any job.
+/// Returns the repository `name` in the registry of the account of `sdk`'s credentials. The login is valid for 12
+/// hours, which is longer than any job.
 ///
 /// # Errors
-/// [`RegistryError::Login`] when ECR gives none.
+/// [`RegistryError::Login`] when ECR does not return a login.
 pub async fn repository(sdk: &SdkConfig, name: &str) -> Result<Repository, RegistryError> {
     let (login, address) = login(sdk).await?;
     Repository::new(client()?, &address, name, login)
 }
 
-/// Returns the login to the registry of the account that `sdk`'s credentials belong to, and the registry's address.
+/// Returns the login to the registry of the account of `sdk`'s credentials, and the address of that registry.
 ///
 /// # Errors
-/// [`RegistryError::Login`] when ECR gives none.
+/// [`RegistryError::Login`] when ECR does not return a login.
 pub async fn login(sdk: &SdkConfig) -> Result<(Login, String), RegistryError> {
     let answer = aws_sdk_ecr::Client::new(sdk)
         .get_authorization_token()

@@ -1,4 +1,4 @@
-//! Registries as the runner meets them: the engine of `freehold-oci`, and the login of Amazon ECR.
+//! The login of Amazon ECR, for the copy engine of `freehold-oci`.
 
 mod ecr;
 
