@@ -1,5 +1,5 @@
-//! The secrets of the app: read from Secrets Manager in the customer's account into the tree of one job, redacted from its log and
-//! its outcome, and named to the vendor by keyed digests alone (decision 0047).
+//! The secrets of the app. They are read from Secrets Manager in the customer's account into the values of one job, and
+//! redacted from its log and its outcome. The vendor gets only keyed digests of them (decision 0047).
 
 use std::collections::BTreeMap;
 
@@ -24,13 +24,13 @@ pub struct AppSecrets {
     client: aws_sdk_secretsmanager::Client,
     tenant: TenantName,
     install: InstallId,
-    /// The key of the digests, once it was read: it never changes.
+    /// The key of the digests, read at most once because it never changes.
     key: OnceCell<Zeroizing<String>>,
 }
 
 impl std::fmt::Debug for AppSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Without the key.
+        // Omits the key.
         f.debug_struct("AppSecrets")
             .field("tenant", &self.tenant)
             .field("install", &self.install)
@@ -38,7 +38,7 @@ impl std::fmt::Debug for AppSecrets {
     }
 }
 
-/// Why a secret has no value.
+/// The reason why a secret has no value.
 #[derive(Debug, thiserror::Error)]
 pub enum AppSecretError {
     #[error(
@@ -57,26 +57,26 @@ pub enum AppSecretError {
     Name(String),
 }
 
-/// The value of a secret and its ARN.
+/// A secret that was read: its value and its ARN.
 struct Kept {
     value: Zeroizing<String>,
     arn: String,
 }
 
 impl AppSecrets {
-    /// Returns the secrets of `install`, read with the credentials of `sdk`.
+    /// Returns the reader of the secrets of `install`, which uses the credentials of `sdk`.
     pub fn new(sdk: &aws_config::SdkConfig, tenant: TenantName, install: InstallId) -> Self {
         Self { client: aws_sdk_secretsmanager::Client::new(sdk), tenant, install, key: OnceCell::new() }
     }
 
-    /// Returns `order` with the secrets' values and ARNs in its tree. `log` redacts every value.
+    /// Returns `order` with the values and ARNs of its secrets added to its context. `log` redacts every value.
     ///
     /// # Errors
     /// An [`AppSecretError`], which contains no value.
     pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, AppSecretError> {
         let mut hidden = Vec::new();
         for secret in &order.secrets {
-            // The name comes from the order: it must not select another secret.
+            // The name comes from the order. The check prevents that it selects a secret outside the app's.
             if !secret.has_usable_name() {
                 return Err(AppSecretError::Name(secret.name.clone()));
             }
@@ -89,11 +89,11 @@ impl AppSecrets {
                     let parameter = (!secret.auto_generate).then(|| secret.parameter());
                     return Err(AppSecretError::Missing { secret: secret.name.clone(), parameter });
                 }
-                // A template that reads it fails, by name.
+                // The secret is optional. A template that reads it fails with a message that names it.
                 None => {}
             }
         }
-        // A search for thousands of forms takes seconds to prepare, and leases are renewed meanwhile.
+        // Preparing the search for thousands of forms takes seconds. The async loop must renew leases meanwhile.
         let log = log.clone();
         let prepared = tokio::task::spawn_blocking(move || {
             log.add_secrets(&hidden.iter().map(|text| text.as_str()).collect::<Vec<_>>());
@@ -102,7 +102,7 @@ impl AppSecrets {
         Ok(order)
     }
 
-    /// Returns the keyed digest of each secret in `all` that has a value.
+    /// Returns the keyed digests of those secrets in `all` that have a value, by secret name.
     ///
     /// # Errors
     /// An [`AppSecretError`].
@@ -126,7 +126,7 @@ impl AppSecrets {
         Ok(read.await?)
     }
 
-    /// Returns a secret; `None` when there is none of this name.
+    /// Returns the secret called `name`, or `None` when it does not exist.
     async fn read(&self, name: &str) -> Result<Option<Kept>, AppSecretError> {
         match self.client.get_secret_value().secret_id(name).send().await {
             Ok(answer) => {
@@ -139,8 +139,8 @@ impl AppSecrets {
     }
 }
 
-/// Returns the digest of the HMAC-SHA-256 (RFC 2104) of a secret's name and value. The name's length comes first, so that no
-/// two pairs are one text.
+/// Returns the digest of the HMAC-SHA-256 (RFC 2104) of a secret's name and value. The length of the name comes first,
+/// so that two different pairs never give the same input.
 fn keyed_digest(key: &str, name: &str, value: &str) -> Digest {
     let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
     context.update(&(name.len() as u64).to_be_bytes());
@@ -149,14 +149,15 @@ fn keyed_digest(key: &str, name: &str, value: &str) -> Digest {
     Digest::of(context.sign().as_ref())
 }
 
-/// Puts a secret where templates look for its value and for its ARN.
+/// Puts a secret's value and its ARN at the places where templates look them up.
 fn put(context: &mut Value, secret: &Secret, kept: &Kept) {
     let nuon = child(context, "nuon");
     *child(child(nuon, "secrets"), &secret.name) = Value::from(kept.value.as_str());
     *child(child(child(nuon, "install_stack"), "outputs"), &secret.arn_output()) = json!(kept.arn);
 }
 
-/// Returns the texts to redact: a secret as it is kept, and as its copy in a cluster has it.
+/// Returns the texts to redact: the value as stored and, for a base64 secret, the decoded text that its copy in a
+/// cluster has.
 fn texts(secret: &Secret, value: &Zeroizing<String>) -> Vec<Zeroizing<String>> {
     let mut all = vec![value.clone()];
     if secret.format == SecretFormat::Base64

@@ -1,5 +1,5 @@
-//! Decides whether the customer has agreed to the contract of an order. The runner trusts no statement about it: it gets a
-//! digest and at most two documents, and compares them itself.
+//! Decides whether the customer has agreed to the contract of an order. The runner does not trust a statement that the
+//! customer agreed: it compares the accepted terms with those of the order itself.
 
 use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::Digest;
@@ -9,7 +9,7 @@ use freehold_protocol::report::{Block, Outcome};
 
 use crate::config::{Config, Role};
 
-/// Why an order is refused.
+/// The reason why an order's contract is not accepted.
 #[derive(Debug, thiserror::Error)]
 enum NotAccepted {
     #[error("the order does not say which contract its release has")]
@@ -22,8 +22,8 @@ enum NotAccepted {
     Widened { asked: Digest, diff: TermsDiff },
 }
 
-/// Returns the outcome of an order whose release has a contract that the customer has not agreed to. A config without
-/// `accepted_contract` accepts every contract.
+/// Returns the outcome of an order if the customer has not agreed to the contract of its release, otherwise `None`.
+/// Without `accepted_contract` in the config, every contract is accepted.
 pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     let accepted = config.accepted_contract.as_ref().filter(|_| config.role == Role::Install)?;
     let why = check(accepted, order.terms.as_deref()).err()?;

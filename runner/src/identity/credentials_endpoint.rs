@@ -1,9 +1,9 @@
-//! A loopback address that gives a job its mode's credentials, always fresh (ECS container credentials format).
+//! An HTTP endpoint on loopback that serves fresh credentials of a job's mode (ECS container credentials format).
 //!
-//! A session of a chained role lasts an hour at most, and a job longer: credentials in the environment would expire.
-//! Every AWS SDK and Terraform asks such an endpoint again before the credentials expire. The address is on the loopback of
-//! the job's box. Without a box it is on the machine's, where other programs can reach it too, so it answers only a caller
-//! with the job's random token.
+//! A session of a chained role lasts at most one hour. A job may last longer, so credentials in its environment would
+//! expire. Every AWS SDK and Terraform asks such an endpoint again before the credentials expire. The endpoint is on
+//! the loopback of the job's box. Without a box it is on the machine's loopback, which other programs can reach too. So
+//! it answers only a caller that sends the job's random token.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -36,7 +36,7 @@ use crate::record::log::JobLog;
 use crate::sandbox::{Serve, Service};
 use crate::work::job::Job;
 
-/// Where the endpoint is inside a box.
+/// The address of the endpoint inside a box.
 const INSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_679);
 const PATH: &str = "/credentials";
 /// The largest head of a request, in bytes.
@@ -45,26 +45,26 @@ const MAX_HEAD: usize = 16 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The time limit of one request.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// The most connections that are open at once; an SDK has one.
+/// The maximum number of open connections; an SDK uses one.
 const MOST_CONNECTIONS: usize = 32;
-/// How long a connection above [`MOST_CONNECTIONS`] is read before it is refused.
+/// The time limit for reading from a connection above [`MOST_CONNECTIONS`], and then for answering it.
 const REFUSAL_TIME: Duration = Duration::from_millis(50);
-/// The answer above [`MOST_CONNECTIONS`]; SDKs ask again after a while.
+/// The answer to a connection above [`MOST_CONNECTIONS`]. SDKs retry after it.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// The endpoint of one job; it closes when this is dropped.
+/// The credentials endpoint of one job. Dropping it closes the endpoint.
 #[derive(Debug)]
 pub struct CredentialsEndpoint {
     address: SocketAddr,
     served: Served,
-    /// Serves the machine's loopback for a job without a box.
+    /// The server on the machine's loopback, for a job without a box.
     server: Option<AbortOnDropHandle<()>>,
 }
 
 impl CredentialsEndpoint {
-    /// Returns the endpoint of `job`, where its programs find it. The job's log redacts the token and everything that is
-    /// served.
+    /// Returns the credentials endpoint of `job`. The job's log redacts the token and all credentials that the endpoint
+    /// serves.
     ///
     /// # Errors
     /// When there is no free loopback port, or the system gives no random bytes.
@@ -78,10 +78,10 @@ impl CredentialsEndpoint {
         }
     }
 
-    /// Starts an endpoint on a loopback port of this machine, for a job that runs outside of a box.
+    /// Starts an endpoint on a loopback port of this machine, for a job that runs without a box.
     ///
     /// # Errors
-    /// As [`Self::of`].
+    /// The errors of [`Self::of`].
     pub async fn start(credentials: SharedCredentialsProvider, log: JobLog) -> io::Result<Self> {
         let served = Served::new(credentials, log)?;
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
@@ -90,14 +90,14 @@ impl CredentialsEndpoint {
         Ok(Self { address, served, server: Some(server) })
     }
 
-    /// Returns what has to answer inside the box of each program.
+    /// Returns the services to run inside the box of each program of the job; empty without a box.
     pub fn services(&self) -> Vec<Service> {
         let in_a_box = self.server.is_none();
         let service = || Service { at: self.address, name: None, serve: Arc::new(self.served.clone()) };
         in_a_box.then(service).into_iter().collect()
     }
 
-    /// Returns the variables that a program needs in its environment.
+    /// Returns the environment variables by which a program finds the endpoint.
     pub fn environment(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             ("AWS_CONTAINER_CREDENTIALS_FULL_URI".to_owned(), format!("http://{}{PATH}", self.address)),
@@ -112,7 +112,7 @@ impl CredentialsEndpoint {
     }
 }
 
-/// What the endpoint serves, and to whom.
+/// The state for answering requests: the job's token, its credentials and its log.
 #[derive(Debug, Clone)]
 struct Served {
     token: Arc<str>,
@@ -138,7 +138,7 @@ impl Serve for Served {
 }
 
 async fn serve(listener: TcpListener, served: Served) {
-    // Dropping the set ends the requests.
+    // Dropping the set aborts all requests.
     let mut requests = JoinSet::new();
     loop {
         while requests.try_join_next().is_some() {}
@@ -147,7 +147,8 @@ async fn serve(listener: TcpListener, served: Served) {
             Ok((stream, _)) => {
                 let served = served.clone();
                 requests.spawn(async move {
-                    // A caller that closed the connection or was slow asks again if it still needs credentials.
+                    // An error needs no handling: a caller that closed the connection or was too slow retries if it
+                    // still needs credentials.
                     let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &served)).await;
                 });
             }
@@ -157,15 +158,15 @@ async fn serve(listener: TcpListener, served: Served) {
     }
 }
 
-/// Answers a connection above [`MOST_CONNECTIONS`]. What the caller sent is read first: a connection that is closed with unread
-/// bytes is reset, and the caller may not see the answer.
+/// Answers a connection above [`MOST_CONNECTIONS`]. The request is read first: closing a connection with unread bytes
+/// resets it, and the caller might not see the answer.
 async fn refuse(mut stream: TcpStream) {
     let mut head = [0; 1024];
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(BUSY)).await;
 }
 
-/// Answers the one request of a connection.
+/// Answers the only request of a connection.
 async fn converse(stream: TcpStream, served: &Served) -> hyper::Result<()> {
     let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, served).await));
     http1::Builder::new()
@@ -198,14 +199,14 @@ async fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes
     }
 }
 
-/// Makes `log` redact what a job gets, before the job has it.
+/// Makes `log` redact `credentials`. Called before the job gets them.
 fn hide(credentials: &Credentials, log: &JobLog) {
     let own = [credentials.access_key_id(), credentials.secret_access_key()];
     let all: Vec<&str> = own.into_iter().chain(credentials.session_token()).collect();
     log.add_credentials(&all);
 }
 
-/// Compares digests, so that the time does not depend on how much of the token is right.
+/// Compares digests, so that the time does not reveal how much of a guessed token is right.
 fn is_token(given: Option<&HeaderValue>, token: &str) -> bool {
     let given = given.map_or(&[][..], |value| value.as_bytes().trim_ascii());
     Sha256::digest(given) == Sha256::digest(token)
@@ -231,7 +232,7 @@ impl AsRef<[u8]> for Secret {
     }
 }
 
-/// Amazon ECS developer guide, "Task IAM role": the document that SDKs read.
+/// Returns the document that SDKs read (Amazon ECS developer guide, "Task IAM role").
 fn document(credentials: &Credentials) -> Zeroizing<String> {
     #[derive(Serialize)]
     #[serde(rename_all = "PascalCase")]

@@ -1,4 +1,4 @@
-//! Announces the runner at every start and when a secret of the app changed, and sends one heartbeat an hour.
+//! Announces the runner at each start and when a secret of the app changed, and sends one heartbeat an hour.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use crate::config::Enrolment;
 use crate::operate::watchdog::Beat;
 use crate::work::agent::Agent;
 
-/// How often an idle runner sends a heartbeat.
+/// The interval between heartbeats.
 const HEARTBEAT: Duration = Duration::from_secs(60 * 60);
-/// How often the loop shows that it is alive.
+/// The longest pause between two signs of progress of the loop ([`Beat::alive`]).
 const ROUND: Duration = Duration::from_secs(10 * 60);
-/// A runner that has never enrolled ends when its secret cannot be read for this long.
+/// The time after which a runner that has never enrolled ends, if its enrolment secret cannot be read.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
-/// The file that marks the key of this state directory as announced with the secret.
+/// The name of the file which records that the key in this state directory was announced with the enrolment secret.
 const MARKER: &str = "enrolled";
 
-/// Why the enrolment secret cannot be read.
+/// The reason why the enrolment secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The runner may not read it, it does not exist, or it is empty.
+    /// The runner may not read the secret, or the secret does not exist or is empty.
     #[error("cannot read the enrolment secret `{name}`: {reason}; {way_out}")]
     Refused { name: String, reason: String, way_out: &'static str },
-    /// It cannot be read now.
+    /// The secret cannot be read at the moment; a retry may succeed.
     #[error("cannot read the enrolment secret `{name}` now: {reason}")]
     Transient { name: String, reason: String },
 }
 
-/// The keyed digests of the app's secrets.
+/// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
 
-/// Announces the runner, again whenever a secret of the app changed, and sends a heartbeat every hour.
+/// Announces the runner, and again whenever a secret of the app changed. Sends a heartbeat every hour.
 pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key: PublicKey, beat: Beat) {
     let mut announced = digests(&agent).await;
     announce(&agent, &secrets, (&key, &announced), &beat).await;
@@ -65,7 +65,8 @@ pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key
     }
 }
 
-/// Returns the digests of the app's secrets; nothing when they cannot be read now, or the app has none.
+/// Returns the digests of the app's secrets, or `None` when they cannot be read at the moment or the app has no
+/// secrets.
 async fn digests(agent: &Agent) -> Digests {
     if agent.config.app_secrets.is_empty() {
         return None;
@@ -136,10 +137,10 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Optio
     }
 }
 
-/// Reads the enrolment secret.
+/// Reads the enrolment secret from a file or from Secrets Manager.
 ///
 /// # Errors
-/// A [`SecretError`] with the way out.
+/// A [`SecretError`] that names a way out.
 pub async fn read_secret(
     from: &Enrolment,
     secrets: &aws_sdk_secretsmanager::Client,
@@ -179,7 +180,7 @@ pub async fn read_secret(
     }
 }
 
-/// Returns the EC2 instance id (which Nitro machines show as their asset tag) or else the host name.
+/// Returns the EC2 instance id, which Nitro machines show as their asset tag, or otherwise the host name.
 fn host() -> String {
     let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     read("/sys/devices/virtual/dmi/id/board_asset_tag")

@@ -1,4 +1,4 @@
-//! The access of a job's programs to AWS: the credentials of its mode, and IAM as the runner answers it.
+//! The access of a job's programs to AWS: the credentials of its mode, and the runner's proxy for IAM.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,22 +15,23 @@ use crate::identity::credentials_endpoint::CredentialsEndpoint;
 use crate::sandbox::{Serve, Service};
 use crate::work::job::Job;
 
-/// Where IAM answers inside a box.
+/// The address of the IAM proxy inside a box.
 const IAM: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_680);
 
-/// AWS for the programs of one job.
+/// The access of one job's programs to AWS.
 #[derive(Debug)]
 pub struct JobAws {
     credentials: CredentialsEndpoint,
-    /// A job without a box has the real IAM: whoever reaches the machine's loopback would act as the job.
+    /// The IAM proxy. A job without a box uses IAM directly, because any program on the machine could use a proxy on
+    /// its loopback to act as the job.
     iam: Option<Arc<Proxy>>,
 }
 
 impl JobAws {
-    /// Returns it for `job`.
+    /// Returns the access to AWS for `job`.
     ///
     /// # Errors
-    /// As [`CredentialsEndpoint::of`], and when an endpoint of the machine's environment is not a URL.
+    /// The errors of [`CredentialsEndpoint::of`], and an endpoint in the machine's environment that is not a URL.
     pub async fn of(job: &Job) -> io::Result<Self> {
         let credentials = CredentialsEndpoint::of(job).await?;
         let boxed = job.config.sandbox == SandboxKind::Bubblewrap;
@@ -41,7 +42,7 @@ impl JobAws {
         Ok(Self { credentials, iam })
     }
 
-    /// Returns what has to answer inside the box of each program.
+    /// Returns the services to run inside the box of each program of the job.
     pub fn services(&self) -> Vec<Service> {
         let iam = self.iam.iter().map(|proxy| {
             let serve = Arc::new(Served(Arc::clone(proxy)));
@@ -50,13 +51,13 @@ impl JobAws {
         self.credentials.services().into_iter().chain(iam).collect()
     }
 
-    /// Returns the variables that a program needs in its environment.
+    /// Returns the environment variables by which a program finds these services.
     pub fn environment(&self) -> BTreeMap<String, String> {
         let iam = self.iam.iter().map(|_| ("AWS_ENDPOINT_URL_IAM".to_owned(), format!("http://{IAM}")));
         self.credentials.environment().into_iter().chain(iam).collect()
     }
 
-    /// Records what the job used of IAM.
+    /// Records how the job used IAM.
     pub async fn finish(&self) {
         if let Some(proxy) = &self.iam
             && let Err(error) = proxy.finish().await
@@ -76,7 +77,7 @@ impl Serve for Served {
     }
 }
 
-/// Returns the install for which IAM is answered; none for builds, and for an install all of whose roles are off.
+/// Returns the install that the IAM proxy serves; `None` for builds, and for an install without any role.
 fn install(config: &Config) -> Option<Install> {
     if config.role == Role::Build {
         return None;
@@ -103,7 +104,7 @@ fn install(config: &Config) -> Option<Install> {
     })
 }
 
-/// Returns the real services, at the endpoints that the runner's own clients use.
+/// Returns the real AWS services, at the same endpoints that the runner's own clients use.
 fn upstream(job: &Job) -> io::Result<Upstream> {
     let region = &job.config.region;
     let iam = Endpoint::iam(region).map_err(invalid)?;
@@ -115,15 +116,16 @@ fn upstream(job: &Job) -> io::Result<Upstream> {
     })
 }
 
-/// Returns EKS in a region, at the endpoint that the runner's own clients use.
+/// Returns the endpoint of EKS in a region, the same that the runner's own clients use.
 ///
 /// # Errors
-/// When the region or an endpoint of the machine's environment cannot be part of a URL.
+/// When the region, or an endpoint in the machine's environment, is not valid in a URL.
 pub fn eks(region: &str) -> io::Result<Endpoint> {
     at_own_endpoint("AWS_ENDPOINT_URL_EKS", Endpoint::eks(region).map_err(invalid)?)
 }
 
-/// Returns `endpoint` at the address that the runner's environment names for the service or for all of AWS, if it does.
+/// Returns `endpoint` with the URL that the runner's environment sets for this service or for all of AWS, if there is
+/// one.
 fn at_own_endpoint(variable: &str, endpoint: Endpoint) -> io::Result<Endpoint> {
     match std::env::var(variable).or_else(|_| std::env::var("AWS_ENDPOINT_URL")) {
         Ok(url) => Ok(Endpoint { url: url.parse().map_err(invalid)?, ..endpoint }),

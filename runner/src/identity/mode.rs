@@ -1,4 +1,4 @@
-//! The credentials of a job: those of the mode's role for an install, and the runner's own for builds.
+//! The credentials of a job: those of its mode's role in an install, and the runner's own for a build.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::config::{Config, Role};
 use crate::identity::session_policy;
 use crate::identity::standing::{StackState, Standing};
 
-/// Credentials are replaced this long before they expire.
+/// The time before their expiry at which credentials are replaced.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
-/// The longest session that a role assumed from a role may have (STS, role chaining).
+/// The longest session, in seconds, that STS permits when a role assumes another role (role chaining).
 const SESSION_SECS: i32 = 3_600;
 
-/// Gives each job its credentials.
+/// Provides the credentials for each job.
 #[derive(Debug)]
 pub struct Roles {
     config: Arc<Config>,
@@ -33,10 +33,10 @@ pub struct Roles {
     standing: Standing,
 }
 
-/// Why a job has no credentials.
+/// The reason why a job gets no credentials.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoCredentials {
-    /// The customer has switched the runner off: the order waits.
+    /// The customer has switched the runner off: the order waits in the queue.
     RunnerOff(String),
     /// The customer has switched the mode off: the attempt is blocked.
     ModeOff(String),
@@ -44,7 +44,7 @@ pub enum NoCredentials {
     Failed(String),
 }
 
-/// What the customer has switched off.
+/// The thing that the customer has switched off, with a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disabled {
     Mode(String),
@@ -57,7 +57,7 @@ impl Roles {
         Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider(), standing }
     }
 
-    /// Returns the credentials for `order`. They work now, and are refreshed while they are used.
+    /// Returns the credentials for `order`. They were just checked to work, and are refreshed while the job uses them.
     ///
     /// # Errors
     /// [`NoCredentials`], with a sentence for people.
@@ -76,7 +76,8 @@ impl Roles {
         }
     }
 
-    /// Returns why the mode's role can no longer be assumed, if it or the runner is switched off.
+    /// Returns the switched-off mode or runner if that is why the job's role can no longer be assumed, otherwise
+    /// `None`.
     pub async fn disabled(&self, order: &Order) -> Option<Disabled> {
         if self.config.role == Role::Build {
             return self.standing.switched_off().await.map(Disabled::Runner);
@@ -88,7 +89,8 @@ impl Roles {
         }
     }
 
-    /// Finds out why the role of `session` refuses the runner: STS gives the same answer in each case, so the stack is read.
+    /// Finds out why the role of `session` denies the runner. STS answers the same in all cases, so this function reads
+    /// the stack.
     async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
         let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
         match self.standing.stack().await {
@@ -131,14 +133,14 @@ impl Roles {
     }
 }
 
-/// One role assumed for one job.
+/// A session of one role for one job.
 #[derive(Debug, Clone)]
 struct RoleSession {
     sts: aws_sdk_sts::Client,
     switch: Switch,
     role: String,
     name: String,
-    /// What the session may do at most.
+    /// The session policy, which limits the permissions of the role further.
     policy: Option<String>,
     cached: Arc<Mutex<Option<Credentials>>>,
 }
@@ -192,12 +194,12 @@ fn is_fresh(credentials: &Credentials) -> bool {
     credentials.expiry().is_none_or(|expiry| expiry > SystemTime::now() + REFRESH_BEFORE)
 }
 
-/// What the customer switches on and off.
+/// A switch in the install stack by which the customer permits a mode or a role.
 #[derive(Debug, Clone)]
 pub(crate) struct Switch {
-    /// Such as "mode `provision`".
+    /// The switched thing, such as "mode `provision`".
     what: String,
-    /// The parameter of the install stack.
+    /// The name of the stack parameter.
     parameter: String,
     ends: bool,
 }
@@ -213,28 +215,28 @@ impl Switch {
         Self { what, parameter, ends: false }
     }
 
-    /// Returns the switch of a role that the app names itself.
+    /// Returns the switch of a role that the app itself defines.
     pub(crate) fn of_role(key: &RoleKey) -> Self {
         Self { what: format!("role `{key}`"), parameter: key.switch(), ends: key.is_break_glass() }
     }
 
-    /// Returns what it switches, such as "mode `provision`".
+    /// Returns the switched thing, such as "mode `provision`".
     pub(crate) fn what(&self) -> &str {
         &self.what
     }
 
-    /// Returns the parameter that keeps a role that refuses the runner from being used, if one of these does.
+    /// Returns the parameter that switches the role off, if one does. Call it when the role denied the runner.
     pub(crate) fn is_off(&self, parameters: &BTreeMap<String, String>) -> Option<&str> {
         let value = parameters.get(&self.parameter)?;
         match (value.as_str(), self.ends) {
             ("false", _) => Some(&self.parameter),
-            // A role that ends is refused while it is on only because its moment has passed.
+            // A break-glass role that is switched on denies the runner only because its end time has passed.
             (_, true) => Some("BreakGlassUntil"),
             (_, false) => None,
         }
     }
 
-    /// Returns the sentence for people: what is off, and which parameter of the install stack switches it on.
+    /// Returns a sentence for people: the switched-off thing, and the stack parameter that switches it on.
     fn off(&self, why: &str) -> String {
         let until = if self.ends { ", and `BreakGlassUntil` to a time in the future" } else { "" };
         format!(

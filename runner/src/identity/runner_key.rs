@@ -1,4 +1,4 @@
-//! The runner's own key: created on this machine at the first start, stored in the state directory, never sent.
+//! The runner's own key: created on this machine at the first start, stored in the state directory, and never sent.
 
 use std::path::{Path, PathBuf};
 
@@ -17,27 +17,27 @@ pub struct Identity {
     id: KeyId,
 }
 
-/// Why the identity cannot be loaded or created.
+/// The reason why the identity cannot be loaded or created.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {
     /// The state directory or the key file cannot be used.
     #[error("cannot use the runner key `{path}`; make `state_dir` a directory that this user may write")]
     Io { path: PathBuf, source: std::io::Error },
-    /// The file is not a key.
+    /// The key file does not contain a key.
     #[error(
         "the runner key `{path}` is not 32 bytes long; remove the file, and the runner makes a new key and enrols again"
     )]
     Damaged { path: PathBuf },
-    /// The machine has no randomness.
+    /// The system provides no random bytes.
     #[error("the system gave no random bytes for the runner key")]
     Random,
 }
 
 impl Identity {
-    /// Returns the identity in `state_dir`; creates it when there is none.
+    /// Loads the identity from `state_dir`, or creates it when there is none.
     ///
     /// # Errors
-    /// An [`IdentityError`]; a key that exists is never replaced.
+    /// An [`IdentityError`]. An existing key is never replaced.
     pub fn load_or_make(state_dir: &Path) -> Result<Self, IdentityError> {
         let path = state_dir.join(FILE);
         let io = |source| IdentityError::Io { path: path.clone(), source };
@@ -58,7 +58,7 @@ impl Identity {
         }
     }
 
-    /// Returns the identity whose key is `key`.
+    /// Returns the identity with this key.
     pub fn from_key(key: SigningKey) -> Self {
         let id = KeyId::of(&key.verifying_key());
         Self { key, id }

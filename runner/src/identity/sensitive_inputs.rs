@@ -1,5 +1,5 @@
-//! The customer's sensitive inputs: read from Secrets Manager in the customer's account into the values of one job, and
-//! redacted from its log and its outcome.
+//! The customer's sensitive inputs. They are read from Secrets Manager in the customer's account into the values of one
+//! job, and redacted from its log and its outcome.
 
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use freehold_protocol::app_version::{Input, InputError};
@@ -12,7 +12,7 @@ use crate::aws;
 use crate::identity::tree::child;
 use crate::record::log::JobLog;
 
-/// Reads sensitive inputs with the runner's own role; the roles of modes may not.
+/// Reads sensitive inputs with the runner's own role. The roles of modes have no permission to read them.
 #[derive(Debug, Clone)]
 pub struct SensitiveInputs {
     client: aws_sdk_secretsmanager::Client,
@@ -20,7 +20,7 @@ pub struct SensitiveInputs {
     install: InstallId,
 }
 
-/// Why a sensitive input has no value.
+/// The reason why a sensitive input has no value.
 #[derive(Debug, thiserror::Error)]
 pub enum SensitiveInputError {
     #[error(
@@ -40,13 +40,13 @@ pub enum SensitiveInputError {
 }
 
 impl SensitiveInputs {
-    /// Returns the sensitive inputs of `install`, read with the credentials of `sdk`.
+    /// Returns the reader of the sensitive inputs of `install`, which uses the credentials of `sdk`.
     pub fn new(sdk: &aws_config::SdkConfig, tenant: TenantName, install: InstallId) -> Self {
         Self { client: aws_sdk_secretsmanager::Client::new(sdk), tenant, install }
     }
 
-    /// Returns `order` with the values of the customer's sensitive inputs. `log` redacts every sensitive value, those of the
-    /// vendor included.
+    /// Returns `order` with the values of the customer's sensitive inputs. `log` redacts every sensitive value,
+    /// including those that the vendor set.
     ///
     /// # Errors
     /// A [`SensitiveInputError`], which contains no value.
@@ -78,9 +78,9 @@ impl SensitiveInputs {
         }
     }
 
-    /// Returns the secret of the input `name`; `None` when the customer did not set it.
+    /// Returns the value of the input `name`, or `None` when the customer did not set it.
     async fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, SensitiveInputError> {
-        // The name comes from the order: it must not select another secret.
+        // The name comes from the order. The check prevents that it selects another secret.
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
             return Err(SensitiveInputError::Name(name.to_owned()));
         }
@@ -103,7 +103,7 @@ fn refused(input: &Input, error: InputError) -> SensitiveInputError {
     }
 }
 
-/// Puts a value where templates look for inputs.
+/// Puts a value at the places where templates look up inputs.
 fn put(order: &mut Order, name: &str, value: Value) {
     for path in [["inputs", "inputs"], ["install", "inputs"]] {
         let place = path.into_iter().fold(child(&mut order.context, "nuon"), child);

@@ -1,14 +1,15 @@
-//! Narrows the session that a job works with: of Terraform's states, inventories of clusters and plans, to its own.
+//! Limits the AWS session of a job to its own objects among the Terraform states, cluster inventories and plans.
 //!
-//! Each mode's role may use every state, because a first deploy, later ones and the removal of a component share one. A session
-//! policy only takes away (IAM user guide, "Session policies"), so that a job changes no state that another job will act on.
+//! The role of a mode may use every state, because a first deploy, later deploys and the removal of a component share
+//! one state. A session policy can only remove permissions (IAM user guide, "Session policies"). So no job can change
+//! the state of another component.
 
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
 use crate::state_objects::{StateObjects, inventory, kubernetes_mark};
 
-/// Returns the policy of the session for `order`, which has its state and its plans in `bucket`.
+/// Returns the session policy for `order`. `bucket` holds the states, inventories and plans.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     let object = |key: &str| format!("arn:{partition}:s3:::{bucket}/{key}");
     let mut own = vec![object(&format!("plans/{}/*", order.job))];

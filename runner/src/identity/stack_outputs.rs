@@ -1,5 +1,5 @@
-//! What the customer's stack hands to an app: values of templates, and variables of the sandbox's module. They are read here, in
-//! the customer's account; the vendor need not know them.
+//! The outputs of the customer's stack that an app can use: as values in templates, and as variables of the sandbox's
+//! module. They are read here, in the customer's account; the vendor need not know them.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Role};
 
-/// The modes whose roles are handed out, with the first part of the keys.
+/// The modes with a role that apps can read, and the first part of each output's name.
 const MODES: [(Mode, &str); 3] =
     [(Mode::Provision, "provision"), (Mode::Maintenance, "maintenance"), (Mode::Deprovision, "deprovision")];
 
-/// Adds what the stack hands out to `.nuon.install_stack.outputs` of `tree`, whose root holds `nuon`.
+/// Adds the outputs of the stack to `.nuon.install_stack.outputs` of `tree`.
 pub fn add(tree: &mut Value, config: &Config) {
     if config.role != Role::Install {
         return;
@@ -27,21 +27,21 @@ pub fn add(tree: &mut Value, config: &Config) {
     }
 }
 
-/// Returns the values that are texts: the network of the stack, and the roles of the modes.
+/// Returns the outputs that are texts: the network of the stack, and the ARNs of the modes' roles.
 fn plain(config: &Config) -> impl Iterator<Item = (String, String)> {
     let network = config.outputs.iter().map(|(key, text)| (key.clone(), text.clone()));
     let role = |(mode, name)| Some((format!("{name}_iam_role_arn"), config.modes.role(mode)?.to_owned()));
     network.chain(MODES.into_iter().filter_map(role))
 }
 
-/// Returns the ARNs of the roles that the app names itself, by key.
+/// Returns the ARNs of the roles that the app itself defines, by role key.
 fn named_roles(config: &Config, break_glass: bool) -> Value {
     let of_kind = config.roles.iter().filter(|(key, _)| key.is_break_glass() == break_glass);
     Value::Object(of_kind.map(|(key, arn)| (key.to_string(), Value::from(arn.as_str()))).collect())
 }
 
-/// Returns the variables that a sandbox's module gets when it declares them, as Terraform reads them from the environment. Terraform
-/// ignores those of other names, and takes what the config sets before them ("Variable Definition Precedence").
+/// Returns variables for the sandbox's module, as environment variables of Terraform (`TF_VAR_...`). Terraform ignores
+/// those that the module does not declare, and prefers values that the config sets ("Variable Definition Precedence").
 pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, String> {
     let (tenant, install) = (order.tenant.as_str(), order.install.as_str());
     let app = order.context.pointer("/nuon/app/name").and_then(Value::as_str).unwrap_or_default();
@@ -50,7 +50,8 @@ pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, Str
         ("nuon_id", install.to_owned()),
         ("region", config.region.clone()),
         ("tags", tags.to_string()),
-        // Freehold has no domain of its own. `.internal` is for private names, and `.invalid` never resolves (RFC 6761).
+        // Freehold does not provide a public domain. `.internal` is for private names, and `.invalid` never resolves
+        // (RFC 6761).
         ("internal_root_domain", format!("{install}.{tenant}.internal")),
         ("public_root_domain", format!("{install}.{tenant}.invalid")),
     ];
@@ -58,7 +59,7 @@ pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, Str
     fixed.into_iter().chain(plain(config)).map(|(name, text)| (format!("TF_VAR_{name}"), text)).collect()
 }
 
-/// Returns what to do when a template reads `output`, which the stack does not hand out.
+/// Returns the way out for a template that reads `output` when the stack does not have this output.
 pub fn way_out(output: &str) -> String {
     match output {
         "vpc_id" | "runner_subnet" | "public_subnets" | "private_subnets" => format!(

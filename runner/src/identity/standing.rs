@@ -1,4 +1,5 @@
-//! Explains why AWS refuses this runner: which role it has and which it needs, and what the install stack says of its switches.
+//! Explains why AWS denies this runner's calls: its actual and its required role, and the switches in the install
+//! stack.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,36 +12,36 @@ use aws_sdk_sts::error::ProvideErrorMetadata as _;
 use crate::aws;
 use crate::config::{Config, Role};
 
-/// The stack parameter that is the kill switch.
+/// The stack parameter that switches the runner off (kill switch).
 pub const KILL_SWITCH: &str = "EnableRunner";
-/// How long one explanation may take.
+/// The time limit of each AWS call for an explanation.
 const DEADLINE: Duration = Duration::from_secs(20);
 
-/// What the install stack says.
+/// The state of the install stack, and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StackState {
-    /// The stack's parameters.
+    /// The stack exists and has these parameters.
     Launched(BTreeMap<String, String>),
-    /// There is no such stack.
+    /// The stack does not exist.
     Gone,
-    /// The runner may not read it, or cannot now.
+    /// The runner may not read the stack, or cannot at the moment; with the reason.
     Unreadable(String),
 }
 
-/// The account that the runner works in.
+/// The AWS account of the runner.
 #[async_trait]
 pub trait Account: Send + Sync + std::fmt::Debug {
     /// Returns the state of the stack called `name`.
     async fn stack(&self, name: &str) -> StackState;
 
-    /// Returns the ARN of the credentials in use.
+    /// Returns the ARN that belongs to the credentials in use.
     ///
     /// # Errors
-    /// With the reason, when AWS does not accept them.
+    /// The reason, when AWS does not accept the credentials.
     async fn caller(&self) -> Result<String, String>;
 }
 
-/// An account of AWS.
+/// The account on AWS itself.
 #[derive(Debug)]
 pub struct AwsAccount {
     sts: aws_sdk_sts::Client,
@@ -75,7 +76,7 @@ impl Account for AwsAccount {
     }
 }
 
-/// Why AWS refused a call of the runner.
+/// The reason why AWS denied a call of the runner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refused {
     /// The customer has switched the runner off.
@@ -84,17 +85,17 @@ pub enum Refused {
     Otherwise(String),
 }
 
-/// Looks up whether the runner is switched on in its account, and whether it has the right credentials.
+/// Finds out whether the runner is switched on in its account, and whether it has the right credentials.
 #[derive(Debug, Clone)]
 pub struct Standing {
     account: Arc<dyn Account>,
-    /// The install stack; the build runner has none.
+    /// The name of the install stack; `None` for a build runner, which has no install stack.
     stack: Option<String>,
     needed: String,
 }
 
 impl Standing {
-    /// Returns the standing of the runner of `config` in `account`.
+    /// Returns the lookup for the runner of `config` in `account`.
     pub fn new(config: &Config, account: Arc<dyn Account>) -> Self {
         let stack = (config.role == Role::Install).then(|| config.stack.clone());
         Self { account, stack, needed: config.needed_role() }
@@ -105,7 +106,7 @@ impl Standing {
         self.stack.as_deref().unwrap_or_default()
     }
 
-    /// Returns what the install stack says.
+    /// Returns the state of the install stack.
     pub async fn stack(&self) -> StackState {
         let Some(name) = &self.stack else {
             return StackState::Unreadable("a build runner has no install stack".to_owned());
@@ -114,7 +115,7 @@ impl Standing {
         state.unwrap_or_else(|_| StackState::Unreadable("CloudFormation did not answer in time".to_owned()))
     }
 
-    /// Returns the sentence about the kill switch, if the customer has switched the runner off.
+    /// Returns a sentence about the kill switch when the customer has switched the runner off, otherwise `None`.
     pub async fn switched_off(&self) -> Option<String> {
         match self.stack().await {
             StackState::Launched(parameters) => self.off(&parameters),
@@ -122,7 +123,7 @@ impl Standing {
         }
     }
 
-    /// Returns the sentence about the kill switch, if `parameters` of the stack say that the runner is off.
+    /// Returns a sentence about the kill switch when the stack's `parameters` switch the runner off, otherwise `None`.
     pub fn off(&self, parameters: &BTreeMap<String, String>) -> Option<String> {
         let is_off = parameters.get(KILL_SWITCH).is_some_and(|value| value == "false");
         is_off.then(|| {
@@ -134,7 +135,7 @@ impl Standing {
         })
     }
 
-    /// Explains why AWS refused a call, with the answer `why`.
+    /// Explains why AWS denied a call. `why` is AWS's own answer.
     pub async fn refused(&self, why: &str) -> Refused {
         if let Some(off) = self.switched_off().await {
             return Refused::SwitchedOff(off);
@@ -145,10 +146,10 @@ impl Standing {
         })
     }
 
-    /// Returns the ARN of the runner's role.
+    /// Returns the ARN of the runner's credentials when they belong to the required role.
     ///
     /// # Errors
-    /// A sentence that names the role that the runner has and the one that it needs.
+    /// A sentence that names the runner's actual role and the required one.
     pub async fn role(&self) -> Result<String, String> {
         let needed = &self.needed;
         let caller = tokio::time::timeout(DEADLINE, self.account.caller()).await;

@@ -1,7 +1,8 @@
-//! Looks at the roles that the app made in the customer's account, and finds those that trust somebody outside of it.
+//! Checks the roles that the app created in the customer's account, and finds those that trust a principal outside it.
 //!
-//! A role carries its trust from its creation, so no permission can keep a stranger out of it: a module writes it, a template,
-//! or a command of an action. The runner looks after each job that could have made or changed a role.
+//! A role has its trust policy from its creation, so permissions cannot prevent that a module, a template or an
+//! action's command creates a role that an outsider can assume. So the runner checks after each job that could have
+//! created or changed a role.
 
 use std::collections::BTreeMap;
 
@@ -14,24 +15,24 @@ use percent_encoding::percent_decode_str;
 use crate::aws;
 use crate::config::Config;
 
-/// A role and the document that says who may assume it.
+/// An IAM role of the app: its ARN and its trust policy, which decides who may assume it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AppRole {
     pub arn: String,
     pub trust: String,
 }
 
-/// The roles that the app made.
+/// Lists the roles that the app created.
 #[async_trait]
 pub trait AppRoles: Send + Sync + std::fmt::Debug {
-    /// Returns all of them, listed with the credentials of a job.
+    /// Returns all roles of the app. The call uses the credentials of a job.
     ///
     /// # Errors
     /// The reason, when they cannot be listed.
     async fn list(&self, credentials: SharedCredentialsProvider) -> Result<Vec<AppRole>, String>;
 }
 
-/// The roles under the install's path in IAM, and those with the install's prefix.
+/// The roles under the install's path in IAM, and the roles whose name has the install's prefix.
 #[derive(Debug)]
 pub struct IamRoles {
     region: String,
@@ -40,14 +41,14 @@ pub struct IamRoles {
 }
 
 impl IamRoles {
-    /// Returns the roles of the install of `config`.
+    /// Returns the lister for the install of `config`.
     pub fn new(config: &Config) -> Self {
         let (tenant, install) = (&config.tenant, &config.install);
         let (path, prefix) = (names::app_path(tenant, install), names::app_prefix(tenant, install));
         Self { region: config.region.clone(), path, prefix }
     }
 
-    /// Returns whether the app made a role; the customer's own roles may trust whom they like.
+    /// Returns whether the app created the role. The customer's own roles are not checked: they may trust anyone.
     fn is_own(&self, path: &str, name: &str) -> bool {
         path.starts_with(&self.path) || name.starts_with(&self.prefix)
     }
@@ -57,7 +58,7 @@ impl IamRoles {
 impl AppRoles for IamRoles {
     async fn list(&self, credentials: SharedCredentialsProvider) -> Result<Vec<AppRole>, String> {
         let client = aws_sdk_iam::Client::new(&aws::sdk_config(&self.region, Some(credentials)).await);
-        // IAM lists by path only, so all roles of the account are read.
+        // IAM can filter by path only, so this reads all roles of the account.
         let mut pages = client.list_roles().max_items(1_000).into_paginator().send();
         let mut found = Vec::new();
         while let Some(page) = pages.next().await {
@@ -67,7 +68,7 @@ impl AppRoles for IamRoles {
             found.extend(own.map(|role| {
                 AppRole {
                     arn: role.arn().to_owned(),
-                    // IAM encodes policies in its answers as RFC 3986 does in URLs.
+                    // IAM percent-encodes policies in its answers (RFC 3986).
                     trust: percent_decode_str(role.assume_role_policy_document().unwrap_or_default())
                         .decode_utf8_lossy()
                         .into_owned(),
@@ -78,8 +79,8 @@ impl AppRoles for IamRoles {
     }
 }
 
-/// Returns the roles that trust somebody outside of their account, each with whom it trusts. They are read as the runner
-/// reads a trust that a job asks IAM for (`freehold_iam_proxy`), so what passes there passes here.
+/// Returns the roles that trust a principal outside their account, each with these principals. The same code checks a
+/// trust policy that a job sends to IAM (`freehold_iam_proxy`), so a policy that passes there passes here too.
 pub fn strangers(roles: &[AppRole], region: &str) -> BTreeMap<String, Vec<String>> {
     let found = roles.iter().map(|role| (role.arn.clone(), strangers_of(role, region)));
     found.filter(|(_, strangers)| !strangers.is_empty()).collect()
@@ -94,7 +95,8 @@ fn strangers_of(role: &AppRole, region: &str) -> Vec<String> {
     found
 }
 
-/// Returns whether IAM shows a principal that was deleted: by its id, which no other one gets.
+/// Returns whether `name` is the id of a deleted principal. IAM shows such an id, which is never reused, instead of an
+/// ARN.
 fn is_deleted(name: &str) -> bool {
     let is_id = name.bytes().all(|byte| byte.is_ascii_alphanumeric());
     is_id && ["AIDA", "AROA"].iter().any(|kind| name.starts_with(kind))
