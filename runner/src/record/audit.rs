@@ -1,5 +1,5 @@
-//! The audit trail: hash-chained records signed by the runner key. They are stored in the state directory and, for an
-//! install, in the customer's bucket before the effect that they announce.
+//! The audit trail: hash-chained records, signed by the runner key. The state directory holds them. For an install, the
+//! customer's bucket holds them too, and gets a record before the effect that it announces.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -17,12 +17,12 @@ use crate::identity::runner_key::Identity;
 use crate::wire::clock;
 
 const FILE: &str = "audit.jsonl";
-/// No record is longer than this, in bytes.
+/// The maximum length of a record, in bytes.
 const LONGEST: u64 = 64 * 1024;
-/// How long putting one record into the bucket may take.
+/// The time limit for writing one record into the bucket.
 const PUT_DEADLINE: Duration = Duration::from_secs(20);
 
-/// The chain of one state directory.
+/// The audit trail of one state directory.
 #[derive(Debug)]
 pub struct Audit {
     identity: Arc<Identity>,
@@ -38,7 +38,7 @@ struct Chain {
     file: File,
     seq: u64,
     head: Digest,
-    /// The records that the bucket does not have yet, by sequence number.
+    /// The records that are not in the bucket yet, with their sequence numbers.
     pending: Vec<(u64, Vec<u8>)>,
 }
 
@@ -48,25 +48,25 @@ struct Bucket {
     name: String,
 }
 
-/// Why an audit record was not written.
+/// The reason why an audit record was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum AuditError {
     /// The local file cannot be used.
     #[error("cannot use the audit file `{path}`; check permissions and free space of `state_dir`")]
     Io { path: PathBuf, source: std::io::Error },
-    /// The last line is not an audit record.
+    /// The last line of the file is not an audit record.
     #[error("the last record of `{path}` cannot be read; move the file away and keep it: it is evidence")]
     Damaged { path: PathBuf },
-    /// It cannot be signed.
+    /// The record cannot be signed.
     #[error("cannot sign an audit record: {0}")]
     Seal(#[from] freehold_protocol::EnvelopeError),
-    /// The customer's bucket does not take it.
+    /// The customer's bucket does not accept the record.
     #[error("cannot write the audit record to bucket `{bucket}`: {reason}; allow `s3:PutObject` on `audit/*`")]
     Bucket { bucket: String, reason: String },
 }
 
 impl Audit {
-    /// Opens the chain in `state_dir`. Drops a last line that a crash cut short.
+    /// Opens the chain in `state_dir`. Drops an incomplete last line, which a crash left.
     ///
     /// # Errors
     /// An [`AuditError`].
@@ -92,14 +92,14 @@ impl Audit {
         Ok(Self { identity, tenant, install, path, chain, bucket: None })
     }
 
-    /// Writes each record to the bucket `name` too, at the latest with the next [`Audit::announce`].
+    /// Also writes each record to the bucket `name`, at the latest with the next [`Audit::announce`].
     #[must_use]
     pub fn with_bucket(mut self, client: aws_sdk_s3::Client, name: &str) -> Self {
         self.bucket = Some(Bucket { client, name: name.to_owned() });
         self
     }
 
-    /// Records an event that has happened; the bucket gets the record with the next announced one.
+    /// Records an event that has happened. The bucket gets this record together with the next announced one.
     ///
     /// # Errors
     /// An [`AuditError`].
@@ -111,13 +111,14 @@ impl Audit {
         Ok(())
     }
 
-    /// Records an event that is about to happen, in the customer's bucket too. On an error the event must not happen.
+    /// Records an event that is about to happen, also in the customer's bucket. If this fails, the event must not
+    /// happen.
     ///
     /// # Errors
     /// An [`AuditError`].
     pub async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
         let announced = self.append(event)?;
-        // Earlier records first: otherwise the chain in the bucket would have a gap.
+        // Earlier records go first, so that the chain in the bucket has no gap.
         let mut due = self.chain().pending.clone();
         due.push(announced);
         for (seq, line) in due {
@@ -147,7 +148,7 @@ impl Audit {
         bytes.push(b'\n');
         let before = chain.file.seek(SeekFrom::End(0)).map_err(|source| self.io(source))?;
         if let Err(source) = chain.file.write_all(&bytes) {
-            // Half a record must not stay before the next one. If this fails too, the next open drops it.
+            // Cuts off an incomplete record. If this fails too, the next open drops it.
             let _ = chain.file.set_len(before);
             return Err(self.io(source));
         }
@@ -174,7 +175,7 @@ impl Audit {
     }
 }
 
-/// Returns the last whole line without its end, after cutting off what follows it.
+/// Returns the last complete line without its line feed. Cuts off the bytes after it.
 fn last_line(file: &mut File) -> std::io::Result<Option<Vec<u8>>> {
     let length = file.seek(SeekFrom::End(0))?;
     let from = length.saturating_sub(2 * LONGEST);

@@ -1,4 +1,4 @@
-//! A job's log: whole lines without secrets. Reports carry a limited part of it; a file holds it in full.
+//! A job's log: complete lines without secrets. Reports carry a limited part of it, and a file contains more.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -9,22 +9,22 @@ use freehold_protocol::limits::MAX_LOG_BYTES_PER_REPORT;
 
 use crate::record::redact::Secrets;
 
-/// The most log text that waits for the next report, in bytes; reports leave out text that comes faster.
+/// The maximum size, in bytes, of the log text that waits for the next report. Text beyond it is left out of reports.
 const PENDING_MAX: usize = 128 * 1024;
-/// The most log text of one attempt that is reported, in bytes.
+/// The maximum size of the log text that reports carry for one attempt, in bytes.
 const REPORTED_MAX: usize = 1024 * 1024;
-/// The most log text of one attempt that is kept, in bytes.
+/// The maximum size of the log file of one attempt, in bytes.
 const KEPT_MAX: usize = 32 * 1024 * 1024;
-/// A line without an end is cut here, in bytes.
+/// A line longer than this, in bytes, is cut into several lines.
 const LINE_MAX: usize = 8 * 1024;
 
-/// The log of an attempt, for people. A clone writes to the same log.
+/// The log of an attempt, for people. Clones write to the same log.
 #[derive(Debug, Clone, Default)]
 pub struct JobLog {
     inner: Arc<Mutex<Inner>>,
 }
 
-/// One output of a process; its lines stay whole while other outputs write.
+/// One output of a process. Its lines stay complete while other outputs write.
 #[derive(Debug)]
 pub struct LogStream {
     log: JobLog,
@@ -35,9 +35,9 @@ pub struct LogStream {
 struct Inner {
     secrets: Secrets,
     partial: Vec<u8>,
-    /// Redacted text that no report has carried yet.
+    /// Redacted text that is not in a report yet.
     pending: String,
-    /// Bytes left out of reports since the last line that counts them.
+    /// Bytes left out of reports since the last line that states such a number.
     skipped: usize,
     reported: usize,
     file: Option<File>,
@@ -48,13 +48,13 @@ impl JobLog {
     /// Returns a log that is also written to the file at `path`.
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// When the file cannot be created.
     pub fn to_file(path: &Path) -> std::io::Result<Self> {
         let file = File::create(path)?;
         Ok(Self { inner: Arc::new(Mutex::new(Inner { file: Some(file), ..Inner::default() })) })
     }
 
-    /// Writes one line (or several).
+    /// Writes each line of `text`.
     pub fn line(&self, text: &str) {
         let mut inner = self.lock();
         for line in text.lines() {
@@ -62,7 +62,7 @@ impl JobLog {
         }
     }
 
-    /// Writes raw output of a process; lines may be cut anywhere between two calls.
+    /// Writes raw output of a process. A call may end in the middle of a line.
     pub fn bytes(&self, bytes: &[u8]) {
         let mut inner = self.lock();
         let mut partial = std::mem::take(&mut inner.partial);
@@ -75,18 +75,18 @@ impl JobLog {
         LogStream { log: self.clone(), partial: Vec::new() }
     }
 
-    /// Redacts `secret` in text that is written from now on or not yet reported, in the forms that programs print. Texts of
-    /// fewer than [`crate::record::redact::SHORTEST`] bytes are too common to be redacted.
+    /// Redacts `secret`, in the forms that programs print, in text that is written later or not yet reported. Texts of
+    /// fewer than [`crate::record::redact::SHORTEST`] bytes are not redacted, because they are too common.
     pub fn add_secret(&self, secret: &str) {
         self.add(|secrets| secrets.add(secret));
     }
 
-    /// Redacts each of `secrets`, as [`JobLog::add_secret`]. For many this takes a while.
+    /// Redacts each of `secrets`, like [`JobLog::add_secret`]. Takes seconds for thousands of them.
     pub fn add_secrets(&self, secrets: &[&str]) {
         self.add(|secrets_of_log| secrets_of_log.add_each(secrets));
     }
 
-    /// Redacts `secrets` and parts of them, as [`JobLog::add_secret`]; they are random, as AWS credentials are.
+    /// Redacts `secrets` and parts of them, like [`JobLog::add_secret`]. They must be random, like AWS credentials.
     pub fn add_credentials(&self, secrets: &[&str]) {
         self.add(|secrets_of_log| secrets_of_log.add_credentials(secrets));
     }
@@ -98,17 +98,18 @@ impl JobLog {
         inner.pending = String::from_utf8_lossy(&inner.secrets.redact(pending.as_bytes())).into_owned();
     }
 
-    /// Returns `text` without secrets, for sentences that leave the runner outside the log.
+    /// Returns `text` without secrets, for texts that leave the runner in other places than the log.
     pub fn redacted(&self, text: &str) -> String {
         String::from_utf8_lossy(&self.lock().secrets.redact(text.as_bytes())).into_owned()
     }
 
-    /// Returns whether there is text to report.
+    /// Returns whether there is log text to report.
     pub fn has_pending(&self) -> bool {
         !self.lock().pending.is_empty()
     }
 
-    /// Returns whole lines for one report, at most [`MAX_LOG_BYTES_PER_REPORT`]; empty when there are none.
+    /// Removes and returns complete lines for one report, at most [`MAX_LOG_BYTES_PER_REPORT`]; empty when there are
+    /// none.
     pub fn take_chunk(&self) -> String {
         let mut inner = self.lock();
         let cut = cut_at_line(&inner.pending, MAX_LOG_BYTES_PER_REPORT);
@@ -116,7 +117,7 @@ impl JobLog {
         std::mem::replace(&mut inner.pending, rest)
     }
 
-    /// Writes an unfinished last line and the note about omitted text; call it when the process has ended.
+    /// Writes an incomplete last line, and the note about omitted text. Call it when the process has ended.
     pub fn close(&self) {
         let mut inner = self.lock();
         let partial = std::mem::take(&mut inner.partial);
@@ -125,7 +126,7 @@ impl JobLog {
         }
         inner.say_skipped();
         if let Some(file) = &mut inner.file {
-            // A full disk costs the end of the kept log, never the job.
+            // A full disk may cost the end of the log file. It must not fail the job.
             let _ = file.flush();
         }
     }
@@ -136,7 +137,7 @@ impl JobLog {
 }
 
 impl LogStream {
-    /// Writes raw output; lines may be cut anywhere between two calls.
+    /// Writes raw output. A call may end in the middle of a line.
     pub fn bytes(&mut self, bytes: &[u8]) {
         self.log.lock().split(&mut self.partial, bytes);
     }
@@ -151,7 +152,7 @@ impl Drop for LogStream {
 }
 
 impl Inner {
-    /// Emits every whole line of `partial` and `bytes`, and leaves the rest in `partial`.
+    /// Emits each complete line of `partial` followed by `bytes`, and leaves the rest in `partial`.
     fn split(&mut self, partial: &mut Vec<u8>, bytes: &[u8]) {
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             partial.extend_from_slice(piece);
@@ -165,7 +166,7 @@ impl Inner {
         }
     }
 
-    /// Emits the first part of a line that does not end, and keeps as much as could be the start of a secret.
+    /// Emits the first part of a line that is too long. Leaves as many bytes as the start of a secret could have.
     fn cut_long_line(&mut self, partial: &mut Vec<u8>) {
         let mut at = self.secrets.cut(partial);
         while at > 0 && partial.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000) {
@@ -195,7 +196,7 @@ impl Inner {
             return;
         }
         self.kept += text.len() + 1;
-        // A full disk costs the kept log, never the job.
+        // A full disk may cost a part of the log file. It must not fail the job.
         let _ = writeln!(file, "{text}");
         if self.kept >= KEPT_MAX {
             let _ = writeln!(file, "[freehold: log ends here; {KEPT_MAX} bytes are kept]");
@@ -226,7 +227,7 @@ impl Inner {
     }
 }
 
-/// Returns how much of `text` to take: at most `max` bytes, whole lines where a line fits.
+/// Returns how many bytes of `text` to take: at most `max`, and only complete lines unless the first line is longer.
 fn cut_at_line(text: &str, max: usize) -> usize {
     if text.len() <= max {
         return text.len();

@@ -1,4 +1,4 @@
-//! The full logs of attempts: in the state directory while they are written, then in the customer's bucket.
+//! The log files of attempts. They are in the state directory while they are written, then in the customer's bucket.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,12 +11,12 @@ use tracing::warn;
 use crate::aws;
 use crate::files;
 
-/// How many logs are kept in the state directory.
+/// The maximum number of logs in the state directory.
 const KEPT: usize = 50;
-/// How long putting one log into the bucket may take.
+/// The time limit for writing one log into the bucket.
 const PUT_DEADLINE: Duration = Duration::from_secs(120);
 
-/// Stores full logs.
+/// Stores the log files of attempts.
 #[derive(Debug)]
 pub struct LogStore {
     directory: PathBuf,
@@ -24,21 +24,21 @@ pub struct LogStore {
 }
 
 impl LogStore {
-    /// Returns the store in `directory`, which is created when it does not exist, and in `bucket`.
+    /// Returns the store in `directory`, which it creates when missing, and in `bucket`.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// When the directory cannot be created.
     pub fn open(directory: PathBuf, bucket: Option<(aws_sdk_s3::Client, String)>) -> std::io::Result<Self> {
         files::make_private_dir(&directory)?;
         Ok(Self { directory, bucket })
     }
 
-    /// Returns where the attempt's log is written.
+    /// Returns the path of the attempt's log file.
     pub fn path(&self, job: &JobId, fence: Fence) -> PathBuf {
         self.directory.join(format!("{job}.{fence}.log"))
     }
 
-    /// Moves the attempt's log into the bucket; without a bucket the newest logs stay in the directory.
+    /// Moves the attempt's log into the bucket. Without a bucket, only the newest logs stay in the directory.
     pub async fn store(&self, job: &JobId, fence: Fence) {
         let path = self.path(job, fence);
         // A job that was not started has no log.

@@ -1,15 +1,15 @@
-//! The encodings of a secret that programs print, as texts to look for.
+//! The encodings in which programs print a secret, as texts to search for.
 
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// All characters but the unreserved ones (RFC 3986 section 2.3).
+/// All characters except the unreserved ones (RFC 3986 section 2.3).
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const RESERVED_BUT_SLASH: AsciiSet = RESERVED.remove(b'/');
 /// RFC 4648 section 6.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// Returns the forms of any secret: as it is, URL, JSON and shell forms, base64, base32 and hex.
+/// Returns the forms of any secret: unchanged, in URL, JSON and shell quoting, and as base64, base32 and hex.
 pub(super) fn of_secret(text: &str) -> Vec<Vec<u8>> {
     let url = percent_encode(text.as_bytes(), NON_ALPHANUMERIC).to_string();
     let json = serde_json::to_string(text).unwrap_or_default();
@@ -22,7 +22,7 @@ pub(super) fn of_secret(text: &str) -> Vec<Vec<u8>> {
         percent_encode(text.as_bytes(), &RESERVED_BUT_SLASH).to_string(),
         url,
         json.get(1..json.len().saturating_sub(1)).unwrap_or_default().to_owned(),
-        // How shells and Python write a quote within quotes.
+        // A single quote inside single quotes, as shells and Python write it.
         text.replace('\'', r"'\''"),
         text.replace('\'', "'\"'\"'"),
         hex.to_uppercase(),
@@ -35,7 +35,7 @@ pub(super) fn of_secret(text: &str) -> Vec<Vec<u8>> {
     forms.into_iter().map(String::into_bytes).collect()
 }
 
-/// Returns the forms of which a part alone is redacted: as it is and reversed, base64, base32 and hex.
+/// Returns the forms of a credential, whose parts are redacted too: unchanged, reversed, and as base64, base32 and hex.
 pub(super) fn of_credential(text: &str) -> Vec<Vec<u8>> {
     let mut forms = vec![text.to_owned(), text.chars().rev().collect(), hex(text.as_bytes())];
     forms.extend(base64(text.as_bytes()));
@@ -71,7 +71,8 @@ fn base32(secret: &[u8]) -> Vec<String> {
     (0..5).map(|offset| inside(secret, offset, 5, encode_base32)).collect()
 }
 
-/// Returns the digits of `bits` bits that depend on `secret` alone when it begins `offset` bytes after a group's start.
+/// Encodes `secret`, placed `offset` bytes after the start of a group. Returns only the digits (of `bits` bits each)
+/// that no byte before or after the secret can change.
 fn inside(secret: &[u8], offset: usize, bits: usize, encode: impl Fn(&[u8]) -> String) -> String {
     let mut padded = vec![0; offset];
     padded.extend_from_slice(secret);

@@ -1,4 +1,4 @@
-//! Finds parts of credentials: a line may hold only a piece of what a program wrapped or cut.
+//! Finds parts of credentials, because a line may contain only a part of a credential that a program wrapped or cut.
 
 use std::ops::Range;
 
@@ -6,27 +6,29 @@ use aho_corasick::{AhoCorasick, BuildError};
 
 use super::views::View;
 
-/// Pieces of this length, one after another, are looked for. A part of twice the length less one holds a whole piece.
+/// The length of the pieces to search for. A form is split into such pieces, so a part of `2 * PIECE - 1` contains a
+/// whole one.
 const PIECE: usize = 8;
-/// Shorter parts are not redacted: random text could look like them.
+/// The shortest part that is redacted. Random text could contain a shorter one.
 const LEAST: usize = 12;
 
-/// Forms of credentials, as letters and digits alone. Case does not count: hex and base32 are printed in both.
+/// Forms of credentials, as letters and digits only. Upper and lower case are equal, because hex and base32 are printed
+/// in both.
 #[derive(Debug, Default)]
 pub(super) struct Fragments {
     forms: Vec<Vec<u8>>,
-    /// The form and the place of each piece.
+    /// For each piece, the index of its form and its position in the form.
     pieces: Vec<(usize, usize)>,
     automaton: Option<AhoCorasick>,
 }
 
 impl Fragments {
-    /// Returns whether a text is long enough to be found by its parts alone.
+    /// Returns whether `text` is long enough to be recognised by a part of it.
     pub(super) fn takes(text: &str) -> bool {
         text.bytes().filter(u8::is_ascii_alphanumeric).count() >= 2 * PIECE
     }
 
-    /// Adds a form; returns whether it is new. Call [`Fragments::build`] after the last one.
+    /// Adds a form; returns whether it is new. Call [`Fragments::build`] after the last form.
     pub(super) fn add(&mut self, form: &[u8]) -> bool {
         let form = View::of(form).compact().bytes;
         let is_new = form.len() >= LEAST && !self.forms.contains(&form);
@@ -52,7 +54,7 @@ impl Fragments {
         self.forms.is_empty()
     }
 
-    /// Returns where parts of the forms are in `text`, which is letters and digits.
+    /// Returns the positions of parts of the forms in `text`, which contains only letters and digits.
     pub(super) fn find(&self, text: &[u8]) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         for piece in self.automaton.iter().flat_map(|automaton| automaton.find_overlapping_iter(text)) {
@@ -67,7 +69,7 @@ impl Fragments {
         found
     }
 
-    /// Returns all of the part to which the piece at `at` belongs.
+    /// Returns the whole part around the piece found at `at`: as many equal bytes before and after it as possible.
     fn extended(&self, text: &[u8], piece: usize, at: usize) -> Range<usize> {
         let (form, place) = self.pieces.get(piece).copied().unwrap_or_default();
         let form = self.forms.get(form).map_or(&[][..], Vec::as_slice);

@@ -1,8 +1,8 @@
-//! Finds secrets in output, in the forms that programs print, and replaces them.
+//! Finds secrets in output and replaces them, in all forms in which programs print them.
 //!
-//! Escapes (percent, backslash, XML entities) are read before the search, so that every mixture of them is found. Of
-//! credentials parts are found too, also when separators stand within them: hex dumps, wrapped lines, quotes. What is
-//! not found: anything compressed or encrypted, base64 of base64, and parts of fewer than 15 letters or digits.
+//! Escapes (percent, backslash, XML entities) are decoded before the search, so that any mixture of them is found. For
+//! credentials, parts are found too, even with separators inside: hex dumps, wrapped lines, quotes. The search does not
+//! find compressed or encrypted text, base64 of base64, or parts with fewer than 15 letters or digits.
 
 mod forms;
 mod fragments;
@@ -16,11 +16,11 @@ use aho_corasick::{AhoCorasick, BuildError, MatchKind};
 use fragments::Fragments;
 use views::{LEVELS, View, may_have_escapes};
 
-/// Shorter secrets (in bytes) are not redacted: they would redact half of every log.
+/// The shortest secret that is redacted, in bytes. A shorter one would redact half of every log.
 pub const SHORTEST: usize = 4;
 
 const MASK: &str = "[redacted]";
-/// The most bytes that an escape writes for one byte: `\u{2b}` and `&#x2b;`, with a backslash before them.
+/// The maximum number of bytes that an escape uses for one byte: `\u{2b}` and `&#x2b;`, with a backslash before them.
 const ESCAPED: usize = 7;
 
 /// The secrets to redact.
@@ -30,23 +30,24 @@ pub struct Secrets {
     whole: Option<AhoCorasick>,
     parts: Fragments,
     longest: usize,
-    /// Too many secrets for a search, which would be a bug: then all text is redacted.
+    /// True when the search could not be built because there are too many secrets, which would be a bug. Then all text
+    /// is redacted.
     is_broken: bool,
 }
 
 impl Secrets {
-    /// Adds a secret: as it is, each of its lines, and their base64, base32 (at every alignment), hex, URL, JSON and shell
-    /// forms.
+    /// Adds a secret and each of its lines: unchanged and as base64 and base32 (at every alignment), hex, URL, JSON and
+    /// shell forms.
     pub fn add(&mut self, secret: &str) {
         self.add_all(&[secret], false);
     }
 
-    /// Adds each of `secrets` as [`Secrets::add`] does, and prepares the search once.
+    /// Adds each of `secrets` like [`Secrets::add`], but prepares the search only once.
     pub fn add_each(&mut self, secrets: &[&str]) {
         self.add_all(secrets, false);
     }
 
-    /// Adds random texts of letters and digits, as AWS credentials are, of which parts are redacted too.
+    /// Adds random texts of letters and digits, such as AWS credentials. Parts of them are redacted too.
     pub fn add_credentials(&mut self, secrets: &[&str]) {
         self.add_all(secrets, true);
     }
@@ -57,13 +58,13 @@ impl Secrets {
             let parts = if are_credentials { self.add_parts(secret) } else { None };
             is_new |= parts.unwrap_or_else(|| self.add_lines(secret));
         }
-        // An endpoint adds the same credentials at every request.
+        // The same credentials are added again at each request to the credentials endpoint.
         if is_new {
             self.is_broken = self.build().is_err();
         }
     }
 
-    /// Returns `bytes` with every secret replaced.
+    /// Returns `bytes` with each secret replaced by a mask.
     pub fn redact(&self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         let mut at = 0;
@@ -76,15 +77,15 @@ impl Secrets {
         out
     }
 
-    /// Returns where `bytes` can be cut when more bytes will follow: no secret begins before this place and ends after it.
+    /// Returns a place where `bytes` can be cut when more bytes will follow: no secret extends across it.
     pub fn cut(&self, bytes: &[u8]) -> usize {
         let at = bytes.len().saturating_sub(self.longest);
         let crossing = self.find(bytes).into_iter().find(|span| (span.start..span.end).contains(&at));
-        // A text that is nothing but secret goes out whole: as one mask.
+        // Text that is one whole secret is emitted at once, as one mask.
         crossing.map_or(at, |span| if span.start > 0 { span.start } else { span.end })
     }
 
-    /// Returns the length of the longest form, in bytes.
+    /// Returns the length of the longest form of a secret, in bytes.
     pub const fn longest(&self) -> usize {
         self.longest
     }
@@ -94,7 +95,7 @@ impl Secrets {
         self.parts.build()
     }
 
-    /// Returns where secrets are, in order and apart.
+    /// Returns the positions of secrets, in order and without overlaps.
     fn find(&self, bytes: &[u8]) -> Vec<Range<usize>> {
         if self.is_broken {
             return std::iter::once(0..bytes.len()).collect();
@@ -111,7 +112,8 @@ impl Secrets {
         merged(spans)
     }
 
-    /// Adds what is found in `view` without separators, and in the same without its escapes.
+    /// Adds the positions of secrets in `view` without separators, and in `view` with its escapes decoded, level by
+    /// level.
     fn find_in_views(&self, mut view: View, whole: &AhoCorasick, spans: &mut Vec<Range<usize>>) {
         for _ in 0..=LEVELS {
             if !self.parts.is_empty() {
@@ -124,7 +126,8 @@ impl Secrets {
         }
     }
 
-    /// Adds the parts of a credential; returns whether they are new, or nothing when it is too short to have parts.
+    /// Adds the parts of a credential. Returns whether they are new, or `None` when the credential is too short to have
+    /// parts.
     fn add_parts(&mut self, credential: &str) -> Option<bool> {
         if !Fragments::takes(credential) {
             return None;
@@ -153,7 +156,7 @@ impl Secrets {
     }
 }
 
-/// Joins spans that overlap.
+/// Joins overlapping spans.
 fn merged(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
     spans.sort_unstable_by_key(|span| (span.start, span.end));
     let mut apart: Vec<Range<usize>> = Vec::with_capacity(spans.len());

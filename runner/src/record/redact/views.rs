@@ -1,30 +1,32 @@
-//! A text as it reads without escapes, or without anything but letters and digits; each byte knows where it came from.
+//! Views of a text: with its escapes decoded, or only its letters and digits. Each byte has its position in the
+//! original text.
 
 use std::ops::Range;
 
-/// How many escapes may be nested: JSON within JSON within a URL.
+/// The maximum depth of nested escapes, such as JSON in JSON in a URL.
 pub(super) const LEVELS: usize = 3;
 
-/// A text derived from another one.
+/// A text derived from an original text.
 #[derive(Debug, Default)]
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
-    /// Where each byte is written in the first text; `None` while it is only asked whether anything is found.
+    /// The position of each byte in the original text. `None` for a quick search that only asks whether anything is
+    /// found.
     places: Option<Vec<Range<usize>>>,
 }
 
 impl View {
-    /// Returns a text as it is.
+    /// Returns the view of the unchanged text.
     pub(super) fn of(text: &[u8]) -> Self {
         Self { bytes: text.to_vec(), places: Some((0..text.len()).map(|at| at..at + 1).collect()) }
     }
 
-    /// Returns a text whose views do not know their places, which most lines never need and which costs ten times as much.
+    /// Returns a view without positions, which cost ten times as much to compute. Most lines do not need them.
     pub(super) fn without_places(text: &[u8]) -> Self {
         Self { bytes: text.to_vec(), places: None }
     }
 
-    /// Returns an empty view that knows its places when this one does.
+    /// Returns an empty view, which records positions if this one does.
     fn empty(&self) -> Self {
         Self { bytes: Vec::with_capacity(self.bytes.len()), places: self.places.as_ref().map(|_| Vec::new()) }
     }
@@ -33,13 +35,14 @@ impl View {
         self.places.as_deref().unwrap_or_default()
     }
 
-    /// Returns where the bytes of `span` are written in the first text.
+    /// Returns the position in the original text of the bytes at `span`.
     pub(super) fn source(&self, span: &Range<usize>) -> Range<usize> {
         let places = self.places().get(span.clone()).unwrap_or_default();
         places.first().map_or(0, |first| first.start)..places.last().map_or(0, |last| last.end)
     }
 
-    /// Returns `span` of the first text with the signs of base64 around it, also where quotes stand before them.
+    /// Returns `span` of the original text, extended by adjacent base64 characters (`+`, `/`, `=`), even with quotes
+    /// between them.
     pub(super) fn widened(&self, span: &Range<usize>) -> Range<usize> {
         let start = self.places().partition_point(|place| place.end <= span.start);
         let end = self.places().partition_point(|place| place.start < span.end);
@@ -49,7 +52,7 @@ impl View {
         self.source(&(start.saturating_sub(before)..end + after))
     }
 
-    /// Returns the letters and digits; a `0x` at the start of a number is left out.
+    /// Returns only the letters and digits. Leaves out a `0x` at the start of a number.
     pub(super) fn compact(&self) -> Self {
         let mut compact = self.empty();
         let mut at = 0;
@@ -69,7 +72,7 @@ impl View {
         compact
     }
 
-    /// Returns the text with its escapes replaced by what they stand for; `None` when there are none.
+    /// Returns the text with its escapes decoded, or `None` when it has none.
     pub(super) fn decoded(&self) -> Option<Self> {
         if !may_have_escapes(&self.bytes) {
             return None;
@@ -94,7 +97,7 @@ impl View {
         escapes.then_some(decoded)
     }
 
-    /// Adds a byte that `from` has at `span`.
+    /// Adds a byte, which is at `span` in `from`.
     fn push(&mut self, byte: u8, from: &Self, span: Range<usize>) {
         self.bytes.push(byte);
         if let Some(places) = &mut self.places {
@@ -103,13 +106,13 @@ impl View {
     }
 }
 
-/// Returns how many bytes there are up to the last sign that only signs and quotes precede.
+/// Returns the number of bytes up to the last byte of `signs` that follows only `signs` and quotes.
 fn signs<'a>(bytes: impl Iterator<Item = &'a u8>, signs: &[u8]) -> usize {
     let run = bytes.take_while(|byte| signs.contains(byte) || b"'\"\\".contains(byte));
     run.enumerate().filter(|(_, byte)| signs.contains(byte)).last().map_or(0, |(at, _)| at + 1)
 }
 
-/// Returns whether a text holds what begins an escape.
+/// Returns whether `text` contains a byte that starts an escape.
 pub(super) fn may_have_escapes(text: &[u8]) -> bool {
     text.iter().copied().any(begins_escape)
 }
@@ -118,7 +121,7 @@ const fn begins_escape(byte: u8) -> bool {
     matches!(byte, b'%' | b'\\' | b'&')
 }
 
-/// Returns the code point of the escape at the start of `text`, and the escape's length.
+/// Returns the code point of the escape at the start of `text`, and the length of the escape in bytes.
 fn escape(text: &[u8]) -> Option<(u32, usize)> {
     match text {
         [b'%', rest @ ..] => number(rest, 16, 2, 2).map(|(value, digits)| (value, 1 + digits)),
@@ -158,7 +161,8 @@ fn named(text: &[u8]) -> Option<(u32, usize)> {
     Some((u32::from(byte), name.len()))
 }
 
-/// Returns the number at the start of `text`, with at least `least` and at most `most` digits.
+/// Returns the number at the start of `text`, if it has at least `least` digits, and how many digits it has (at most
+/// `most`).
 fn number(text: &[u8], radix: u32, least: usize, most: usize) -> Option<(u32, usize)> {
     let digits = text.iter().take(most).take_while(|byte| char::from(**byte).is_digit(radix)).count();
     let value = text.iter().take(digits).filter_map(|byte| char::from(*byte).to_digit(radix));
