@@ -1,6 +1,6 @@
-//! Estimates the control plane's clock from the `Date` header of SQS answers and this machine's monotonic clock, so that a
-//! wrong wall clock on this machine decides nothing. The monotonic clock stands still while the machine is suspended; other
-//! clocks show that.
+//! Estimates the control plane's clock from the `Date` header of SQS answers and this machine's monotonic clock. So a
+//! wrong wall clock on this machine does no harm. The monotonic clock stops while the machine is suspended; other
+//! clocks reveal that.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -9,10 +9,10 @@ use freehold_protocol::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::time::Instant;
 
-/// An answer older than this when it is read was delayed on the way, for example because this process was stopped.
+/// An answer older than this when it is read was delayed, for example because this process was stopped.
 pub const STALE: Duration = Duration::from_secs(5);
 
-/// The control plane's time.
+/// The estimate of the control plane's time.
 #[derive(Debug, Default)]
 pub struct ServerClock {
     known: Mutex<Option<Known>>,
@@ -36,7 +36,8 @@ impl Known {
     }
 }
 
-/// The clocks of this machine beside each other, at one moment: they drift apart while it is suspended or stopped.
+/// The lead of other clocks of this machine over its monotonic clock, at one moment. It grows while the machine is
+/// suspended.
 #[derive(Debug, Clone, Copy)]
 pub struct Pauses {
     boot_ahead: Duration,
@@ -44,7 +45,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Reads the clocks.
+    /// Reads the clocks of this machine.
     pub fn now() -> Self {
         let monotonic = read(ClockId::Monotonic);
         Self {
@@ -53,28 +54,28 @@ impl Pauses {
         }
     }
 
-    /// Returns the clocks as they were before the machine was suspended for `time`.
+    /// Returns the value from before the machine was suspended for `time`.
     #[cfg(test)]
     pub(crate) fn before_a_suspension_of(time: Duration) -> Self {
         let now = Self::now();
         Self { boot_ahead: now.boot_ahead.saturating_sub(time), wall_ahead: now.wall_ahead.saturating_sub(time) }
     }
 
-    /// Returns how long the machine was suspended since.
+    /// Returns how long the machine was suspended since this value was read.
     pub fn suspended(self) -> Duration {
         let gap = Self::now().boot_ahead.saturating_sub(self.boot_ahead);
-        // The clocks are read one after the other.
+        // The clocks are read one after the other, so small differences mean nothing.
         if gap < Duration::from_millis(50) { Duration::ZERO } else { gap }
     }
 
-    /// Returns how far the wall clock or the clock of the boot ran ahead of the monotonic clock since. A machine whose host
-    /// stopped it may learn of that from the wall clock alone.
+    /// Returns how far the wall clock or the boot clock got ahead of the monotonic clock since this value was read.
+    /// When a host pauses a virtual machine, perhaps only the wall clock shows it.
     pub fn jump(self) -> Duration {
         self.suspended().max(Self::now().wall_ahead.saturating_sub(self.wall_ahead))
     }
 }
 
-/// Returns `at` on the clock that goes on while the machine is suspended (`CLOCK_BOOTTIME`), in nanoseconds.
+/// Returns `at` on the clock that continues during a suspension (`CLOCK_BOOTTIME`), in nanoseconds.
 pub fn boot_nanos(at: Instant) -> u64 {
     let (now, boot) = (Instant::now(), read(ClockId::Boottime));
     let boot = if at >= now { boot + (at - now) } else { boot.saturating_sub(now - at) };
@@ -87,22 +88,22 @@ fn read(clock: ClockId) -> Duration {
 }
 
 impl ServerClock {
-    /// Records that an answer made at `server` was read at `at`. Returns how old the answer was by then, as far as
-    /// earlier answers show it.
+    /// Records that an answer with the server's time `server` was read at `at`. Returns the answer's age at that
+    /// moment, as far as earlier answers allow to estimate it.
     pub fn observe(&self, server: Timestamp, at: Instant) -> Duration {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = known.map_or(server.as_millis(), |known| known.now(at));
         let age = Duration::from_millis(expected.saturating_sub(server.as_millis()));
-        // A response is never younger than its `Date`, so the latest estimate is the best one. A large step back means that
-        // the server's clock was corrected, or that a response was delayed, which the next one shows.
+        // An answer is never younger than its `Date`, so the latest estimate is the best one. A large step back means
+        // that the server corrected its clock, or that the answer was delayed. The next answer shows which.
         if age < Duration::from_millis(1) || age > STALE {
             *known = Some(Known::new(server, at));
         }
         age
     }
 
-    /// Records that the server's time is at least `server`, the time at which SQS took a message. Used only until a
-    /// response has a `Date`.
+    /// Records that the server's time is at least `server`, the time at which SQS received a message. It matters only
+    /// until an answer has a `Date`.
     pub fn at_least(&self, server: Timestamp, at: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|known| known.now(at) < server.as_millis()) {
@@ -117,7 +118,7 @@ impl ServerClock {
     }
 }
 
-/// Returns this machine's own time, which is shown to people and decides nothing.
+/// Returns this machine's own time. It is only shown to people: decisions use the control plane's time.
 pub fn local() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

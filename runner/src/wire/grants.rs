@@ -1,4 +1,4 @@
-//! Requests for artifacts: sent as reports, answered on the orders queue.
+//! Requests for artifacts. They are sent as reports, and the answers come on the orders queue.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use crate::wire::report::AttemptReporter;
 use crate::work::job::{GrantError, Grants, Job};
 
-/// How long an attempt waits for the answer to a request.
+/// The time limit for the answer to a request.
 pub const ANSWER_DEADLINE: Duration = Duration::from_secs(300);
 
 /// The requests that wait for an answer.
@@ -25,7 +25,7 @@ pub struct PendingGrants {
 }
 
 impl PendingGrants {
-    /// Gives `grant` to the attempt that requested it. Returns whether one waits.
+    /// Delivers `grant` to the attempt that requested it. Returns false when no attempt waits for it.
     pub fn deliver(&self, grant: ArtifactGrant) -> bool {
         let waiting = self.lock().remove(&grant.grant);
         waiting.is_some_and(|sender| sender.send(grant).is_ok())
@@ -54,7 +54,7 @@ pub struct AttemptGrants {
 }
 
 impl AttemptGrants {
-    /// Returns the grants of the attempt of `reporter`.
+    /// Returns the grants of the attempt that reports to `reporter`.
     pub fn new(pending: Arc<PendingGrants>, reporter: Arc<AttemptReporter>) -> Self {
         Self { pending, reporter }
     }
@@ -108,7 +108,7 @@ impl AttemptGrants {
     }
 }
 
-/// Returns the answer if it is for the attempt `fence` at `order` and for this artifact. Otherwise returns a refusal
+/// Returns the answer if it is for this artifact and for the attempt `fence` at `order`. Otherwise returns a refusal
 /// that names the difference.
 pub fn check(order: &Order, fence: Fence, artifact: &Digest, grant: ArtifactGrant) -> GrantAnswer {
     let wrong = [

@@ -1,4 +1,4 @@
-//! The interface to the queues: orders come in, reports go out. `sqs.rs` implements it.
+//! The interface to the queues: orders come in, and reports go out. `sqs.rs` implements it.
 
 use async_trait::async_trait;
 use freehold_protocol::Timestamp;
@@ -8,60 +8,61 @@ use tokio::time::Instant;
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub body: String,
-    /// The handle that renews and deletes this delivery; each delivery has its own.
+    /// The handle for renewing and deleting this delivery. Each delivery has its own handle.
     pub handle: String,
-    /// How many times the message has been delivered, from 1. Second half of the attempt's fence.
+    /// How many times the message has been delivered, counted from 1. It is the second half of the attempt's fence.
     pub receive: u32,
-    /// When the queue took the message, on the control plane's clock.
+    /// The time when the queue accepted the message, on the control plane's clock.
     pub sent_at: Timestamp,
-    /// The lease began at this time or later.
+    /// The earliest possible start of the lease.
     pub leased_at: Instant,
 }
 
-/// Takes messages under a lease.
+/// Receives messages under a lease.
 #[async_trait]
 pub trait Inbox: Send + Sync + std::fmt::Debug {
-    /// Waits up to `wait_secs` (20 at most) for messages and returns up to 10, each leased for [`freehold_protocol::limits::LEASE_SECS`].
+    /// Waits up to `wait_secs` (at most 20) for messages, and returns up to 10. Each is leased for
+    /// [`freehold_protocol::limits::LEASE_SECS`].
     ///
     /// # Errors
-    /// An [`InboxError`]; nothing was taken, as far as this side can tell.
+    /// An [`InboxError`]. As far as this side can tell, no message was received.
     async fn receive(&self, wait_secs: u64) -> Result<Vec<Delivery>, InboxError>;
 
-    /// Lets the lease end `secs` from now; 0 gives the message back at once.
+    /// Sets the end of the lease to `secs` from now. With 0, the message returns to the queue at once.
     ///
     /// # Errors
-    /// [`InboxError::Gone`] when the lease has ended already.
+    /// [`InboxError::Gone`] when the lease has already ended.
     async fn lease(&self, handle: &str, secs: u64) -> Result<(), InboxError>;
 
     /// Removes the message for good.
     ///
     /// # Errors
-    /// As [`Inbox::lease`].
+    /// The errors of [`Inbox::lease`].
     async fn delete(&self, handle: &str) -> Result<(), InboxError>;
 }
 
-/// Takes reports out of the runner.
+/// Sends reports.
 #[async_trait]
 pub trait Outbox: Send + Sync + std::fmt::Debug {
-    /// Sends up to 10 messages of up to 1 MiB together and returns what became of each, in order.
+    /// Sends up to 10 messages of at most 1 MiB together, and returns the result for each, in order.
     ///
     /// # Errors
-    /// An [`InboxError`] when it is not known that the queue took any of them.
+    /// An [`InboxError`] when it is unknown whether the queue accepted any of them.
     async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError>;
 }
 
-/// The result for one message.
+/// The result of sending one message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// The queue has the message.
+    /// The queue accepted the message.
     Taken,
-    /// The queue did not take the message now.
+    /// The queue did not accept the message; a retry may succeed.
     Later,
-    /// The queue will never take the message: the message itself is wrong.
+    /// The queue will never accept the message, because the message itself is wrong.
     Never(String),
 }
 
-/// Why a call to a queue failed.
+/// The reason why a call to a queue failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InboxError {
     /// The runner's role may not use the queue, or the queue does not exist.
@@ -70,7 +71,7 @@ pub enum InboxError {
     /// The delivery no longer belongs to this runner.
     #[error("the delivery no longer belongs to this runner: {0}")]
     Gone(String),
-    /// An error that a later call may not meet.
+    /// A failure that a retry may overcome.
     #[error("the queue did not answer as it should: {0}")]
     Transient(String),
 }

@@ -1,4 +1,4 @@
-//! The messages of the runner: takes and verifies those that come in, and sends reports.
+//! The messages of the runner: receives and verifies incoming ones, and sends reports.
 
 pub mod clock;
 pub mod grants;

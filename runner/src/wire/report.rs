@@ -11,7 +11,7 @@ use crate::identity::runner_key::Identity;
 use crate::wire::clock;
 use crate::wire::spool::{Class, Spool, SpoolError};
 
-/// Reports for this runner.
+/// Signs the reports of this runner.
 #[derive(Debug)]
 pub struct Reporter {
     identity: Arc<Identity>,
@@ -20,10 +20,10 @@ pub struct Reporter {
     spool: Arc<Spool>,
 }
 
-/// Why a report was not added to the spool.
+/// The reason why a report was not added to the spool.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// It cannot be signed.
+    /// The report cannot be signed.
     #[error("cannot sign a report: {0}")]
     Seal(#[from] EnvelopeError),
     /// The report cannot be stored.
@@ -32,18 +32,18 @@ pub enum ReportError {
 }
 
 impl Reporter {
-    /// Returns the reporter of the runner `identity` of `install`.
+    /// Returns the reporter of the runner with key `identity` in `install`.
     pub fn new(identity: Arc<Identity>, tenant: TenantName, install: InstallId, spool: Arc<Spool>) -> Self {
         Self { identity, tenant, install, spool }
     }
 
-    /// Returns the name of the key that signs.
+    /// Returns the id of the signing key.
     pub fn runner(&self) -> &KeyId {
         self.identity.id()
     }
 
-    /// Announces the runner. The report is signed by its own key and, when the enrolment secret can be read, by the key that
-    /// is derived from it.
+    /// Announces the runner. The report is signed by the runner's own key. When the enrolment secret can be read, the
+    /// key derived from it signs too.
     ///
     /// # Errors
     /// A [`ReportError`].
@@ -60,15 +60,15 @@ impl Reporter {
         self.send(ReportBody::Heartbeat, &[self.identity.key()], Class::Heartbeat, false)
     }
 
-    /// Reports a refused message; durable when this returns.
+    /// Reports a refused message. The report is durable when this function returns.
     ///
     /// # Errors
-    /// A [`ReportError`]; the message must stay in the queue then.
+    /// A [`ReportError`]. The message must then stay in the queue.
     pub fn refused(&self, refusal: Refusal) -> Result<(), ReportError> {
         self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true)
     }
 
-    /// Waits until the reports queue has every report so far.
+    /// Waits until the reports queue has all reports that were added before this call.
     pub async fn delivered(&self) {
         self.spool.delivered().await;
     }
@@ -76,7 +76,8 @@ impl Reporter {
     fn attempt(&self, report: AttemptReport) -> Result<(), ReportError> {
         let (class, durable) = match &report.event {
             AttemptEvent::Progress { .. } => (Class::Log, false),
-            // A power failure ends the attempt too; the next attempt reports all of this again.
+            // Need not be durable: a power failure also ends the attempt, and the next attempt reports these events
+            // again.
             AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
                 (Class::Keep, false)
             }
@@ -98,7 +99,7 @@ impl Reporter {
     }
 }
 
-/// Reports for one attempt, with sequence numbers.
+/// Reports events of one attempt, with sequence numbers.
 #[derive(Debug)]
 pub struct AttemptReporter {
     reporter: Arc<Reporter>,
@@ -113,7 +114,7 @@ impl AttemptReporter {
         Self { reporter, job, fence, seq: AtomicU64::new(0) }
     }
 
-    /// Reports `event`; an event that ends the attempt is durable when this returns.
+    /// Reports `event`. If the event ends the attempt, the report is durable when this function returns.
     ///
     /// # Errors
     /// A [`ReportError`].

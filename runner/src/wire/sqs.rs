@@ -22,11 +22,11 @@ use crate::aws;
 use crate::wire::clock::{STALE, ServerClock};
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
-/// The longest wait of one long poll that SQS allows, in seconds.
+/// The longest wait of a long poll that SQS allows, in seconds.
 const WAIT_SECS: i32 = 20;
-/// The time limit of a long poll, so that a connection that hangs is given up.
+/// The time limit of a long poll. It ends a poll whose connection hangs.
 const POLL_DEADLINE: Duration = Duration::from_secs(28);
-/// The `Date` of an answer has whole seconds, so a lease may have begun this much earlier than it says.
+/// The `Date` of an answer has whole seconds, so a lease may have begun up to this much earlier.
 const DATE_STEP: Duration = Duration::from_secs(1);
 
 /// The install's orders queue.
@@ -45,7 +45,7 @@ pub struct SqsOutbox {
 }
 
 impl SqsInbox {
-    /// Returns the inbox at `queue_url`; its answers tell `clock` the time.
+    /// Returns the inbox at `queue_url`. The `Date` of each answer sets `clock`.
     pub fn new(config: &SdkConfig, queue_url: &str, clock: Arc<ServerClock>) -> Self {
         Self { client: Client::new(config), queue_url: queue_url.to_owned(), clock }
     }
@@ -94,7 +94,7 @@ impl Inbox for SqsInbox {
         let age = date.get().map_or(Duration::ZERO, |(server, at)| self.clock.observe(server, at));
         let messages = answer.messages.unwrap_or_default();
         if age > STALE && !messages.is_empty() {
-            // Their leases may be over: this process was stopped while the answer waited for it.
+            // Their leases may have ended: this process was stopped while the answer waited to be read.
             warn!(
                 age_secs = age.as_secs(),
                 "Left {} messages in the queue: they were delivered too long ago",
@@ -161,7 +161,7 @@ impl Outbox for SqsOutbox {
     }
 }
 
-/// Remembers the `Date` of an answer and when it was read.
+/// Stores the `Date` of an answer, and the time when the answer was read.
 #[derive(Debug, Clone, Default)]
 struct DateHeader(Arc<Mutex<Option<(Timestamp, Instant)>>>);
 
@@ -192,7 +192,7 @@ impl Intercept for DateHeader {
     }
 }
 
-/// Returns whether the queue will refuse this message whenever it is sent.
+/// Returns whether the queue will refuse the message at every attempt.
 fn is_message_fault(code: Option<&str>) -> bool {
     code.is_some_and(|code| matches!(code, "InvalidMessageContents" | "InvalidParameterValue" | "MessageTooLong"))
 }

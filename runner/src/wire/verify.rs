@@ -1,4 +1,4 @@
-//! Verifies messages of the control plane: size, signature, addressee and expiry. Pure: time is passed in.
+//! Verifies messages of the control plane: size, signature, addressee and expiry. Pure: the caller passes the time.
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
@@ -8,11 +8,11 @@ use freehold_protocol::{Digest, Envelope, EnvelopeError, InstallId, JobId, Paylo
 
 use crate::config::{Config, Role};
 
-/// The difference that the clocks of the control plane's own parts may have, in seconds: the clock that dates a message may
-/// be behind the clock that dated the certificate.
+/// The allowed difference, in seconds, between clocks inside the control plane: the clock that dates a message may be
+/// behind the clock that dated the certificate.
 const CLOCK_TOLERANCE_SECS: u64 = 60;
 
-/// The key that this runner trusts, and the names under which it is addressed.
+/// The tenant key that this runner trusts, and the names by which messages address the runner.
 #[derive(Debug, Clone)]
 pub struct Trust {
     pub role: Role,
@@ -30,7 +30,7 @@ pub enum Message {
 }
 
 impl Trust {
-    /// Returns the trust of the runner of `config`.
+    /// Returns the trust settings of the runner with `config`.
     pub fn of(config: &Config) -> Self {
         Self {
             role: config.role,
@@ -40,7 +40,7 @@ impl Trust {
         }
     }
 
-    /// Returns the message in `body`, the `receive`-th delivery of it, when it is valid at `now`.
+    /// Returns the message in `body` if it is valid at `now`. `receive` counts the deliveries of this message.
     ///
     /// # Errors
     /// The refusal to report.
@@ -152,11 +152,11 @@ impl Check<'_> {
     }
 }
 
-/// Why a message is refused.
+/// The reason why a message is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub reason: RefusalReason,
-    /// A sentence for people.
+    /// The reason as a sentence for people.
     pub detail: String,
 }
 

@@ -1,7 +1,8 @@
-//! Signed reports on disk, in order, until the queue has them. Each report is a file; sending one twice is harmless.
+//! Signed reports on disk, in order, until the queue has accepted them. Each report is a file. Sending one twice is
+//! harmless.
 //!
-//! Disk use is bounded: above the limit the oldest log reports are dropped, which shows as a gap in their sequence numbers.
-//! All other reports are kept, even above the limit.
+//! Disk use is limited: above the limit, the oldest log reports are dropped, which leaves gaps in their sequence
+//! numbers. Other reports are never dropped, even above the limit.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,24 +16,24 @@ use crate::files;
 
 pub mod sender;
 
-/// The most that waiting reports may take, in bytes, before log reports are dropped.
+/// The size of all waiting reports, in bytes, above which log reports are dropped.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
-/// The most reports that may wait before log reports are dropped.
+/// The number of waiting reports above which log reports are dropped.
 const MAX_REPORTS: usize = 20_000;
-/// What SQS takes in one call: 10 messages of 1 MiB together, less a margin for the request around them.
+/// The limits of one SQS call: 10 messages of 1 MiB together, minus a margin for the rest of the request.
 const BATCH: usize = 10;
 const BATCH_BYTES: u64 = 900 * 1024;
 
-/// How long a waiting report is kept.
+/// Decides how long a waiting report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The report is kept until it is sent.
+    /// Kept until the report is sent.
     Keep,
-    /// The report is dropped when the disk gets full.
+    /// Dropped when the spool reaches its limit.
     Log,
-    /// Replaced by the next `hello`.
+    /// Replaced by the next `hello` report.
     Hello,
-    /// Replaced by the next heartbeat.
+    /// Replaced by the next heartbeat report.
     Heartbeat,
 }
 
@@ -60,7 +61,7 @@ struct Waiting {
     bytes: u64,
 }
 
-/// Why a report could not be put into the spool.
+/// The reason why a report could not be added to the spool.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the spool `{path}`; check permissions and free space of `state_dir`")]
 pub struct SpoolError {
@@ -88,7 +89,7 @@ impl Class {
 }
 
 impl Spool {
-    /// Opens the spool in `state_dir`, with the reports that an earlier process left there.
+    /// Opens the spool in `state_dir`, including reports that an earlier process left.
     ///
     /// # Errors
     /// When the directory cannot be used.
@@ -103,10 +104,10 @@ impl Spool {
         Ok(Self { directory, inner: Mutex::new(inner), added, removed, max_bytes, max_reports })
     }
 
-    /// Adds a report. Survives the end of this process; with `durable`, also a power failure.
+    /// Adds a report. It survives a crash of this process and, when `durable` is true, also a power failure.
     ///
     /// # Errors
-    /// When it cannot be written, such as on a full disk.
+    /// When the report cannot be written, for example because the disk is full.
     pub fn add(&self, report: &str, class: Class, durable: bool) -> Result<(), SpoolError> {
         let bytes = u64::try_from(report.len()).unwrap_or(u64::MAX);
         let mut inner = self.lock();
@@ -126,7 +127,7 @@ impl Spool {
         Ok(())
     }
 
-    /// Returns how many reports wait.
+    /// Returns the number of waiting reports.
     pub fn len(&self) -> usize {
         self.lock().waiting.len()
     }
@@ -136,7 +137,7 @@ impl Spool {
         self.len() == 0
     }
 
-    /// Waits until no report waits.
+    /// Waits until the spool is empty.
     pub async fn emptied(&self) {
         self.until(|inner| inner.waiting.is_empty()).await;
     }
@@ -157,7 +158,7 @@ impl Spool {
         }
     }
 
-    /// Returns the oldest reports, as many as one call takes. Drops a report that a power failure has damaged.
+    /// Returns the oldest reports, as many as one call can send. Drops a report that a power failure has damaged.
     fn batch(&self) -> Vec<(u64, String)> {
         let mut inner = self.lock();
         let oldest: Vec<_> = inner.waiting.iter().take(BATCH).map(|(at, waiting)| (*at, *waiting)).collect();
@@ -183,7 +184,7 @@ impl Spool {
         self.remove(&mut self.lock(), at);
     }
 
-    /// Makes room for a report; returns whether it may be added.
+    /// Makes room for a report. Returns whether the report may be added.
     fn make_room(&self, inner: &mut Inner, class: Class, bytes: u64) -> bool {
         if class.only_newest() {
             let older: Vec<u64> = inner.waiting.iter().filter(|(_, w)| w.class == class).map(|(at, _)| *at).collect();
@@ -202,7 +203,7 @@ impl Spool {
     fn remove(&self, inner: &mut Inner, at: u64) {
         if let Some(waiting) = inner.waiting.remove(&at) {
             inner.bytes = inner.bytes.saturating_sub(waiting.bytes);
-            // A file that stays is sent again after the next start, which is harmless.
+            // If removing the file fails, its report is sent again after the next start, which is harmless.
             let _ = std::fs::remove_file(self.path(at, waiting.class));
         }
         self.removed.notify_waiters();
@@ -233,7 +234,7 @@ fn read(directory: &Path) -> std::io::Result<Inner> {
                 inner.bytes += bytes;
                 inner.next = inner.next.max(at + 1);
             }
-            // A file that a crash left half written; `add` never returned for it.
+            // A crash left this file incomplete: `add` never returned for it.
             _ => std::fs::remove_file(entry.path())?,
         }
     }

@@ -10,10 +10,10 @@ use crate::backoff::Backoff;
 use crate::operate::watchdog::Beat;
 use crate::wire::inbox::{InboxError, Outbox, Sent};
 
-/// How often the loop shows that it is alive while there is nothing to send.
+/// The longest pause between two signs of progress ([`Beat::alive`]) while there are no reports to send.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Sends the reports in `spool`; never returns.
+/// Sends the reports in `spool`. Never returns.
 pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut failing_since: Option<Instant> = None;
@@ -47,7 +47,7 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
     }
 }
 
-/// Removes reports that need no further try. Returns whether there were any.
+/// Removes the reports that need no retry. Returns whether there were any.
 fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
     let mut progress = false;
     for (at, sent) in at.iter().zip(sent) {
