@@ -1,4 +1,5 @@
-//! Decides which orders may start: one order of a group at a time, in their order, and at most one per slot.
+//! Decides which orders may start: one order of a group at a time, in their order, and as many orders together as there
+//! are slots.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,22 +8,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 use freehold_protocol::Group;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-/// The slots and the groups of one runner.
+/// The slots of one runner, and a line of orders for each thing that orders change.
 #[derive(Debug)]
 pub struct Admission {
     slots: Arc<Semaphore>,
-    /// By the thing that the orders change.
+    /// The line of orders for each thing, such as a component.
     things: Mutex<HashMap<String, Arc<Line>>>,
 }
 
 #[derive(Debug, Default)]
 struct Line {
     order: Arc<tokio::sync::Mutex<()>>,
-    /// This number rises when an order of the group goes back to the queue: the later orders of the group must go back too.
+    /// The number of times that an order of this line went back to the queue. All orders behind it must go back too.
     broken: AtomicU64,
 }
 
-/// A place in the line of one thing.
+/// The place of an order in its line.
 #[derive(Debug)]
 pub struct Ticket {
     slots: Arc<Semaphore>,
@@ -30,7 +31,7 @@ pub struct Ticket {
     broken: u64,
 }
 
-/// The permission to run; dropping it admits the next order.
+/// The permission to run an order. Dropping it admits the next order.
 #[derive(Debug)]
 pub struct Permit {
     _group: OwnedMutexGuard<()>,
@@ -38,13 +39,13 @@ pub struct Permit {
 }
 
 impl Admission {
-    /// Returns the admission of a runner with `slots` slots.
+    /// Returns the admission for a runner with `slots` slots.
     pub fn new(slots: u32) -> Self {
         let slots = Semaphore::new(usize::try_from(slots).unwrap_or(1));
         Self { slots: Arc::new(slots), things: Mutex::default() }
     }
 
-    /// Returns the next place in the line of the thing that `group` is about.
+    /// Returns the last place in the line of the thing that `group` changes.
     pub fn ticket(&self, group: &Group) -> Ticket {
         let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
         let line = things.entry(group.thing().to_owned()).or_default().clone();
@@ -54,8 +55,8 @@ impl Admission {
 }
 
 impl Ticket {
-    /// Waits until the order may start. Returns `None` when an earlier order of the group went back to the queue: then
-    /// this order must go back too.
+    /// Waits until the order may start. Returns `None` when an earlier order of the line went back to the queue; this
+    /// order must then go back too.
     pub async fn admitted(&self) -> Option<Permit> {
         let group = self.line.order.clone().lock_owned().await;
         if self.line.broken.load(Ordering::Relaxed) != self.broken {
@@ -65,7 +66,7 @@ impl Ticket {
         Some(Permit { _group: group, _slot: slot })
     }
 
-    /// Sends every order after this one back to the queue.
+    /// Makes all later orders of this line go back to the queue. Call it when this order goes back.
     pub fn went_back(&self) {
         self.line.broken.fetch_add(1, Ordering::Relaxed);
     }

@@ -30,14 +30,14 @@ use crate::work::in_flight::InFlight;
 use crate::work::job::Job;
 use crate::work::journal::Journal;
 
-/// Runs the kinds of job that a program knows.
+/// Runs the kinds of job that a program supports.
 #[async_trait]
 pub trait Execute: Send + Sync + std::fmt::Debug {
-    /// Runs `job` and returns how it ended.
+    /// Runs `job` and returns its outcome.
     async fn execute(&self, job: &Job) -> Outcome;
 }
 
-/// One runner.
+/// The shared state of one runner.
 #[derive(Debug)]
 pub struct Agent {
     pub config: Arc<Config>,
@@ -51,7 +51,7 @@ pub struct Agent {
     pub standing: Standing,
     pub sensitive_inputs: SensitiveInputs,
     pub app_secrets: AppSecrets,
-    /// The roles that the app made; a build runner has none.
+    /// Lists the roles that the app created; `None` for a build runner.
     pub app_roles: Option<Arc<dyn AppRoles>>,
     pub grants: Arc<PendingGrants>,
     pub in_flight: InFlight,
@@ -60,7 +60,7 @@ pub struct Agent {
     pub kinds: Arc<dyn Execute>,
     pub logs: LogStore,
     pub boxes: WarmBoxes,
-    /// Why the runner gave up, if it did.
+    /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
 }
 
@@ -70,12 +70,12 @@ impl Agent {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the control plane's time, which is not before `known`.
+    /// Returns the control plane's time, but at least `known`.
     pub fn server_now(&self, known: Timestamp) -> Timestamp {
         self.clock.now(Instant::now()).unwrap_or(known).max(known)
     }
 
-    /// Drains the runner because it cannot work; `why` also says how to fix it.
+    /// Drains the runner because it cannot work. `why` also names a way out.
     pub fn give_up(&self, why: String) {
         error!("{why}");
         let _ = self.fatal.set(why);
@@ -103,7 +103,7 @@ impl Agent {
         }
     }
 
-    /// Deletes a message that is settled. A message that cannot be deleted comes again and is recognised.
+    /// Deletes a message that is settled. If deleting fails, the message is delivered again and recognised.
     pub async fn delete(&self, handle: &str) {
         match self.inbox.delete(handle).await {
             Ok(()) => {}

@@ -1,4 +1,4 @@
-//! Handles cancels and grants at once, while jobs run.
+//! Handles cancels and grants as soon as they arrive, while jobs run.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;
 
-/// Records the cancel, so that the order is not started later, and stops the attempt that it names.
+/// Records the cancel, so that its order does not start later, and stops the attempt that it names.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     if cancel.runner.as_ref().is_some_and(|runner| runner != agent.reporter.runner()) {
         delete_later(agent, delivery.handle);
         return;
     }
     if let Err(error) = agent.journal().append(&[Record::cancelled(cancel)]) {
-        // The message comes again when its visibility timeout ends.
+        // The message is redelivered when its visibility timeout ends.
         error!("{}", aws::explain(&error));
         return;
     }
@@ -35,7 +35,7 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     delete_later(agent, delivery.handle);
 }
 
-/// Gives the grant to the attempt that waits for it. A grant that no attempt waits for is deleted.
+/// Delivers the grant to the attempt that waits for it, and deletes the message, also when no attempt waits.
 pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     let (id, job) = (grant.grant.clone(), grant.job.clone());
     if !agent.grants.deliver(grant) {

@@ -1,21 +1,21 @@
-//! The box that waits for the first program of a job. `sandbox` alone looks inside, because it depends on jobs, and a job
-//! must not depend on what runs it.
+//! A box that was made ahead for the first program of a job. Its type is hidden here, because `sandbox` depends on
+//! jobs, and a job must not depend on `sandbox`.
 
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// At most one box, which the first program of a job takes.
+/// The box for the first program of a job, or empty. Clones share it.
 #[derive(Clone, Default)]
 pub struct FirstBox(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 
 impl FirstBox {
-    /// Keeps `made` until a program takes it.
+    /// Holds `made` until a program takes it.
     pub fn new(made: impl Any + Send) -> Self {
         Self(Arc::new(Mutex::new(Some(Box::new(made)))))
     }
 
-    /// Takes the box; there is none for the second program.
+    /// Takes the box. Returns `None` when it was never made or is already taken.
     pub fn take<T: Any>(&self) -> Option<T> {
         let made = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         made.downcast().ok().map(|made| *made)

@@ -1,4 +1,4 @@
-//! The orders that this runner holds: waiting or running, each with its lease and its stop signal.
+//! The orders in flight on this runner, waiting or running, each with its lease and its stop signal.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +13,12 @@ use crate::wire::inbox::Delivery;
 use crate::work::job::{Stop, StopReason};
 use crate::work::lease::HeldLease;
 
-/// An order that this runner holds.
+/// An order in flight on this runner.
 #[derive(Debug)]
 pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
-    /// The digest of the message.
+    /// The digest of the order's message.
     pub message: Digest,
     pub lease: HeldLease,
     pub signal: Stop,
@@ -27,7 +27,7 @@ pub struct HeldOrder {
 }
 
 impl HeldOrder {
-    /// Returns `order` under the lease of `delivery`.
+    /// Returns `order`, held under the lease of `delivery`.
     pub fn new(order: Order, delivery: &Delivery) -> Self {
         let (stop, signal) = Stop::channel();
         let lease = HeldLease::new(delivery.handle.clone(), delivery.leased_at);
@@ -42,7 +42,7 @@ impl HeldOrder {
         }
     }
 
-    /// Tells the attempt to stop. The first reason stays, except that a lost lease replaces every other.
+    /// Tells the attempt to stop. The first reason remains, but a lost lease replaces any other reason.
     pub fn stop(&self, reason: StopReason) {
         self.stop.send_if_modified(|now| {
             let news = now.is_none() || (reason == StopReason::LeaseLost && *now != Some(StopReason::LeaseLost));
@@ -58,8 +58,9 @@ impl HeldOrder {
         self.running.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the order can be left to the next runner. A job that must not start twice would end there as
-    /// interrupted, because a second delivery does not show whether the first one started.
+    /// Returns whether the order can be left to the next runner. A job that must not start twice cannot: the next
+    /// runner sees only that this is not the first delivery. It cannot know whether the job started, and would end it
+    /// as interrupted.
     pub fn can_be_left(&self) -> bool {
         self.order.redelivery == Redelivery::Resume || self.fence.receive > 1
     }
@@ -69,26 +70,26 @@ impl HeldOrder {
     }
 }
 
-/// All orders in flight.
+/// All orders in flight on this runner.
 #[derive(Debug, Default)]
 pub struct InFlight {
     inner: Mutex<HashMap<(JobId, u32), Arc<HeldOrder>>>,
     changed: Notify,
 }
 
-/// What became of a delivery.
+/// The result of putting a delivered order in flight.
 #[derive(Debug)]
 pub enum Taken {
-    /// The order is new and in flight now.
+    /// The order is new, and is now in flight.
     New(Arc<HeldOrder>),
-    /// The order was in flight already, and continues under the lease of the newer delivery.
+    /// The order was already in flight. It continues under the lease of the newer delivery.
     Adopted,
-    /// The order is in flight and being stopped: this delivery must come back later.
+    /// The order is in flight and is being stopped. The message must be redelivered later.
     Stopping,
 }
 
 impl InFlight {
-    /// Puts `order` in flight, unless it is in flight already.
+    /// Puts `order` in flight, unless it already is.
     pub fn take(&self, order: Order, delivery: &Delivery) -> Taken {
         let held = HeldOrder::new(order, delivery);
         let mut inner = self.lock();
@@ -104,13 +105,13 @@ impl InFlight {
         Taken::New(held)
     }
 
-    /// Removes an order.
+    /// Removes an order that is no longer in flight.
     pub fn release(&self, held: &HeldOrder) {
         self.lock().remove(&held.key());
         self.changed.notify_waiters();
     }
 
-    /// Tells the attempt that the cancel names to stop. Returns whether there is such an attempt.
+    /// Tells the attempt that a cancel names to stop. Returns whether this runner has such an attempt.
     pub fn cancel(&self, job: &JobId, dispatch: u32, receive: Option<u32>) -> bool {
         let inner = self.lock();
         let held = inner.get(&(job.clone(), dispatch));
@@ -123,17 +124,17 @@ impl InFlight {
         }
     }
 
-    /// Tells every attempt to stop.
+    /// Tells all attempts to stop.
     pub fn stop_all(&self, reason: StopReason) {
         self.lock().values().for_each(|held| held.stop(reason));
     }
 
-    /// Returns whether a job runs, or must start before the runner may end.
+    /// Returns whether a job runs, or an order must run before the runner may end.
     pub fn is_busy(&self) -> bool {
         self.lock().values().any(|held| held.running.load(Ordering::Relaxed) || !held.can_be_left())
     }
 
-    /// Waits until nothing is in flight.
+    /// Waits until no order is in flight.
     pub async fn emptied(&self) {
         loop {
             let changed = self.changed.notified();
@@ -144,7 +145,7 @@ impl InFlight {
         }
     }
 
-    /// Waits until no job is being done.
+    /// Waits until the runner is not busy ([`Self::is_busy`]).
     pub async fn rested(&self) {
         loop {
             let changed = self.changed.notified();

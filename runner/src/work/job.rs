@@ -1,4 +1,5 @@
-//! A job as the code of its kind sees it: the order, a fresh workspace, a log, a stop signal and the grants.
+//! The interface between a job and the code of its kind: the order, an empty workspace, a log, a stop signal and
+//! grants.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::config::Config;
 use crate::record::log::JobLog;
 use crate::work::first_box::FirstBox;
 
-/// How long a job may take to end after [`Stop::stopped`]. Then its future is dropped, and every process that it started
-/// must end with it. After [`StopReason::LeaseLost`] it has about 7 s.
+/// The time that a job has to end after [`Stop::stopped`]. Then its future is dropped, which must end all processes
+/// that it started. After [`StopReason::LeaseLost`], a job has only about 7 s.
 pub const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Everything that one attempt needs. The caller creates the workspace and removes it after the attempt.
@@ -29,36 +30,36 @@ pub struct Job {
     pub fence: Fence,
     /// An empty directory that only this attempt uses.
     pub workspace: PathBuf,
-    /// The log for people; redacted and limited in size.
+    /// The log for people. It is redacted and limited in size.
     pub log: JobLog,
     pub stop: Stop,
     pub config: Arc<Config>,
-    /// Credentials of the mode's role (session name = job id); refreshed while the job runs.
+    /// Credentials of the mode's role, refreshed while the job runs. The session is named by the job's id.
     pub credentials: SharedCredentialsProvider,
-    /// Requests artifacts that the install registry does not hold.
+    /// Requests artifacts that are missing in the install registry.
     pub grants: Arc<dyn Grants>,
-    /// The box that waits for the job's first program, if one was made ahead.
+    /// A box that was made ahead for the job's first program, or empty.
     pub first_box: FirstBox,
-    /// Writes down the connections that the job was refused.
+    /// Records the connections that were refused to the job.
     pub connections: Arc<dyn Connections>,
-    /// Records what the job's programs do with IAM.
+    /// Records the IAM actions of the job's programs.
     pub iam: Arc<dyn Recorder>,
 }
 
-/// Writes down what a job tried to reach and may not.
+/// Records connections that were refused to a job.
 pub trait Connections: Send + Sync + std::fmt::Debug {
-    /// Takes one refusal; must not block.
+    /// Records one refusal. Must not block.
     fn refused(&self, refusal: &Refusal);
 }
 
-/// Requests grants for artifacts, and statements about them, from the control plane.
+/// Requests grants for artifacts, and statements about artifacts, from the control plane.
 #[async_trait]
 pub trait Grants: Send + Sync + std::fmt::Debug {
-    /// Requests `artifact`, of which the install registry does not hold `missing`. `round` counts earlier requests whose
-    /// URLs expired.
+    /// Requests `artifact`. `missing` are its blobs and manifests that the install registry does not have. `round` is
+    /// the number of earlier requests with URLs that expired.
     ///
     /// # Errors
-    /// When no answer comes in time, or the attempt was stopped meanwhile.
+    /// When the answer does not come in time, or the attempt is stopped meanwhile.
     async fn request(
         &self,
         job: &Job,
@@ -67,14 +68,14 @@ pub trait Grants: Send + Sync + std::fmt::Debug {
         round: u32,
     ) -> Result<GrantAnswer, GrantError>;
 
-    /// Requests the tenant's statement about `artifact`, which this attempt has pushed.
+    /// Requests the tenant's signed statement about `artifact`, which this attempt has pushed.
     ///
     /// # Errors
-    /// As [`Grants::request`].
+    /// The errors of [`Grants::request`].
     async fn attest(&self, job: &Job, artifact: &Artifact, facts: BuildFacts) -> Result<GrantAnswer, GrantError>;
 }
 
-/// Why there is no answer to a request for an artifact.
+/// The reason why a request for an artifact has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GrantError {
     /// No answer came in time.
@@ -88,52 +89,52 @@ pub enum GrantError {
     Unsent { artifact: Digest, reason: String },
 }
 
-/// Tells an attempt to stop, and why, and how long it may run.
+/// The stop signal of an attempt, with the reason to stop and the time until which it may run.
 #[derive(Debug, Clone)]
 pub struct Stop {
     reason: watch::Receiver<Option<StopReason>>,
     lease: Lease,
 }
 
-/// Until when an attempt may run (`CLOCK_BOOTTIME`, in nanoseconds). Its processes end by themselves then, should the runner
-/// not be able to end them.
+/// The time until which an attempt may run (`CLOCK_BOOTTIME`, in nanoseconds). Its processes then end by themselves,
+/// even if the runner cannot end them.
 #[derive(Debug, Clone)]
 pub struct Lease(watch::Receiver<u64>);
 
-/// Why an attempt must stop.
+/// The reason why an attempt must stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopReason {
     /// The control plane cancelled the job.
     Cancelled,
-    /// The lease could not be renewed: another attempt may start.
+    /// The lease could not be renewed, so another attempt may start.
     LeaseLost,
-    /// The time limit of the attempt, or the expiry of its order, has passed.
+    /// The time limit of the attempt has passed, or its order has expired.
     TimedOut,
-    /// The runner shuts down and the drain period is over.
+    /// The runner is shutting down, and the drain period is over.
     Draining,
-    /// The customer has switched the runner off. Its role has lost its permissions, and so has the job's.
+    /// The customer has switched the runner off. The roles of the runner and of the job have lost their permissions.
     SwitchedOff,
 }
 
 impl Stop {
-    /// Returns a signal and its sender; the attempt may run for ever.
+    /// Returns a sender and its signal. The time of the attempt is not limited.
     pub fn channel() -> (watch::Sender<Option<StopReason>>, Self) {
         let (sender, reason) = watch::channel(None);
         (sender, Self { reason, lease: Lease(watch::channel(u64::MAX).1) })
     }
 
-    /// Returns the same signal for an attempt that may run until `lease` says.
+    /// Returns the same signal, but the attempt may run only until the time in `lease`.
     #[must_use]
     pub fn bounded_by(self, lease: watch::Receiver<u64>) -> Self {
         Self { lease: Lease(lease), ..self }
     }
 
-    /// Returns until when the attempt may run (`CLOCK_BOOTTIME`, in nanoseconds).
+    /// Returns the time until which the attempt may run (`CLOCK_BOOTTIME`, in nanoseconds).
     pub fn may_run_until(&self) -> u64 {
         *self.lease.0.borrow()
     }
 
-    /// Returns the lease, to wait for its renewals.
+    /// Returns the lease. The caller can wait for its renewals.
     pub fn lease(&self) -> Lease {
         self.lease.clone()
     }
@@ -143,7 +144,7 @@ impl Stop {
         *self.reason.borrow()
     }
 
-    /// Waits until the lease is lost, even when there was another reason to stop before.
+    /// Waits until the lease is lost, even if the attempt already has another reason to stop.
     pub async fn lease_lost(&self) {
         let mut receiver = self.reason.clone();
         if receiver.wait_for(|reason| *reason == Some(StopReason::LeaseLost)).await.is_err() {
@@ -151,7 +152,7 @@ impl Stop {
         }
     }
 
-    /// Waits until there is a reason to stop. Waits for ever when the sender is dropped without one.
+    /// Waits until there is a reason to stop. Waits for ever if the sender is dropped without a reason.
     pub async fn stopped(&self) -> StopReason {
         let mut receiver = self.reason.clone();
         loop {
@@ -166,7 +167,7 @@ impl Stop {
 }
 
 impl Lease {
-    /// Waits until the lease is renewed; returns its new end. Nothing is lost when the future is dropped.
+    /// Waits until the lease is renewed, and returns its new end. Dropping the future loses no renewal.
     pub async fn renewed(&mut self) -> u64 {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;

@@ -1,4 +1,5 @@
-//! The lease on one order: renewed while the order is in flight, and given up before its end when it cannot be renewed.
+//! The lease on one order. It is renewed while the order is in flight, and given up before its end if it cannot be
+//! renewed.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,45 +14,45 @@ use crate::wire::inbox::{Inbox, InboxError};
 
 const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);
 const RENEW_AFTER: Duration = Duration::from_secs(limits::LEASE_RENEW_SECS);
-/// How long before its end a lease counts as lost: time to end the job's processes.
+/// The time before its end at which a lease counts as lost. It is needed to end the job's processes.
 const MARGIN: Duration = Duration::from_secs(8);
 /// The pause after a failed renewal.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time limit of one renewal.
 const CALL: Duration = Duration::from_secs(5);
-/// How long before its end the processes of a job end by themselves, should the runner not do it.
+/// The time before the end of the lease at which a job's processes end by themselves, if the runner has not ended them.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
-/// How often the clocks are compared while an order is held.
+/// The interval at which the machine's clocks are compared while an order is held.
 const COMPARE: Duration = Duration::from_secs(1);
-/// A machine that stood still for longer has lost its leases; a wall clock is corrected by less.
+/// A machine that was suspended for longer has lost its leases. Corrections of a wall clock are smaller.
 const STOOD_STILL: Duration = Duration::from_secs(5);
 
-/// How long a lease is certain to hold.
+/// The time for which a lease is certain to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
     ends: Instant,
     renew_at: Instant,
 }
 
-/// What a lease needs now.
+/// The next step to hold a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
-    /// The lease needs nothing before this time.
+    /// Nothing needs to be done before this time.
     Wait(Instant),
     /// The lease must be renewed now.
     Renew,
-    /// The lease must be given up: the job must have ended before the lease ends.
+    /// The lease must be given up: the job must end before the lease does.
     Lost,
 }
 
 impl Lease {
-    /// Returns the lease that began at `begun` or later.
+    /// Returns a lease that began at `begun` or later.
     pub fn begun(begun: Instant) -> Self {
         Self { ends: begun + LENGTH, renew_at: begun + RENEW_AFTER }
     }
 
-    /// Records a successful renewal that was sent at `asked_at` or later.
+    /// Records a successful renewal whose request was sent at `asked_at` or later.
     pub fn renewed(&mut self, asked_at: Instant) {
         *self = Self::begun(asked_at);
     }
@@ -61,7 +62,7 @@ impl Lease {
         self.renew_at = (now + RETRY).min(self.ends - MARGIN);
     }
 
-    /// Returns what the lease needs at `now`.
+    /// Returns the next step at `now`.
     pub fn step(&self, now: Instant) -> Step {
         if now >= self.ends - MARGIN {
             Step::Lost
@@ -72,18 +73,18 @@ impl Lease {
         }
     }
 
-    /// Returns when another runner may get the order.
+    /// Returns the end of the lease. Another runner may get the order after it.
     pub const fn ends(&self) -> Instant {
         self.ends
     }
 }
 
-/// The lease on a held order, with the handle that renews it.
+/// The lease on an order in flight, with the handle that renews it.
 #[derive(Debug)]
 pub struct HeldLease {
     held: Mutex<Held>,
     changed: Notify,
-    /// Until when the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds).
+    /// The time until which the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds).
     until: watch::Sender<u64>,
 }
 
@@ -113,7 +114,7 @@ impl HeldLease {
         Self { held: Mutex::new(held), changed: Notify::new(), until }
     }
 
-    /// Continues with a newer delivery of the same message.
+    /// Continues under a newer delivery of the same message.
     pub fn adopt(&self, handle: String, begun: Instant) {
         let held = Held::new(handle, begun);
         self.until.send_replace(held.until());
@@ -126,17 +127,17 @@ impl HeldLease {
         self.lock().handle.clone()
     }
 
-    /// Returns when another runner may get the order.
+    /// Returns the end of the lease. Another runner may get the order after it.
     pub fn ends(&self) -> Instant {
         self.lock().lease.ends()
     }
 
-    /// Returns until when the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds).
+    /// Returns the time until which the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds), with its changes.
     pub fn until(&self) -> watch::Receiver<u64> {
         self.until.subscribe()
     }
 
-    /// Renews the lease until it is lost.
+    /// Renews the lease until it is lost. Returns when it is lost.
     pub async fn keep(&self, inbox: &dyn Inbox) {
         loop {
             let held = self.lock().clone();

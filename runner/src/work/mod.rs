@@ -1,4 +1,4 @@
-//! One order, from the poll that takes it to the report that ends it.
+//! The work on one order, from the poll that receives it to the report about its end.
 
 pub mod admission;
 pub mod agent;

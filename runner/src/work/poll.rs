@@ -1,5 +1,5 @@
-//! Polls the orders queue and starts what each message asks for. Polling continues while jobs run, so that cancels and
-//! grants never wait for a job.
+//! Polls the orders queue and handles each message. Polling continues while jobs run, so that cancels and grants do not
+//! have to wait for a job.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,17 +20,17 @@ use crate::work::control;
 use crate::work::in_flight::Taken;
 use crate::work::job::StopReason;
 
-/// How long one poll waits, in seconds: an idle runner makes one request in this time.
+/// The time that one poll waits for messages, in seconds. An idle runner makes one request in this time.
 const WAIT_SECS: u64 = 20;
-/// How long one poll waits while the runner drains, in seconds.
+/// The time that one poll waits while the runner drains, in seconds.
 const DRAINING_WAIT_SECS: u64 = 1;
-/// The time limit of one poll, in every case.
+/// The time limit of one poll, in all cases.
 const DEADLINE: Duration = Duration::from_secs(35);
-/// The runner ends when polls have been refused for this long: its stack or its install is gone, or its permissions are
-/// wrong.
+/// The runner ends when its polls have been denied for this long: its stack or its install does not exist any more, or
+/// its permissions are wrong.
 const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Takes messages until the runner drains and its jobs have ended.
+/// Receives messages until the runner drains and its jobs have ended.
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut denied_since: Option<Instant> = None;
@@ -75,7 +75,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     }
 }
 
-/// Returns why no orders come, and whether that is because the customer has switched the runner off.
+/// Returns the reason why no orders arrive, and whether the customer has switched the runner off.
 async fn explained(agent: &Agent, error: &InboxError) -> (String, bool) {
     let InboxError::Denied(_) = error else {
         return (error.to_string(), false);
@@ -100,7 +100,7 @@ fn still_denied(agent: &Agent, error: &InboxError, text: &str, since: Option<Ins
     Some(since)
 }
 
-/// Verifies one message and starts what it asks for. Never waits.
+/// Verifies one message and starts to handle it. Does not block.
 pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     let now = agent.server_now(delivery.sent_at);
     match agent.trust.verify(&delivery.body, delivery.receive, now) {

@@ -1,4 +1,4 @@
-//! Supervises a running job: reports its log, watches its time, and ends it when it must stop.
+//! Supervises a running job: reports its log, enforces its time limit, and ends it when it must stop.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,16 +20,16 @@ use crate::work::agent::Execute;
 use crate::work::in_flight::HeldOrder;
 use crate::work::job::{Job, STOP_GRACE, StopReason};
 
-/// How often new log lines are reported.
+/// The interval at which new log lines are reported.
 const LOG_EVERY: Duration = Duration::from_secs(2);
-/// How often progress is reported for a job without new log lines.
+/// The interval at which progress is reported while a job has no new log lines.
 const PROGRESS_EVERY: Duration = Duration::from_secs(60);
-/// A job that ignores the stop is killed this long before its lease ends.
+/// The time before the end of its lease at which a job that ignores the stop signal is killed.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
-/// The longest reason that a report carries, in bytes.
+/// The maximum length of a reason in a report, in bytes.
 const REASON_MAX: usize = 4 * 1024;
 
-/// What bounds an attempt.
+/// The limits of one attempt.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub time: Duration,
@@ -39,11 +39,11 @@ pub struct Limits {
 /// How a supervised job ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
-    /// The outcome is reported.
+    /// The job ended with this outcome, which the caller must report.
     Finished(Outcome),
-    /// Another attempt may be running by now, so this one reports nothing.
+    /// Another attempt may be running already, so this attempt reports nothing.
     LeaseLost,
-    /// The next runner resumes the job.
+    /// The job is left to the next runner, which resumes it.
     LeftToNext,
 }
 
@@ -57,9 +57,10 @@ pub async fn run(
 ) -> Ended {
     let log = job.log.clone();
     let mut work = AbortOnDropHandle::new(tokio::spawn(async move { kinds.execute(&job).await }));
-    // After the job has its turn: sending a report takes longer than starting a program.
+    // Reported after the spawn, so that the job runs before the sender loop, which this report wakes. Sending a report
+    // takes longer than starting a program.
     if let Err(error) = reporter.event(AttemptEvent::Started) {
-        // The control plane learns of the attempt from its next report.
+        // The next report shows the attempt to the control plane.
         warn!("{}", aws::explain(&error));
     }
     let deadline = Instant::now() + limits.time;
@@ -96,12 +97,12 @@ pub async fn run(
             }
         }
     };
-    // The job's processes must be gone before its end is recorded.
+    // The processes of the job must have ended before its outcome is recorded.
     drop(work);
     conclude(held.signal.reason(), outcome, limits, &log)
 }
 
-/// Returns when a job that was asked to stop is dropped. After a lost lease that is before the lease ends.
+/// Returns the time at which a job that should stop is dropped. If its lease is lost, this is before the lease ends.
 fn last_moment(held: &HeldOrder, since: Instant) -> Instant {
     let polite = since + STOP_GRACE;
     match held.signal.reason() {
@@ -136,7 +137,8 @@ fn broke_off(error: &JoinError) -> Outcome {
     Outcome::Failed { reason: reason.to_owned(), partial: true }
 }
 
-/// Returns how a job ended that gave `outcome`. `stopped` is the reason for which it was asked to stop, if it was.
+/// Returns how the attempt ended. `outcome` is the job's own, and `stopped` is the reason why it had to stop, if it had
+/// to.
 fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: &JobLog) -> Ended {
     let outcome = presentable(outcome, log);
     let succeeded = matches!(outcome, Outcome::Succeeded { .. });
@@ -161,7 +163,7 @@ fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: 
     }
 }
 
-/// Returns `outcome` without secrets, in the size that a report may have.
+/// Returns `outcome` without secrets, and with texts short enough for a report.
 fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
     let text = |text: String| shortened(log.redacted(&text));
     match outcome {
@@ -214,7 +216,7 @@ fn shortened(mut text: String) -> String {
     text
 }
 
-/// Returns the name of an outcome, as logs and audit records write it.
+/// Returns the name of an outcome in logs and audit records.
 pub const fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Succeeded { .. } => "succeeded",

@@ -1,4 +1,4 @@
-//! Puts into the audit trail what a job's programs do with IAM.
+//! Records in the audit trail which IAM actions a job's programs perform.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use freehold_protocol::report::Fence;
 use crate::aws;
 use crate::work::agent::Agent;
 
-/// The audit trail for one attempt.
+/// The IAM records of one attempt.
 #[derive(Debug)]
 pub(super) struct IamAudit {
     agent: Arc<Agent>,
@@ -40,7 +40,7 @@ impl IamAudit {
 
 #[async_trait]
 impl Recorder for IamAudit {
-    /// What is about to happen is in the customer's bucket before it happens.
+    /// A change that is about to happen is written into the customer's bucket first.
     async fn record(&self, change: Change) -> Result<(), String> {
         let announces = matches!(change.stage, Stage::Announced | Stage::Held { .. });
         let event = self.event(change);

@@ -1,4 +1,4 @@
-//! One attempt, from admission to deleting the message: journal first, then the job, then the durable report.
+//! One attempt, from admission until the message is deleted: first the journal, then the job, then the durable report.
 
 mod iam_audit;
 mod strangers;
@@ -36,17 +36,17 @@ use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 use iam_audit::IamAudit;
 
-/// The pause before another try to store a report.
+/// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
 
-/// What the runner does with the message after the attempt.
+/// The fate of the message after the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Message {
-    /// Everything is reported: delete it.
+    /// The outcome is reported: delete the message.
     Done,
-    /// Return it to the queue at once, for the next runner.
+    /// Return the message to the queue at once, for the next runner.
     GiveBack,
-    /// Leave it in the queue until its lease ends.
+    /// Leave the message in the queue until its lease ends.
     Leave,
 }
 
@@ -76,7 +76,7 @@ pub async fn run(agent: Arc<Agent>, held: Arc<HeldOrder>, ticket: Ticket) {
     }
 }
 
-/// Renews the lease until the returned handle is dropped; stops the attempt when the lease is lost.
+/// Renews the lease until the returned handle is dropped. Stops the attempt when the lease is lost.
 fn keep_lease(agent: &Arc<Agent>, held: &Arc<HeldOrder>) -> AbortOnDropHandle<()> {
     let (agent, held) = (agent.clone(), held.clone());
     AbortOnDropHandle::new(tokio::spawn(async move {
@@ -121,7 +121,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Waits until the order is admitted. A draining runner starts no order that it can leave to the next one.
+    /// Waits until the order is admitted. While the runner drains, this waits for ever if the order can be left to the
+    /// next runner.
     async fn admitted(&self, ticket: &Ticket) -> Option<Permit> {
         if !self.held.can_be_left() {
             return ticket.admitted().await;
@@ -133,7 +134,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt that was asked to stop before its job started.
+    /// Ends an attempt that must stop before its job started.
     fn stopped_early(&self, reason: StopReason) -> Message {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
@@ -231,14 +232,14 @@ impl Attempt<'_> {
         }
     }
 
-    /// Leaves the order in the queue while the runner is off.
+    /// Leaves the order in the queue because the runner is switched off.
     fn leave(&self, switched_off: &str) -> Message {
         let job = &self.held.order.job;
         info!(job.id = %job, "The order of job `{job}` stays in the queue: {switched_off}");
         Message::Leave
     }
 
-    /// Accepts an order whose job must not start, and ends it with `outcome`.
+    /// Records an order as accepted although its job must not start, and ends it with `outcome`.
     async fn accept_and_finish(&self, reporter: &AttemptReporter, outcome: Outcome) -> Message {
         if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
             error!("{}", aws::explain(&error));
@@ -247,8 +248,9 @@ impl Attempt<'_> {
         self.finish(reporter, &JobLog::default(), outcome).await
     }
 
-    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off. An order whose job failed because
-    /// the runner itself is off is not ended here, unless its job may run once only.
+    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off. When it failed because the
+    /// runner is switched off, an order that may be resumed is left in the queue (`Err` with the reason), and any other
+    /// is interrupted.
     async fn blame_switch(&self, outcome: Outcome) -> Result<Outcome, String> {
         let Outcome::Failed { reason, partial } = outcome else {
             return Ok(outcome);
@@ -265,12 +267,13 @@ impl Attempt<'_> {
         })
     }
 
-    /// Makes the end durable, here and for the control plane, before the message may be deleted.
+    /// Makes the outcome durable on this machine and in the reports queue. Only then may the message be deleted.
     async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome) -> Message {
         let (job, fence) = (self.held.order.job.clone(), self.held.fence);
         let record = Record::Finished { job: job.clone(), fence, outcome: outcome.clone() };
         if let Err(error) = self.agent.journal().append(&[record]) {
-            // Without this record a redelivery starts the job again; the control plane has the report and ignores it.
+            // Without this record, a redelivery starts the job again. The control plane has the report, so it ignores
+            // that attempt.
             error!("{}", aws::explain(&error));
         }
         let result = supervise::outcome_name(&outcome);
@@ -288,8 +291,8 @@ impl Attempt<'_> {
             }
             tokio::time::sleep(KEEP_RETRY).await;
         }
-        // A machine that loses its disk never sends its spool. So the order stays leased until the reports queue has the end:
-        // if the machine is lost before that, the order comes back and the job is not forgotten.
+        // The spool may be lost with the machine's disk. So the order stays leased until the reports queue has the
+        // outcome. If the machine is lost before that, the order is redelivered and the job is not forgotten.
         tokio::select! {
             () = self.agent.reporter.delivered() => {}
             () = self.held.signal.lease_lost() => return Message::Leave,
@@ -327,7 +330,7 @@ impl Attempt<'_> {
         })
     }
 
-    /// Returns a fresh workspace, and the order with the sensitive inputs and the secrets of this account.
+    /// Returns an empty workspace, and the order with the sensitive inputs and secrets of this account.
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
@@ -341,7 +344,7 @@ impl Attempt<'_> {
     fn workspace(&self) -> std::io::Result<(Workspace, FirstBox)> {
         let name = format!("{}.{}", self.held.order.job, self.held.fence);
         let path = self.agent.config.state_dir.join("work").join(name);
-        // An earlier process may have left the workspace of the same attempt.
+        // An earlier process may have left a workspace of the same attempt.
         let _ = files::remove_tree(&path);
         let removed = Workspace(path.clone(), self.agent.config.clone());
         let first_box = match self.held.order.work.made_by() {
@@ -350,7 +353,7 @@ impl Attempt<'_> {
                 self.agent.boxes.refill();
                 first_box
             }
-            // What these start, if anything, is not at once a program in a box.
+            // These kinds do not start with a program in a box, so a box made ahead would not help them.
             Work::ContainerImage(_)
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
@@ -374,7 +377,7 @@ impl Attempt<'_> {
     }
 }
 
-/// Puts refused connections into the audit log.
+/// Records refused connections in the audit trail.
 #[derive(Debug)]
 struct RefusedConnections {
     agent: Arc<Agent>,
@@ -392,7 +395,8 @@ impl Connections for RefusedConnections {
             times: refusal.times,
         };
         let agent = self.agent.clone();
-        // The file is written off the loop. The connection is refused already, so nothing waits for the record.
+        // The record is written on another thread. The connection is already refused, so nothing has to wait for the
+        // record.
         tokio::task::spawn_blocking(move || {
             if let Err(error) = agent.audit.record(event) {
                 error!("{}", aws::explain(&error));
@@ -401,7 +405,7 @@ impl Connections for RefusedConnections {
     }
 }
 
-/// A directory that is removed with its content when this is dropped.
+/// The directory of an attempt. Dropping it removes the directory and its contents.
 struct Workspace(PathBuf, Arc<Config>);
 
 impl Drop for Workspace {

@@ -1,4 +1,4 @@
-//! Fails a job after which a role of the app trusts somebody outside of the customer's account.
+//! Fails a job after which a role of the app trusts a principal outside the customer's account.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use crate::record::log::JobLog;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
 
-/// How long the list of roles may take.
+/// The time limit for listing the roles.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Returns `outcome`, unless the job may have made roles and one of the app's roles trusts somebody outside of
-/// the account.
+/// Returns `outcome`, or a failure when the job may have created roles and one of the app's roles trusts a principal
+/// outside the account.
 pub(super) async fn check(
     agent: &Agent,
     held: &HeldOrder,
@@ -53,10 +53,12 @@ pub(super) async fn check(
     Outcome::Failed { reason, partial: true }
 }
 
-/// A removal runs the programs of what made the thing, such as a module's providers.
+/// Returns whether `work` may create roles. A removal runs the same programs as its component, such as a module's
+/// providers.
 fn may_make_roles(work: &Work) -> bool {
     match work.made_by() {
-        // A controller in the cluster may make roles of what a chart or a manifest says, with a role of its own.
+        // A controller in the cluster may create roles with its own permissions because a chart or manifest asks for
+        // it.
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::CloudformationStack(_)
@@ -67,7 +69,7 @@ fn may_make_roles(work: &Work) -> bool {
     }
 }
 
-/// A job whose roles cannot be looked at has not succeeded: throttling IAM must not be a way around the look.
+/// Fails a job whose roles cannot be checked. Otherwise a job could avoid the check by causing IAM to throttle.
 fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
     log.line(&format!("[freehold: cannot list the roles of the app: {reason}]"));
     let Outcome::Succeeded { .. } = outcome else { return outcome };
@@ -76,7 +78,7 @@ fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
     Outcome::Failed { reason, partial: true }
 }
 
-/// Returns how the job itself ended, as the end of a sentence.
+/// Returns the job's own outcome, as the end of a sentence.
 fn said(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded { .. } => "; the work itself is done".to_owned(),

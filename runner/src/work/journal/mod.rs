@@ -1,4 +1,5 @@
-//! The journal on disk: JSON lines, appended and synced before the event that they announce, compacted by rename.
+//! The journal on disk: lines of JSON. A record is appended and synced before its event happens. A long file is
+//! compacted.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -13,9 +14,9 @@ use crate::files;
 pub use state::{Decision, Record, State};
 
 const FILE: &str = "journal.jsonl";
-/// The format that this version writes. It reads this one and the one before.
+/// The format that this version writes, and the newest that it reads.
 const FORMAT: u32 = 1;
-/// Lines after which the file is rewritten with the state alone.
+/// The number of lines after which the file is replaced by a shorter one with the same state.
 const COMPACT_AFTER: usize = 5_000;
 
 /// The journal of one state directory.
@@ -23,25 +24,25 @@ const COMPACT_AFTER: usize = 5_000;
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// How many bytes of the file are whole lines.
+    /// The number of bytes in complete lines.
     length: u64,
     lines: usize,
     state: State,
 }
 
-/// Why the journal cannot be used.
+/// The reason why the journal cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The file cannot be read or written.
     #[error("cannot use the journal `{path}`; check permissions and free space of `state_dir`")]
     Io { path: PathBuf, source: std::io::Error },
-    /// A line before the last one is not a record.
+    /// A line is not a record, and it is not the last one.
     #[error(
         "line {line} of the journal `{path}` is damaged; check that no job of this install is running, then move the \
          file away and start the runner again"
     )]
     Damaged { path: PathBuf, line: usize },
-    /// A later version wrote it.
+    /// A later version wrote the journal.
     #[error(
         "the journal `{path}` has format {format}, this version reads up to {FORMAT}; start the newer runner again"
     )]
@@ -54,7 +55,7 @@ struct Header {
 }
 
 impl Journal {
-    /// Opens the journal in `state_dir`; creates it when there is none. Drops a last line that a crash cut short: its event
+    /// Opens the journal in `state_dir`, or creates it. Drops an incomplete last line, which a crash left: its event
     /// has not happened.
     ///
     /// # Errors
@@ -85,10 +86,10 @@ impl Journal {
         &self.state
     }
 
-    /// Appends `records` with one sync. They are durable and applied when this succeeds, and neither when it fails.
+    /// Appends `records` and syncs the file once. On success, all are durable and applied. On failure, none is applied.
     ///
     /// # Errors
-    /// [`JournalError::Io`], such as on a full disk.
+    /// [`JournalError::Io`], for example on a full disk.
     pub fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         let mut bytes = Vec::new();
         for record in records {
@@ -102,10 +103,10 @@ impl Journal {
         Ok(())
     }
 
-    /// Rewrites a long file with the state alone; call it when no order waits.
+    /// Replaces a long file by a shorter one with the same state. Call it when no order waits.
     ///
     /// # Errors
-    /// [`JournalError::Io`]; the old file is still good.
+    /// [`JournalError::Io`]. The old file is then unchanged.
     pub fn compact_if_long(&mut self) -> Result<(), JournalError> {
         if self.lines < COMPACT_AFTER { Ok(()) } else { self.compact() }
     }
@@ -129,7 +130,7 @@ impl Journal {
     fn write(&mut self, bytes: &[u8]) -> Result<(), JournalError> {
         let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
         if let Err(source) = written {
-            // Half a line must not stay before the next one. If this fails too, the next open drops it.
+            // Cuts off an incomplete line. If this fails too, the next open drops it.
             let _ = self.file.set_len(self.length);
             return Err(self.io(source));
         }
@@ -142,7 +143,7 @@ impl Journal {
     }
 }
 
-/// Returns the state, the number of whole lines, and how many bytes they take.
+/// Returns the state, the number of complete lines, and their length in bytes.
 fn replay(path: &Path, bytes: &[u8]) -> Result<(State, usize, u64), JournalError> {
     let mut state = State::default();
     let (mut lines, mut length) = (0, 0_u64);

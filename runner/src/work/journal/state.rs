@@ -1,4 +1,5 @@
-//! The state that journal records describe, and the decision about an order that follows from it. Pure: no file, no clock.
+//! The state that journal records describe, and the decision about an order that follows from it. Pure: no files, no
+//! clock.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +8,11 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Group, JobId};
 use serde::{Deserialize, Serialize};
 
-/// How many jobs and cancels are remembered. Older ones left the queue long ago, because SQS keeps a message 14 days at
-/// most. The head of each group, which stops replays, is never forgotten.
+/// How many jobs and cancels the state remembers. SQS keeps a message for at most 14 days, so older ones are no longer
+/// in the queue. The newest order of each group is never forgotten, because it prevents replays.
 const REMEMBERED: usize = 1_000;
 
-/// One event.
+/// One event in the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "record", rename_all = "snake_case")]
 pub enum Record {
@@ -19,7 +20,7 @@ pub enum Record {
     Accepted { group: Group, serial: u64, job: JobId, dispatch: u32 },
     /// The job's process is about to start.
     Started { job: JobId, fence: Fence },
-    /// The attempt ended; the outcome is reported or about to be.
+    /// The attempt ended. Its outcome is reported or will be.
     Finished { job: JobId, fence: Fence, outcome: Outcome },
     /// The control plane cancelled the job.
     Cancelled { job: JobId, dispatch: u32, receive: Option<u32> },
@@ -31,7 +32,7 @@ pub struct State {
     groups: BTreeMap<Group, Head>,
     jobs: BTreeMap<JobId, Entry>,
     cancels: BTreeMap<(JobId, u32, Option<u32>), u64>,
-    /// Counts records, so that the oldest can be forgotten first.
+    /// The number of applied records. It orders the entries by age, so that the oldest are forgotten first.
     age: u64,
 }
 
@@ -56,26 +57,26 @@ enum Phase {
     Finished { fence: Fence, outcome: Outcome },
 }
 
-/// What to do with a verified order that is not in flight.
+/// The decision about a verified order that is not in flight.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub enum Decision {
     /// No attempt has started: start one.
     Start,
-    /// An earlier attempt may have started: start again from refreshed state.
+    /// An earlier attempt may have started: run the job again, starting from the current state of its target.
     Resume,
     /// An earlier attempt may have started, and jobs of this kind never start twice.
     Interrupted,
-    /// It ended here: report the outcome again.
+    /// The job ended on this runner: report its outcome again.
     Again(Outcome),
     /// The control plane cancelled the order before it started.
     Cancelled,
-    /// A newer order of the same group was accepted before.
+    /// The runner has already accepted a newer order of the same group or job.
     Replayed { accepted_serial: u64 },
 }
 
 impl State {
-    /// Returns what to do with the `receive`-th delivery of `order`.
+    /// Returns the decision about `order`. `receive` counts the deliveries of its message.
     pub fn decide(&self, order: &Order, receive: u32) -> Decision {
         if let Some(head) = self.groups.get(&order.group)
             && head.is_newer_than(order)
@@ -96,7 +97,7 @@ impl State {
         if self.is_cancelled(&order.job, order.dispatch, receive) {
             return Decision::Cancelled;
         }
-        // A runner whose journal is gone may have started an earlier delivery.
+        // An earlier delivery may have started on a runner whose journal is lost.
         let may_have_begun = matches!(phase, Some(Phase::Started { .. })) || receive > 1;
         match (may_have_begun, order.redelivery) {
             (false, _) => Decision::Start,
@@ -138,7 +139,7 @@ impl State {
         }
     }
 
-    /// Returns the fewest records that describe this state, without those that are too old to matter.
+    /// Returns the smallest list of records that describes this state, without entries that are too old to matter.
     pub fn to_records(&self) -> Vec<Record> {
         let mut records: Vec<(u64, Record)> = Vec::new();
         let oldest_job = oldest_kept(self.jobs.values().map(|entry| entry.age));
