@@ -9,7 +9,7 @@ const FIRST: Duration = Duration::from_secs(60);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
 
-/// A condition that may last.
+/// A condition that may last, with its text and the time of its next log line.
 #[derive(Debug, Clone, Default)]
 pub struct Repeat(Option<Logged>);
 

@@ -4,7 +4,7 @@
 use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;
 
-/// The objects of one state.
+/// The names of the objects of one Terraform state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StateObjects {
     /// The prefix of all names. A component's name cannot contain a slash, so two prefixes are never equal.
@@ -29,12 +29,12 @@ impl StateObjects {
         }
     }
 
-    /// Returns the objects of the state of `component`.
+    /// Returns the objects of the Terraform state of `component`.
     pub fn of_component(component: &ComponentName) -> Self {
         Self { base: format!("terraform/{component}") }
     }
 
-    /// Returns the object that holds the state.
+    /// Returns the name of the object that holds the state.
     pub fn state(&self) -> String {
         format!("{}.tfstate", self.base)
     }

@@ -24,7 +24,7 @@ pub enum Meaning {
     Unknown,
 }
 
-/// Parts of error codes and their meanings. The first entry that a code contains decides.
+/// Parts of error codes, each with its meaning. The first part that a code contains decides.
 const MEANINGS: [(&str, Meaning); 35] = [
     ("AccessDenied", Meaning::Denied),
     ("Unauthorized", Meaning::Denied),

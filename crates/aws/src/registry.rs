@@ -18,7 +18,7 @@ pub struct EcrRegistry {
 }
 
 impl EcrRegistry {
-    /// Returns the registry behind `repository`.
+    /// Returns the registry in the ECR repository `repository`.
     pub fn new(config: &SdkConfig, repository: impl Into<String>) -> Self {
         Self { client: Client::new(config), repository: repository.into() }
     }
@@ -68,7 +68,7 @@ pub struct EcrRemover {
 }
 
 impl EcrRemover {
-    /// Returns the registry behind `repository`.
+    /// Returns the remover for the ECR repository `repository`.
     pub fn new(config: &SdkConfig, repository: impl Into<String>) -> Self {
         Self { client: Client::new(config), repository: repository.into() }
     }

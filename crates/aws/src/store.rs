@@ -28,7 +28,7 @@ const PACK_FROM_BYTES: usize = 900;
 /// The largest inflated body, in bytes. JSON that deflates into one item (at most 400 KB) is not larger.
 const MAX_BODY_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The table.
+/// The tenant's table.
 #[derive(Debug, Clone)]
 pub struct DynamoStore {
     client: Client,
@@ -288,7 +288,8 @@ fn row_of(item: &Item) -> Option<Row> {
     Some(Row { key: Key { pk: text("pk")?, sk: text("sk")? }, rev, body })
 }
 
-/// Returns the stored form of a body. DynamoDB bills a write by the whole KiB, and twice in a transaction.
+/// Returns a body as it is stored: deflated if that is smaller. DynamoDB bills a write per KiB, rounded up, and twice
+/// as much in a transaction.
 fn packed(body: &str) -> AttributeValue {
     if body.len() > PACK_FROM_BYTES {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 
 use crate::error::port_error;
 
-/// Starts executions.
+/// Starts executions of the tenant's state machines.
 #[derive(Debug, Clone)]
 pub struct SfnMachines {
     client: Client,
-    /// `arn:aws:states:<region>:<account>:stateMachine:fh-<tenant>--`.
+    /// The first part of each state machine's ARN: `arn:aws:states:<region>:<account>:stateMachine:fh-<tenant>--`.
     arn_prefix: String,
 }
 

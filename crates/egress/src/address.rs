@@ -60,7 +60,7 @@ fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
         | [0x0064, 0xff9b, 0, 0, 0, 0, high, low]
         // 6to4 (RFC 3056).
         | [0x2002, high, low, ..] => check_v4(v4(high, low)),
-        // Teredo (RFC 4380): the server, and the client with its bits inverted.
+        // Teredo (RFC 4380): contains the server's address, and the client's address with inverted bits.
         [0x2001, 0, high, low, _, _, client_high, client_low] => {
             check_v4(v4(high, low))?;
             check_v4(v4(!client_high, !client_low))

@@ -48,7 +48,7 @@ pub struct Serving {
 }
 
 impl Egress {
-    /// Returns a way out to what `rules` permit. Every refusal goes to `refusals`.
+    /// Returns a way out to the hosts that `rules` permit. Refusals are passed to `refusals`.
     pub fn new(rules: Rules, upstream: Upstream, refusals: impl RefusalSink) -> Self {
         Self::with(rules, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
     }
@@ -73,7 +73,7 @@ impl Egress {
         Serving { _task: AbortOnDropHandle::new(task) }
     }
 
-    /// Returns what the job has used so far.
+    /// Returns the network usage of the job so far.
     pub fn totals(&self) -> Totals {
         self.gate.counts.totals()
     }

@@ -29,7 +29,7 @@ pub(crate) struct Answer {
     pub(crate) connection: AbortOnDropHandle<()>,
 }
 
-/// Forwards one request.
+/// Forwards one request, and returns the destination's answer.
 pub(crate) async fn forward(gate: &Gate, request: Request<Incoming>) -> Result<Answer, Reason> {
     let to = destination(&request)?;
     gate.permit(&to, Protocol::Http)?;

@@ -52,7 +52,7 @@ pub enum Disabled {
 }
 
 impl Roles {
-    /// Returns the roles of `config`, assumed with the credentials of `sdk`.
+    /// Returns the provider of credentials for the roles in `config`, which it assumes with the credentials of `sdk`.
     pub fn new(config: Arc<Config>, sdk: &SdkConfig, standing: Standing) -> Self {
         Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider(), standing }
     }

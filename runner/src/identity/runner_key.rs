@@ -11,7 +11,7 @@ use crate::files;
 
 const FILE: &str = "runner.key";
 
-/// The identity of this runner.
+/// The identity of this runner: its signing key and the id of that key.
 pub struct Identity {
     key: SigningKey,
     id: KeyId,

@@ -81,7 +81,7 @@ impl Account for AwsAccount {
 pub enum Refused {
     /// The customer has switched the runner off.
     SwitchedOff(String),
-    /// Another reason.
+    /// AWS denied the call for another reason.
     Otherwise(String),
 }
 
@@ -101,7 +101,7 @@ impl Standing {
         Self { account, stack, needed: config.needed_role() }
     }
 
-    /// Returns the name of the install stack; empty for the build runner.
+    /// Returns the name of the install stack, or an empty text for a build runner.
     pub fn stack_name(&self) -> &str {
         self.stack.as_deref().unwrap_or_default()
     }

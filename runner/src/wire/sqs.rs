@@ -1,4 +1,4 @@
-//! The inbox and the outbox on SQS.
+//! Implements the inbox and the outbox on SQS.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

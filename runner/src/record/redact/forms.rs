@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 /// All characters except the unreserved ones (RFC 3986 section 2.3).
 const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 const RESERVED_BUT_SLASH: AsciiSet = RESERVED.remove(b'/');
-/// RFC 4648 section 6.
+/// The alphabet of base32 (RFC 4648 section 6).
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// Returns the forms of any secret: unchanged, in URL, JSON and shell quoting, and as base64, base32 and hex.
