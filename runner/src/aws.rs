@@ -33,7 +33,7 @@ pub async fn sdk_config(region: &str, credentials: Option<SharedCredentialsProvi
     loader.load().await
 }
 
-/// Returns the settings of AWS clients for the region in the environment or profile, as AWS tools find it.
+/// Returns the settings of AWS clients. The region comes from the environment or the profile, as for AWS tools.
 pub async fn default_config() -> SdkConfig {
     loader().load().await
 }

@@ -26,7 +26,7 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Like [`write_atomic`], but not durable: a power failure soon afterwards may lose the file. A crash of the process
-/// cannot.
+/// does not lose it.
 pub(crate) fn write_atomic_relaxed(path: &Path, bytes: &[u8]) -> Result<()> {
     let staged = staged(path);
     open_private(&staged)?.write_all(bytes)?;

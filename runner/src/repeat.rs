@@ -1,4 +1,4 @@
-//! Logs a condition that lasts once, and then at growing intervals.
+//! Decides when to log a condition that lasts: once when it begins, and then at growing intervals.
 
 use std::time::Duration;
 

@@ -102,7 +102,7 @@ impl UnpackedTrees {
                 break;
             }
             if lock.try_lock().is_ok() {
-                // Renamed first, so that no tree has its final name while it is only partly removed.
+                // The tree is renamed first, so that no tree has its final name while it is only partly removed.
                 let old = path.with_extension("old");
                 remove(&old)?;
                 std::fs::rename(&path, &old)?;

@@ -97,7 +97,8 @@ fn open_plain(workspace: &Path, name: &Path, most: u64) -> Result<File, Workspac
     };
     let file = open().map_err(failed(name))?;
     let data = file.metadata().map_err(failed(name))?;
-    // A hard link may be a name for a file outside the workspace, where a job runs as the runner's own user.
+    // A hard link may name a file outside the workspace. A job that runs as the runner's own user can create such a
+    // link.
     if !data.is_file() || data.nlink() != 1 {
         return Err(WorkspaceError::NotPlain(name.display().to_string()));
     }

@@ -17,7 +17,7 @@ use crate::error::port_error;
 
 /// The largest SQS queue policy, in bytes (Amazon SQS quotas, "Policies").
 const MAX_POLICY_BYTES: usize = 8192;
-/// After so many receives, an order goes to the dead-letter queue. A receive whose lease expired counts too.
+/// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
 const MAX_RECEIVES: u32 = 10;
 
 /// The internal queues of the tenant to which its functions write.
@@ -70,7 +70,7 @@ impl Outbox for SqsOutbox {
 pub struct SqsOrders(Client);
 
 impl SqsOrders {
-    /// Returns a sender.
+    /// Returns a sender for orders queues.
     pub fn new(config: &SdkConfig) -> Self {
         Self(Client::new(config))
     }

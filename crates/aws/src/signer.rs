@@ -78,7 +78,8 @@ impl KmsSigner {
         let root = self.public_key().await?;
         let envelope =
             Envelope::with_signature(payload, &root, signature.as_ref()).map_err(|e| failed(e.to_string()))?;
-        // Checked here because every runner would refuse a signature that was made with a wrongly configured key.
+        // The signature is checked here because every runner would refuse one that was made with a wrongly configured
+        // key.
         envelope.open::<P>(&root).map_err(|e| failed(e.to_string()))?;
         Ok(envelope)
     }

@@ -339,7 +339,7 @@ fn conflict_of(writes: &[Write], reasons: &[CancellationReason]) -> Option<Commi
     match foreign {
         Some((write, _)) => Some(Committed::Conflict(write.key().clone())),
         // Each condition failed because its own write had already happened. The writes of a transaction happen
-        // together, so all of them did.
+        // together, so all of them have happened.
         None if !failed.is_empty() => Some(Committed::Done),
         None => None,
     }

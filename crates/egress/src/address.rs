@@ -40,7 +40,8 @@ fn check_v4(address: Ipv4Addr) -> Result<(), Forbidden> {
     match address.octets() {
         [0, ..] => Err(Forbidden::Unspecified),
         [127, ..] => Err(Forbidden::Loopback),
-        // Metadata (instance, ECS task credentials, EKS Pod Identity), the resolver and the clock.
+        // The addresses of metadata services (instance, ECS task credentials, EKS Pod Identity), of the resolver and of
+        // the clock.
         [169, 254, 169, 254 | 253 | 123] | [169, 254, 170, 2 | 23] => Err(Forbidden::Metadata),
         [169, 254, ..] => Err(Forbidden::LinkLocal),
         [192, 0, 0, _] => Err(Forbidden::Reserved),
@@ -54,7 +55,8 @@ fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Err(Forbidden::Unspecified),
         [0, 0, 0, 0, 0, 0, 0, 1] => Err(Forbidden::Loopback),
-        // IPv4-mapped and IPv4-translated (RFC 4291, RFC 2765), and NAT64 (RFC 6052), which AWS also supports.
+        // IPv4 addresses inside IPv6: mapped and translated (RFC 4291, RFC 2765), and NAT64 (RFC 6052), which AWS also
+        // supports.
         [0, 0, 0, 0, 0, 0xffff, high, low]
         | [0, 0, 0, 0, 0xffff, 0, high, low]
         | [0x0064, 0xff9b, 0, 0, 0, 0, high, low]
@@ -67,7 +69,7 @@ fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
         }
         // ISATAP (RFC 5214): an IPv4 address in the interface identifier.
         [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] if check_v4(v4(high, low)).is_err() => check_v4(v4(high, low)),
-        // Instance metadata, the resolver and the clock on Nitro instances.
+        // The addresses of instance metadata, the resolver and the clock on Nitro instances.
         [0xfd00, 0x0ec2, ..] => Err(Forbidden::Metadata),
         [0xfe80..=0xfebf, ..] => Err(Forbidden::LinkLocal),
         [0xff00..=0xffff, ..] => Err(Forbidden::Multicast),

@@ -74,7 +74,7 @@ impl Meter {
         self.moved.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Runs `work` until it ends. Returns `None` when no byte moved for `idle` first.
+    /// Runs `work` until it ends. When no byte moves for `idle`, drops `work` and returns `None`.
     pub(crate) async fn unless_idle<F: Future>(&self, idle: Duration, work: F) -> Option<F::Output> {
         let still = async {
             let mut seen = None;

@@ -8,7 +8,7 @@ use hyper::header::{
 
 use crate::host::Destination;
 
-/// Headers for the next hop only (RFC 9110 section 7.6.1, and older ones that clients still send).
+/// Headers for the next hop only (RFC 9110 section 7.6.1, and older headers that clients still send).
 const HOP_BY_HOP: [HeaderName; 10] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),

@@ -31,7 +31,7 @@ impl Default for Limits {
             hello: Duration::from_secs(10),
             resolve: Duration::from_secs(10),
             connect: Duration::from_secs(10),
-            // Longer than the longest known silence between two bytes while a job's tool polls or watches.
+            // This is longer than any known pause between two bytes while a job's tool polls or watches.
             idle: Duration::from_secs(15 * 60),
             head_bytes: 64 * 1024,
             // The largest object that a single request can put into S3.

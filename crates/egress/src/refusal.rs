@@ -1,4 +1,4 @@
-//! The reasons for refusals. The client gets each one at once; the job's record gets them without repetition.
+//! The reasons for refusals. The client gets each reason at once; the job's record gets them without repetition.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use hyper::StatusCode;
 use crate::address::Forbidden;
 use crate::host::Destination;
 
-/// The maximum number of different refusals of one job. Further ones are counted together.
+/// The maximum number of different refusals of one job. Further refusals are counted together.
 const DISTINCT_MAX: usize = 200;
 /// The host name that the record shows for the refusals that are counted together.
 const OTHERS: &str = "further hosts";

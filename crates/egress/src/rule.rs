@@ -1,4 +1,4 @@
-//! The rules that permit hosts to a job by name.
+//! The rules that name the hosts that a job may reach.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -39,9 +39,9 @@ pub struct Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Hosts {
     Name(String),
-    /// Any name below; holds the suffix with its leading dot.
+    /// Any name below a suffix. Holds the suffix with its leading dot.
     Below(String),
-    /// A name with exactly one more label; holds the suffix with its leading dot.
+    /// A name with exactly one label before a suffix. Holds the suffix with its leading dot.
     DirectlyBelow(String),
     Address(IpAddr),
 }

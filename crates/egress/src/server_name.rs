@@ -1,4 +1,4 @@
-//! Reads the server name (SNI) of a TLS ClientHello, so that a tunnel to one host cannot be used to reach another one
+//! Reads the server name (SNI) of a TLS ClientHello, so that a tunnel to one host cannot be used to reach another host
 //! behind it.
 
 use std::io;

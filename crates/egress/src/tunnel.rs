@@ -20,7 +20,8 @@ pub(crate) struct Tunnel {
 }
 
 impl Tunnel {
-    /// Copies until both sides end, one fails, or the connection is idle for `idle`. Both sides then see it close.
+    /// Copies until both sides end, one fails, or the connection is idle for `idle`. Both sides then see a closed
+    /// connection.
     pub(crate) async fn run(mut self, meter: &Arc<Meter>, idle: Duration) {
         let mut destination = Counted::new(self.destination, Arc::clone(meter));
         let copy = async {

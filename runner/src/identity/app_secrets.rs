@@ -30,7 +30,7 @@ pub struct AppSecrets {
 
 impl std::fmt::Debug for AppSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Omits the key.
+        // The output omits the key.
         f.debug_struct("AppSecrets")
             .field("tenant", &self.tenant)
             .field("install", &self.install)
@@ -76,7 +76,7 @@ impl AppSecrets {
     pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, AppSecretError> {
         let mut hidden = Vec::new();
         for secret in &order.secrets {
-            // The name comes from the order. The check prevents that it selects a secret outside the app's.
+            // The name comes from the order, so this check makes sure that it selects only a secret of the app.
             if !secret.has_usable_name() {
                 return Err(AppSecretError::Name(secret.name.clone()));
             }

@@ -1,5 +1,5 @@
 //! Decides whether the customer has agreed to the contract of an order. The runner does not trust a statement that the
-//! customer agreed: it compares the accepted terms with those of the order itself.
+//! customer agreed. It compares the accepted terms with those of the order on its own.
 
 use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::Digest;

@@ -199,7 +199,7 @@ async fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes
     }
 }
 
-/// Makes `log` redact `credentials`. Called before the job gets them.
+/// Makes `log` redact `credentials`. Must be called before the job gets them.
 fn hide(credentials: &Credentials, log: &JobLog) {
     let own = [credentials.access_key_id(), credentials.secret_access_key()];
     let all: Vec<&str> = own.into_iter().chain(credentials.session_token()).collect();

@@ -19,7 +19,7 @@ use crate::config::{Config, Role};
 use crate::identity::session_policy;
 use crate::identity::standing::{StackState, Standing};
 
-/// The time before their expiry at which credentials are replaced.
+/// Credentials are replaced this long before they expire.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
 /// The longest session, in seconds, that STS permits when a role assumes another role (role chaining).
 const SESSION_SECS: i32 = 3_600;
@@ -44,7 +44,7 @@ pub enum NoCredentials {
     Failed(String),
 }
 
-/// The thing that the customer has switched off, with a sentence for people.
+/// The mode or the runner that the customer has switched off, with a sentence for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Disabled {
     Mode(String),
@@ -57,7 +57,8 @@ impl Roles {
         Self { config, sts: aws_sdk_sts::Client::new(sdk), own: sdk.credentials_provider(), standing }
     }
 
-    /// Returns the credentials for `order`. They were just checked to work, and are refreshed while the job uses them.
+    /// Returns the credentials for `order`. This function has checked that they work; they are refreshed while the job
+    /// uses them.
     ///
     /// # Errors
     /// [`NoCredentials`], with a sentence for people.
@@ -197,7 +198,7 @@ fn is_fresh(credentials: &Credentials) -> bool {
 /// A switch in the install stack by which the customer permits a mode or a role.
 #[derive(Debug, Clone)]
 pub(crate) struct Switch {
-    /// The switched thing, such as "mode `provision`".
+    /// The name of the switched mode or role, such as "mode `provision`".
     what: String,
     /// The name of the stack parameter.
     parameter: String,
@@ -220,7 +221,7 @@ impl Switch {
         Self { what: format!("role `{key}`"), parameter: key.switch(), ends: key.is_break_glass() }
     }
 
-    /// Returns the switched thing, such as "mode `provision`".
+    /// Returns the name of the switched mode or role, such as "mode `provision`".
     pub(crate) fn what(&self) -> &str {
         &self.what
     }
@@ -236,7 +237,8 @@ impl Switch {
         }
     }
 
-    /// Returns a sentence for people: the switched-off thing, and the stack parameter that switches it on.
+    /// Returns a sentence for people that names the switched-off mode or role and the stack parameter that switches it
+    /// on.
     fn off(&self, why: &str) -> String {
         let until = if self.ends { ", and `BreakGlassUntil` to a time in the future" } else { "" };
         format!(

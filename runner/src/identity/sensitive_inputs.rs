@@ -80,7 +80,7 @@ impl SensitiveInputs {
 
     /// Returns the value of the input `name`, or `None` when the customer did not set it.
     async fn read(&self, name: &str) -> Result<Option<Zeroizing<String>>, SensitiveInputError> {
-        // The name comes from the order. The check prevents that it selects another secret.
+        // The name comes from the order, so this check makes sure that it cannot select another secret.
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) {
             return Err(SensitiveInputError::Name(name.to_owned()));
         }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::config::{Config, Role};
 
-/// The modes with a role that apps can read, and the first part of each output's name.
+/// The modes whose role ARNs are outputs, each with the first part of the output's name.
 const MODES: [(Mode, &str); 3] =
     [(Mode::Provision, "provision"), (Mode::Maintenance, "maintenance"), (Mode::Deprovision, "deprovision")];
 
@@ -41,7 +41,8 @@ fn named_roles(config: &Config, break_glass: bool) -> Value {
 }
 
 /// Returns variables for the sandbox's module, as environment variables of Terraform (`TF_VAR_...`). Terraform ignores
-/// those that the module does not declare, and prefers values that the config sets ("Variable Definition Precedence").
+/// those that the module does not declare, and prefers values that the app config sets ("Variable Definition
+/// Precedence").
 pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, String> {
     let (tenant, install) = (order.tenant.as_str(), order.install.as_str());
     let app = order.context.pointer("/nuon/app/name").and_then(Value::as_str).unwrap_or_default();

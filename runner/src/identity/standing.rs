@@ -1,5 +1,5 @@
-//! Explains why AWS denies this runner's calls: its actual and its required role, and the switches in the install
-//! stack.
+//! Explains why AWS denies this runner's calls: compares the runner's role with the required one, and reads the
+//! switches in the install stack.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub trait Account: Send + Sync + std::fmt::Debug {
     async fn caller(&self) -> Result<String, String>;
 }
 
-/// The account on AWS itself.
+/// The implementation of [`Account`] that calls AWS.
 #[derive(Debug)]
 pub struct AwsAccount {
     sts: aws_sdk_sts::Client,
@@ -95,7 +95,7 @@ pub struct Standing {
 }
 
 impl Standing {
-    /// Returns the lookup for the runner of `config` in `account`.
+    /// Returns a value that examines the runner of `config` in `account`.
     pub fn new(config: &Config, account: Arc<dyn Account>) -> Self {
         let stack = (config.role == Role::Install).then(|| config.stack.clone());
         Self { account, stack, needed: config.needed_role() }

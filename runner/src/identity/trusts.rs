@@ -41,7 +41,7 @@ pub struct IamRoles {
 }
 
 impl IamRoles {
-    /// Returns the lister for the install of `config`.
+    /// Returns a lister of the roles that the app of this install created.
     pub fn new(config: &Config) -> Self {
         let (tenant, install) = (&config.tenant, &config.install);
         let (path, prefix) = (names::app_path(tenant, install), names::app_prefix(tenant, install));

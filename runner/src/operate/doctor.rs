@@ -28,7 +28,7 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     Works(String),
-    /// The customer has switched it off.
+    /// The customer has switched the checked thing off.
     Off(String),
     /// Broken; the text also says how to fix it.
     Blocked(String),
@@ -75,8 +75,8 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
         findings.extend(modes(config, &sdk, &standing).await);
     }
     findings.push(Finding::new("container registry", checks::registry(&sdk).await));
-    // Not for a build runner: its role may read single objects only, so S3 answers the same for a missing object and for
-    // a forbidden one.
+    // A build runner is left out: its role may read single objects only, so S3 answers the same for a missing object
+    // and for a forbidden one.
     if let Some(bucket) = config.bucket.as_ref().filter(|_| config.role == Role::Install) {
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }

@@ -13,11 +13,11 @@ use crate::operate::doctor::{self, Finding};
 use crate::operate::start::{self, Exit};
 use crate::work::agent::Execute;
 
-/// Sets up logs to stderr, TLS and a runtime, and runs `work` to its exit code.
+/// Sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
 pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
-    // Fails only when a provider is already installed, which does no harm.
+    // This call fails only when a provider is already installed, which does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(work),
@@ -41,7 +41,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     }
 }
 
-/// Prints the findings of the doctor, for people or as JSON. The exit code is a success when all is well.
+/// Prints the findings of the doctor, for people or as JSON. Returns the exit code of a success when all is well.
 pub async fn examine(config: &Config, program: impl Future<Output = Finding>, json: bool) -> ExitCode {
     let findings = doctor::examine(config, program).await;
     print!("{}", if json { doctor::json(&findings) } else { doctor::text(&findings) });

@@ -38,7 +38,7 @@ use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
 use crate::work::poll;
 
-/// The time limits without progress after which a loop is restarted.
+/// The time without progress after which a loop is restarted, for each loop.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
 const SEND_LIMIT: Duration = Duration::from_secs(180);
 const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
@@ -47,7 +47,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// The time limit for sending the last reports. Reports that remain are sent after the next start.
 const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
-/// How a runner ended; decides its exit code.
+/// How a runner ended. This decides its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// The runner was asked to stop, or its config changed; all of its work has ended.

@@ -1,4 +1,4 @@
-//! A job's log: complete lines without secrets. Reports carry a limited part of it, and a file contains more.
+//! A job's log: complete lines without secrets. Reports contain a limited part of the log; its file contains more.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -37,7 +37,7 @@ struct Inner {
     partial: Vec<u8>,
     /// Redacted text that is not in a report yet.
     pending: String,
-    /// Bytes left out of reports since the last line that states such a number.
+    /// Bytes left out of reports since the last log line about omitted text.
     skipped: usize,
     reported: usize,
     file: Option<File>,

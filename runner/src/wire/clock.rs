@@ -36,8 +36,8 @@ impl Known {
     }
 }
 
-/// The lead of other clocks of this machine over its monotonic clock, at one moment. It grows while the machine is
-/// suspended.
+/// How far other clocks of this machine are ahead of its monotonic clock, at one moment. The lead grows while the
+/// machine is suspended.
 #[derive(Debug, Clone, Copy)]
 pub struct Pauses {
     boot_ahead: Duration,
@@ -89,7 +89,7 @@ fn read(clock: ClockId) -> Duration {
 
 impl ServerClock {
     /// Records that an answer with the server's time `server` was read at `at`. Returns the answer's age at that
-    /// moment, as far as earlier answers allow to estimate it.
+    /// moment, estimated from earlier answers.
     pub fn observe(&self, server: Timestamp, at: Instant) -> Duration {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = known.map_or(server.as_millis(), |known| known.now(at));
@@ -102,8 +102,8 @@ impl ServerClock {
         age
     }
 
-    /// Records that the server's time is at least `server`, the time at which SQS received a message. It matters only
-    /// until an answer has a `Date`.
+    /// Records that the server's time is at least `server`, the time at which SQS received a message. This replaces the
+    /// estimate only if it is missing or earlier.
     pub fn at_least(&self, server: Timestamp, at: Instant) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none_or(|known| known.now(at) < server.as_millis()) {

@@ -76,8 +76,8 @@ impl Reporter {
     fn attempt(&self, report: AttemptReport) -> Result<(), ReportError> {
         let (class, durable) = match &report.event {
             AttemptEvent::Progress { .. } => (Class::Log, false),
-            // Need not be durable: a power failure also ends the attempt, and the next attempt reports these events
-            // again.
+            // These events need not be durable: a power failure also ends the attempt, and the next attempt reports
+            // them again.
             AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
                 (Class::Keep, false)
             }

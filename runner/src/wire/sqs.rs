@@ -94,7 +94,7 @@ impl Inbox for SqsInbox {
         let age = date.get().map_or(Duration::ZERO, |(server, at)| self.clock.observe(server, at));
         let messages = answer.messages.unwrap_or_default();
         if age > STALE && !messages.is_empty() {
-            // Their leases may have ended: this process was stopped while the answer waited to be read.
+            // The leases of these messages may have ended: this process was stopped while the answer waited to be read.
             warn!(
                 age_secs = age.as_secs(),
                 "Left {} messages in the queue: they were delivered too long ago",

@@ -70,7 +70,7 @@ impl Agent {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the control plane's time, but at least `known`.
+    /// Returns the estimate of the control plane's time, or `known` if that is later.
     pub fn server_now(&self, known: Timestamp) -> Timestamp {
         self.clock.now(Instant::now()).unwrap_or(known).max(known)
     }

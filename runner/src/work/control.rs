@@ -13,7 +13,7 @@ use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;
 
-/// Records the cancel, so that its order does not start later, and stops the attempt that it names.
+/// Records the cancel, so that the order does not start later, and stops the attempt that the cancel names.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     if cancel.runner.as_ref().is_some_and(|runner| runner != agent.reporter.runner()) {
         delete_later(agent, delivery.handle);

@@ -89,7 +89,7 @@ pub enum Taken {
 }
 
 impl InFlight {
-    /// Puts `order` in flight, unless it already is.
+    /// Puts `order` in flight, unless it is in flight already.
     pub fn take(&self, order: Order, delivery: &Delivery) -> Taken {
         let held = HeldOrder::new(order, delivery);
         let mut inner = self.lock();

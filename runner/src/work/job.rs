@@ -34,7 +34,7 @@ pub struct Job {
     pub log: JobLog,
     pub stop: Stop,
     pub config: Arc<Config>,
-    /// Credentials of the mode's role, refreshed while the job runs. The session is named by the job's id.
+    /// Credentials of the mode's role, refreshed while the job runs. The name of the AWS session is the job's id.
     pub credentials: SharedCredentialsProvider,
     /// Requests artifacts that are missing in the install registry.
     pub grants: Arc<dyn Grants>,
@@ -55,8 +55,8 @@ pub trait Connections: Send + Sync + std::fmt::Debug {
 /// Requests grants for artifacts, and statements about artifacts, from the control plane.
 #[async_trait]
 pub trait Grants: Send + Sync + std::fmt::Debug {
-    /// Requests `artifact`. `missing` are its blobs and manifests that the install registry does not have. `round` is
-    /// the number of earlier requests with URLs that expired.
+    /// Requests `artifact`. `missing` lists the digests of its parts that the install registry does not have. `round`
+    /// is the number of earlier requests with URLs that expired.
     ///
     /// # Errors
     /// When the answer does not come in time, or the attempt is stopped meanwhile.

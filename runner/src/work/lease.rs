@@ -14,13 +14,13 @@ use crate::wire::inbox::{Inbox, InboxError};
 
 const LENGTH: Duration = Duration::from_secs(limits::LEASE_SECS);
 const RENEW_AFTER: Duration = Duration::from_secs(limits::LEASE_RENEW_SECS);
-/// The time before its end at which a lease counts as lost. It is needed to end the job's processes.
+/// A lease counts as lost this long before its end, because ending the job's processes takes time.
 const MARGIN: Duration = Duration::from_secs(8);
 /// The pause after a failed renewal.
 const RETRY: Duration = Duration::from_secs(1);
 /// The time limit of one renewal.
 const CALL: Duration = Duration::from_secs(5);
-/// The time before the end of the lease at which a job's processes end by themselves, if the runner has not ended them.
+/// A job's processes end by themselves this long before the lease ends, if the runner has not ended them.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// The interval at which the machine's clocks are compared while an order is held.
 const COMPARE: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ impl Lease {
         Self { ends: begun + LENGTH, renew_at: begun + RENEW_AFTER }
     }
 
-    /// Records a successful renewal whose request was sent at `asked_at` or later.
+    /// Records a successful renewal. Its request was sent at `asked_at` or later.
     pub fn renewed(&mut self, asked_at: Instant) {
         *self = Self::begun(asked_at);
     }
@@ -73,7 +73,7 @@ impl Lease {
         }
     }
 
-    /// Returns the end of the lease. Another runner may get the order after it.
+    /// Returns the time at which the lease ends. From then on, another runner may get the order.
     pub const fn ends(&self) -> Instant {
         self.ends
     }
@@ -127,12 +127,12 @@ impl HeldLease {
         self.lock().handle.clone()
     }
 
-    /// Returns the end of the lease. Another runner may get the order after it.
+    /// Returns the time at which the lease ends. From then on, another runner may get the order.
     pub fn ends(&self) -> Instant {
         self.lock().lease.ends()
     }
 
-    /// Returns the time until which the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds), with its changes.
+    /// Returns a receiver of the time until which the job's processes may run (`CLOCK_BOOTTIME`, in nanoseconds).
     pub fn until(&self) -> watch::Receiver<u64> {
         self.until.subscribe()
     }

@@ -24,7 +24,7 @@ use crate::work::job::{Job, STOP_GRACE, StopReason};
 const LOG_EVERY: Duration = Duration::from_secs(2);
 /// The interval at which progress is reported while a job has no new log lines.
 const PROGRESS_EVERY: Duration = Duration::from_secs(60);
-/// The time before the end of its lease at which a job that ignores the stop signal is killed.
+/// A job that ignores the stop signal is killed this long before its lease ends.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// The maximum length of a reason in a report, in bytes.
 const REASON_MAX: usize = 4 * 1024;
@@ -57,8 +57,8 @@ pub async fn run(
 ) -> Ended {
     let log = job.log.clone();
     let mut work = AbortOnDropHandle::new(tokio::spawn(async move { kinds.execute(&job).await }));
-    // Reported after the spawn, so that the job runs before the sender loop, which this report wakes. Sending a report
-    // takes longer than starting a program.
+    // The start is reported after the spawn, so that the job runs before the sender loop, which this report wakes.
+    // Sending a report takes longer than starting a program.
     if let Err(error) = reporter.event(AttemptEvent::Started) {
         // The next report shows the attempt to the control plane.
         warn!("{}", aws::explain(&error));

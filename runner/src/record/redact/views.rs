@@ -106,7 +106,7 @@ impl View {
     }
 }
 
-/// Returns the number of bytes up to the last byte of `signs` that follows only `signs` and quotes.
+/// Returns the length of the prefix that consists of `signs` and quotes, up to its last sign.
 fn signs<'a>(bytes: impl Iterator<Item = &'a u8>, signs: &[u8]) -> usize {
     let run = bytes.take_while(|byte| signs.contains(byte) || b"'\"\\".contains(byte));
     run.enumerate().filter(|(_, byte)| signs.contains(byte)).last().map_or(0, |(at, _)| at + 1)

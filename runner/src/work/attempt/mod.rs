@@ -39,7 +39,7 @@ use iam_audit::IamAudit;
 /// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
 
-/// The fate of the message after the attempt.
+/// The handling of the message after the attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Message {
     /// The outcome is reported: delete the message.

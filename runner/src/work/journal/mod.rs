@@ -36,7 +36,7 @@ pub enum JournalError {
     /// The file cannot be read or written.
     #[error("cannot use the journal `{path}`; check permissions and free space of `state_dir`")]
     Io { path: PathBuf, source: std::io::Error },
-    /// A line is not a record, and it is not the last one.
+    /// A line before the last one is not a record.
     #[error(
         "line {line} of the journal `{path}` is damaged; check that no job of this install is running, then move the \
          file away and start the runner again"
