@@ -152,7 +152,7 @@ async fn serve(listener: TcpListener, served: Served) {
                     let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &served)).await;
                 });
             }
-            // For example, the process has no free file descriptor.
+            // Accepting failed, for example because no file descriptor is free.
             Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }

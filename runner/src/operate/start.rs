@@ -38,7 +38,7 @@ use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
 use crate::work::poll;
 
-/// The time without progress after which a loop is restarted, for each loop.
+/// A loop that makes no progress for this long is restarted.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
 const SEND_LIMIT: Duration = Duration::from_secs(180);
 const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);

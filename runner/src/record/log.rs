@@ -126,7 +126,7 @@ impl JobLog {
         }
         inner.say_skipped();
         if let Some(file) = &mut inner.file {
-            // A full disk may cost the end of the log file. It must not fail the job.
+            // A full disk may cut the log file short. It must not make the job fail.
             let _ = file.flush();
         }
     }
@@ -196,7 +196,7 @@ impl Inner {
             return;
         }
         self.kept += text.len() + 1;
-        // A full disk may cost a part of the log file. It must not fail the job.
+        // A full disk may cut the log file short. It must not make the job fail.
         let _ = writeln!(file, "{text}");
         if self.kept >= KEPT_MAX {
             let _ = writeln!(file, "[freehold: log ends here; {KEPT_MAX} bytes are kept]");

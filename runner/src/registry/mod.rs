@@ -1,4 +1,4 @@
-//! The login of Amazon ECR, for the copy engine of `freehold-oci`.
+//! The login to Amazon ECR. The copy engine of `freehold-oci` uses it.
 
 mod ecr;
 

@@ -24,7 +24,7 @@ const CALL: Duration = Duration::from_secs(5);
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 /// The interval at which the machine's clocks are compared while an order is held.
 const COMPARE: Duration = Duration::from_secs(1);
-/// A machine that was suspended for longer has lost its leases. Corrections of a wall clock are smaller.
+/// A machine that was suspended for longer than this has lost its leases. Corrections of a wall clock are smaller.
 const STOOD_STILL: Duration = Duration::from_secs(5);
 
 /// The time for which a lease is certain to hold.
@@ -137,7 +137,7 @@ impl HeldLease {
         self.until.subscribe()
     }
 
-    /// Renews the lease until it is lost. Returns when it is lost.
+    /// Renews the lease again and again. Returns when the lease is lost.
     pub async fn keep(&self, inbox: &dyn Inbox) {
         loop {
             let held = self.lock().clone();
