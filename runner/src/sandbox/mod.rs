@@ -59,7 +59,7 @@ pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError>
 /// namespaces there. It reaches only the hosts in [`Program::hosts`].
 ///
 /// # Errors
-/// The same errors as [`run`], and [`SandboxError::NoUsers`] when the machine does not have enough users for an image.
+/// The same errors as [`run()`], and [`SandboxError::NoUsers`] when the machine does not have enough users for an image.
 pub async fn run_image_build(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
     run_for(job, program, Purpose::ImageBuild).await
 }

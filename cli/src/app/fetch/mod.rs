@@ -224,13 +224,18 @@ fn too_large(size: Option<u64>) -> Error {
     Error::invalid(format!("it has {size}; the maximum is {}", bytes(MAX_BYTES)))
 }
 
-/// Returns the address without the parts that may be secret: its password, and its query except `ref`.
+/// Returns the address without the parts that may be secret: its password, its fragment, its query except `ref`, and with
+/// HTTP the user too, because hosts of Git take a token there.
 fn without_secrets(address: &str) -> String {
     let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
     match rest.parse::<Url>() {
         Ok(mut url) => {
             let reference = url.query_pairs().find(|(key, _)| key == "ref").map(|(_, value)| value.into_owned());
             let _ = url.set_password(None);
+            if matches!(url.scheme(), "http" | "https") {
+                let _ = url.set_username("");
+            }
+            url.set_fragment(None);
             url.set_query(reference.map(|reference| format!("ref={reference}")).as_deref());
             format!("{prefix}{url}")
         }
