@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::Digest;
 use crate::provenance::Provenance;
 
-/// An OCI object in the tenant registry, with all that a runner needs to know what it lacks.
+/// An OCI object in the tenant registry and the list of its parts. A runner requests the parts that its registry lacks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Artifact {
@@ -15,11 +15,11 @@ pub struct Artifact {
     pub digest: Digest,
     /// The media type of its top manifest or index.
     pub media_type: String,
-    /// Manifests below an index, then the top one: the order in which they are pushed.
+    /// All manifests in the order in which they are pushed: those that the index lists, then the top manifest or index.
     pub manifests: Vec<Descriptor>,
-    /// Every blob that the manifests name, configs included, each once.
+    /// Every blob that the manifests refer to, including their configs. Each blob is in the list once.
     pub blobs: Vec<Descriptor>,
-    /// Who made it, from what and when; a runner uses no artifact without.
+    /// The signed statement about the artifact's build. Runners refuse an artifact that has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<Value>"))]
     pub provenance: Option<Box<Provenance>>,
@@ -39,6 +39,6 @@ impl Artifact {
 pub struct Descriptor {
     pub media_type: String,
     pub digest: Digest,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
 }

@@ -1,4 +1,4 @@
-//! Records of a runner's audit trail: a chain of signed records of what was started, ended and refused.
+//! Audit records: the signed chain in which a runner records its jobs, refusals and changes in IAM.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use crate::order::Mode;
 use crate::report::{Fence, Refusal};
 use crate::{Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId};
 
-/// One link of the chain.
+/// One record of the chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AuditRecord {
     pub tenant: TenantName,
     pub install: InstallId,
     pub runner: KeyId,
-    /// Rises by one with every record of this runner, from 1.
+    /// The number of the record: 1 for the first record of this runner, then 2, and so on.
     pub seq: u64,
-    /// The digest of the line before this one; for the first line, the digest of zero bytes.
+    /// The digest of the previous record's line in the audit log; for the first record, the digest of zero bytes.
     pub previous: Digest,
-    /// The runner's own clock.
+    /// The time of the record, by the runner's own clock.
     pub at: Timestamp,
     pub event: AuditEvent,
 }
@@ -38,29 +38,30 @@ pub enum AuditEvent {
         fence: Fence,
         work: String,
         mode: Mode,
-        /// What the job changes.
+        /// The part that the job changes, such as a component.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<Group>,
-        /// The named role that is taken instead of the mode's own.
+        /// The named role that the job runs under, instead of the role of its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<RoleKey>,
         order: Digest,
     },
     /// A job ended.
     Ended { job: JobId, fence: Fence, result: String },
-    /// After a job, roles of the app trust somebody outside of the account: the ARN of each role, with whom it trusts.
+    /// After a job, roles of the app trust principals outside the customer's account. `roles` lists these principals by
+    /// the ARN of the role.
     Strangers { job: JobId, fence: Fence, roles: BTreeMap<String, Vec<String>> },
     /// A message was refused.
     Refused { refusal: Refusal },
-    /// A job was refused connections to a host.
+    /// The runner refused a job's connection to a host.
     ConnectionRefused {
         job: JobId,
         fence: Fence,
         host: String,
         port: u16,
-        /// Why, as a stable word.
+        /// The reason as a word that does not change between versions.
         reason: String,
-        /// How often so far.
+        /// The number of such refusals so far.
         times: u64,
     },
     /// The control plane cancelled a job.
@@ -69,15 +70,16 @@ pub enum AuditEvent {
     IamChange {
         job: JobId,
         fence: Fence,
-        /// Such as `CreateRole`.
+        /// The IAM action, such as `CreateRole`.
         action: String,
         resource: String,
-        /// `announced`, then `made` or `failed`; or `held`, or `refused`.
+        /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy did something
+        /// else instead; `refused` when a rule forbids the change.
         stage: String,
-        /// IAM's word for an error, what was done instead, or the rule.
+        /// For `failed` IAM's error code, for `held` what was done instead, for `refused` the rule.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         detail: String,
     },
-    /// The actions of IAM that a job used, with how often each was answered and refused.
+    /// The IAM actions that a job used: the number of calls that were answered and that were refused, by action.
     IamUsed { job: JobId, fence: Fence, answered: BTreeMap<String, u64>, refused: BTreeMap<String, u64> },
 }

@@ -1,4 +1,4 @@
-//! What a build is made from and the form of its result: sources, recipes and packages.
+//! The input and the result of a build: sources, recipes and packages.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,44 +11,44 @@ use crate::Digest;
 use crate::limits::MAX_APP_VERSION_BYTES;
 use crate::packed::{UnpackError, pack, unpack};
 
-/// The longest manifest that an order carries as it is, in bytes.
+/// The longest manifest that an order carries without compression, in bytes.
 const MAX_PLAIN_MANIFEST: usize = 32 * 1024;
 
-/// The settings that a build follows in addition to its source.
+/// The settings of a build, in addition to its source.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Recipe {
-    /// A Dockerfile of the source's directory.
+    /// A Dockerfile in the source's directory.
     Dockerfile {
-        /// Relative to the source's directory.
+        /// The path of the Dockerfile, relative to the source's directory.
         dockerfile: String,
-        /// Values of `ARG`.
+        /// The values of the Dockerfile's `ARG` instructions, by name.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         args: BTreeMap<String, String>,
         /// The stage to build; empty for the last stage.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
-        /// The hosts that its steps may reach: names, `*.` before one for all below it, `host:port`.
+        /// The hosts that the steps may connect to: `host`, `host:port`, or `*.host` for all names below a host.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hosts: Vec<String>,
     },
-    /// The text of a manifest, a template.
+    /// The text of a Kubernetes manifest, which is a template.
     Manifest { text: String },
-    /// The same, gzipped and in base64: how an order carries a long one.
+    /// A manifest's text, gzipped and in base64: the form of a long manifest in an order.
     PackedManifest { gzip: String },
-    /// A directory from which Kustomize makes a manifest, and the settings of the config.
+    /// A directory from which Kustomize makes a manifest, and the settings that the config has for it.
     Kustomization {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         options: BTreeMap<String, Value>,
     },
-    /// An image that at least one of these signers signed. With an empty list, no image is accepted.
+    /// An image that at least one of these signers has signed. With an empty list, every image is refused.
     SignedImage { signers: Vec<Signer> },
-    /// A Terraform module without its providers, which a runner fetches.
+    /// A Terraform module without its providers, which the runner downloads from their registries.
     ModuleAlone,
 }
 
 impl Recipe {
-    /// Returns the recipe as an order carries it.
+    /// Returns the recipe in the form for an order: a long manifest is packed.
     ///
     /// # Errors
     /// Never: writing to memory does not fail.
@@ -60,10 +60,10 @@ impl Recipe {
         Ok(Self::PackedManifest { gzip: pack(text.as_bytes())? })
     }
 
-    /// Returns the recipe as the app version writes it; the name of the build is derived from this form.
+    /// Returns the recipe in the form of the app version. The id of the build is derived from this form.
     ///
     /// # Errors
-    /// For a packed manifest that cannot be unpacked, or is longer than an app version may be.
+    /// When a packed manifest cannot be unpacked, or is longer than an app version may be.
     pub fn unpacked(&self) -> Result<Cow<'_, Self>, UnpackError> {
         let Self::PackedManifest { gzip } = self else { return Ok(Cow::Borrowed(self)) };
         let bytes = unpack(gzip, MAX_APP_VERSION_BYTES)?;
@@ -72,21 +72,21 @@ impl Recipe {
     }
 }
 
-/// Who may have signed an image.
+/// A party whose signature under an image is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Signer {
-    /// Whoever holds the private half of a key.
+    /// The holder of the private key that belongs to a public key.
     Key {
-        /// In PEM form.
+        /// The public key in PEM form.
         public_key: String,
     },
-    /// Whoever an issuer vouched for when he signed.
+    /// A signer without a lasting key: an OpenID Connect issuer confirmed the identity at the time of signing.
     Keyless {
         issuer: String,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         subject: String,
-        /// A pattern, instead of the subject.
+        /// A regular expression for the subject, used instead of `subject`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         subject_regexp: String,
     },
@@ -97,7 +97,7 @@ pub enum Signer {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Package {
-    /// An image copied as it is.
+    /// An image, copied without a change.
     Image,
     /// A Terraform module: one tarred layer of [`MODULE_LAYER`], and one of
     /// [`PROVIDER_LAYER`](crate::terraform::PROVIDER_LAYER) for each package of a provider.
@@ -107,7 +107,7 @@ pub enum Package {
     /// A Helm chart with its dependencies, as Helm itself stores it: a config of [`CHART_CONFIG`], `Chart.yaml` as JSON,
     /// and one layer of [`CHART_LAYER`].
     HelmChart,
-    /// An image made by a Dockerfile.
+    /// An image built from a Dockerfile.
     DockerImage,
     /// Kubernetes objects: one layer of [`MANIFEST_LAYER`], the template's text, or of [`KUSTOMIZATION_LAYER`].
     KubernetesManifest,
@@ -127,7 +127,7 @@ impl Package {
     }
 }
 
-/// Media type of a module layer: a gzipped tar with sorted entries, zero times and owners.
+/// Media type of a module layer: a gzipped tar whose entries are sorted and have zero times and owners.
 pub const MODULE_LAYER: &str = "application/vnd.freehold.terraform.module.v1.tar+gzip";
 /// Media type of a template layer.
 pub const TEMPLATE_LAYER: &str = "application/vnd.freehold.cloudformation.template.v1";
@@ -137,42 +137,43 @@ pub const MODULE_ARTIFACT: &str = "application/vnd.freehold.terraform.module.v1"
 pub const TEMPLATE_ARTIFACT: &str = "application/vnd.freehold.cloudformation.template.v1+artifact";
 /// Media type of a chart's config (Helm, "Use OCI-based registries").
 pub const CHART_CONFIG: &str = "application/vnd.cncf.helm.config.v1+json";
-/// Media type of a chart's layer: a gzipped tar with the chart below its name.
+/// Media type of a chart's layer: a gzipped tar with one directory, which is named after the chart.
 pub const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
-/// Media type of a manifest's layer: YAML, which is a template.
+/// Media type of a manifest's layer: YAML text that is a template.
 pub const MANIFEST_LAYER: &str = "application/vnd.freehold.kubernetes.manifest.v1+yaml";
 /// Artifact type of a manifest.
 pub const MANIFEST_ARTIFACT: &str = "application/vnd.freehold.kubernetes.manifest.v1";
-/// Media type of a kustomization's layer, packed as a module is: `kustomization/` with the directory, and
+/// Media type of a kustomization's layer: a tar like a module's, with the directory as `kustomization/`, and
 /// `options.json` with the settings of the config.
 pub const KUSTOMIZATION_LAYER: &str = "application/vnd.freehold.kubernetes.kustomization.v1.tar+gzip";
 /// Artifact type of a kustomization.
 pub const KUSTOMIZATION_ARTIFACT: &str = "application/vnd.freehold.kubernetes.kustomization.v1";
 
-/// Where a build takes its input from.
+/// The place from which a build gets its input.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "from", rename_all = "snake_case")]
 pub enum Source {
-    /// A directory of the vendor's machine, packed at sync: object `sources/<hex>.tar.gz` of the tenant bucket.
+    /// A directory of the vendor's machine, packed when the app is synced: the object `sources/<hex>.tar.gz` of the
+    /// tenant bucket.
     Directory { digest: Digest },
-    /// A git repository at a commit (40 hex digits); `directory` is where in it.
+    /// A git repository at a commit (40 hex digits). `directory` is a path in the repository; empty for its root.
     Git {
         url: String,
         commit: String,
         #[serde(default)]
         directory: String,
-        /// The branch or tag that was the commit's name at sync; empty when the config names the commit.
+        /// The branch or tag that named the commit when the app was synced; empty when the config names the commit.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         branch: String,
     },
     /// An image in any OCI registry: `host/name:tag` or `host/name@sha256:...`.
     Image { reference: String },
-    /// An image in a private ECR registry of the vendor, read with a role.
+    /// An image in a private ECR registry of the vendor. The build runner assumes the role to read it.
     EcrImage { reference: String, region: String, role_arn: String },
-    /// A chart of a Helm chart repository; an empty version means the newest at build.
+    /// A chart of a Helm chart repository. An empty version means the newest version at the time of the build.
     Chart { repo_url: String, chart: String, version: String },
-    /// Only the app version itself, which holds all of the content.
+    /// The app version itself, which contains the whole input.
     Version,
 }
 
@@ -189,8 +190,7 @@ impl Source {
         }
     }
 
-    /// Returns the source without the name of the branch or tag, so that the same commit always gives the same pinned
-    /// source.
+    /// Returns the source without the name of its branch or tag, which does not influence the build: the commit does.
     #[must_use]
     pub fn pinned(&self) -> Self {
         match self.clone() {

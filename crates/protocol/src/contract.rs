@@ -1,5 +1,5 @@
-//! What a version may do in a customer's account: the terms that the customer agrees to, and the contract of one
-//! version. The crate `permissions` compares terms.
+//! The contract of a version: the permissions and actions of the version in a customer's account. The customer agrees
+//! to its terms, which the crate `permissions` compares between versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,24 +16,24 @@ use crate::{
 /// The format of [`Terms`] and [`Contract`].
 pub const FORMAT: u32 = 1;
 
-/// What a customer agrees to. It holds nothing that changes with every release and nothing about a single install. A
-/// document with an unknown key is refused, because the key might allow more than the customer agreed to.
+/// The terms that a customer agrees to. They contain no data that changes with every release or differs between
+/// installs. A document with an unknown key is refused, because the key might allow more than the customer agreed to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
     pub format: u32,
     pub app: AppName,
-    /// Modes first, then the roles that the app names itself.
+    /// The roles of the modes, followed by the roles that the app names itself.
     pub roles: Vec<RoleTerms>,
-    /// Defaults of the inputs that policies use in their templates, by name. A changed default changes the permissions.
+    /// The defaults of the inputs that templates of policies use, by name. A changed default changes the permissions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy_inputs: BTreeMap<String, Value>,
-    /// Hosts that the app contacts from the customer's account, as far as the version names them.
+    /// The hosts that the app contacts from the customer's account, as far as the version names them.
     pub hosts: BTreeSet<String>,
-    /// Sorted by name.
+    /// The actions, sorted by name.
     pub actions: Vec<ActionTerms>,
-    /// What the vendor's own plans and manifests are held against.
+    /// The vendor's policies, with which its own plans and manifests must comply.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub policies: BTreeSet<PolicyTerms>,
 }
@@ -43,23 +43,23 @@ pub struct Terms {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// A mode's word, or the key of a role that the app names itself: the last part of the role's name in the account.
+    /// The name of a mode, or the key of a role that the app names itself. It ends the role's name in the account.
     pub role: String,
-    /// Whether the install stack has it switched on unless the customer says otherwise.
+    /// Whether the install stack enables the role by default; the customer can change this.
     pub on: bool,
-    /// Unchanged from the app version; texts are templates.
+    /// The role's policies, unchanged from the app version; their texts are templates.
     pub policies: Vec<RolePolicy>,
 }
 
-/// One action: its role and what it reads, without its steps.
+/// One action: its role and the values that it reads, without its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ActionTerms {
     pub name: ActionName,
-    /// The role that it runs under, as [`RoleTerms::role`] writes it.
+    /// The role that the action runs under, as [`RoleTerms::role`] writes it.
     pub role: String,
-    /// What its templates read.
+    /// The values that the action's templates read.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reads: BTreeSet<Reference>,
     /// Whether the action gets access to a cluster.
@@ -67,25 +67,25 @@ pub struct ActionTerms {
     pub cluster: bool,
 }
 
-/// One policy of the vendor's.
+/// One policy by which the vendor checks its own plans and manifests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct PolicyTerms {
     pub name: String,
-    /// What it judges, such as `terraform_module`.
+    /// The type of component that the policy checks, such as `terraform_module`.
     #[serde(rename = "type")]
     pub kind: String,
     pub engine: PolicyEngine,
-    /// Empty: every component of the type.
+    /// The components that the policy checks; empty for every component of the type.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub components: BTreeSet<ComponentName>,
-    /// SHA-256 of the policy's text.
+    /// The SHA-256 of the policy's text.
     pub contents: Digest,
 }
 
 impl Terms {
-    /// Returns the name of the terms: the digest of their canonical bytes.
+    /// Returns the digest of the canonical bytes, by which the terms are named.
     ///
     /// # Errors
     /// As [`canonical::digest`].
@@ -94,7 +94,7 @@ impl Terms {
     }
 }
 
-/// What one version may do: its terms, and by digest all that it does it with.
+/// The contract of one version: its terms, and the digests of the artifacts and steps that it executes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -103,14 +103,14 @@ pub struct Contract {
     pub app: AppName,
     pub version: Digest,
     pub terms: Terms,
-    /// By component; one without an artifact is not built yet.
+    /// The artifacts by component. A component that is not built yet is absent.
     pub artifacts: BTreeMap<ComponentName, Digest>,
-    /// Digests of what actions execute: their steps and environment, before values are filled in.
+    /// The digests of what actions execute: their steps and environment, with templates that are not rendered.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub steps: BTreeMap<ActionName, Digest>,
 }
 
-/// A contract as the tenant's key signs it.
+/// The message in which the tenant's key signs a contract.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SignedContract {
@@ -128,8 +128,8 @@ impl Payload for SignedContract {
 }
 
 impl SignedContract {
-    /// Returns the contract in `envelope` after checking the signature: `root` must have certified the key, for the
-    /// tenant and the time that the contract names.
+    /// Returns the contract in `envelope` after checking the signature. `root` must have certified the signing key for
+    /// the tenant and the time that the contract names.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].
@@ -139,44 +139,46 @@ impl SignedContract {
     }
 }
 
-/// The part of an order that describes the terms of its version.
+/// The part of an order about the terms of its version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OrderTerms {
-    /// The terms of the version that the order belongs to.
+    /// The digest of the terms of the order's version.
     pub digest: Digest,
-    /// Both documents, where the customer is known to have accepted others and they fit.
+    /// The accepted and the requested terms. Present when the customer accepted other terms than the requested ones,
+    /// the control plane has the text of both, and both fit into the order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<TermsChange>,
-    /// The terms themselves, where no change carries them and they fit.
+    /// The requested terms. Present when the control plane has no other accepted terms to compare with, and the
+    /// requested terms fit into the order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<PackedTerms>,
 }
 
 impl OrderTerms {
-    /// Returns the terms of the version, where the order carries them.
+    /// Returns the terms of the version, or `None` when the order does not contain them.
     ///
     /// # Errors
-    /// [`TermsError`] when what it carries are others.
+    /// [`TermsError`] when the terms in the order cannot be read or have another digest.
     pub fn asked(&self) -> Result<Option<Terms>, TermsError> {
         let packed = self.change.as_ref().map(|change| &change.asked).or(self.document.as_ref());
         packed.map(|packed| packed.open(&self.digest)).transpose()
     }
 
-    /// Leaves the documents out; returns whether there were any.
+    /// Removes the documents and keeps the digest. Returns whether there were any documents.
     pub fn drop_documents(&mut self) -> bool {
         let change = self.change.take().is_some();
         self.document.take().is_some() || change
     }
 }
 
-/// Canonical bytes of terms, gzipped and in base64.
+/// The terms that the customer accepted, and the terms that the order asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TermsChange {
     pub accepted: PackedTerms,
     pub asked: PackedTerms,
 }
 
-/// Terms as an order carries them.
+/// Terms in the form for an order: canonical bytes, gzipped and in base64.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PackedTerms(String);
@@ -206,7 +208,7 @@ impl PackedTerms {
         self.0.len()
     }
 
-    /// Returns whether the packed text is empty. Packed terms never are.
+    /// Returns whether the packed text is empty, which it never is.
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,5 +1,5 @@
-//! DSSE envelopes signed with Ed25519 (in-toto DSSE specification v1; RFC 8032), plus the delegate certificate that
-//! lets a short-lived key speak for the tenant's KMS root key.
+//! DSSE envelopes signed with Ed25519 (in-toto DSSE specification v1; RFC 8032), and the delegate certificate with
+//! which a short-lived key signs in place of the tenant's root key in KMS.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ pub trait Payload: Serialize + DeserializeOwned {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Envelope {
-    /// What the payload is; signed together with it.
+    /// The type of the payload. The signature covers it too.
     pub payload_type: String,
     /// The payload's exact bytes, base64.
     pub payload: String,
@@ -43,7 +43,7 @@ pub struct Envelope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeSignature {
-    /// Which key signed: a hint for choosing the key, never a reason to trust it.
+    /// The key that signed. It only helps to find the key: an unknown or wrong key is never trusted because of it.
     pub keyid: KeyId,
     /// The Ed25519 signature, base64.
     pub sig: String,
@@ -167,12 +167,12 @@ impl schemars::JsonSchema for PublicKey {
     }
 }
 
-/// What the tenant's root key certifies: for a while, this key signs orders for it.
+/// The certificate of a delegate key: the tenant's root key permits this key to sign messages for a limited time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegate {
-    /// The tenant whose orders the key may sign.
+    /// The tenant for which the key may sign.
     pub tenant: TenantName,
-    /// The key.
+    /// The delegate key.
     pub public_key: PublicKey,
     /// The key may sign messages from this time on.
     pub not_before: Timestamp,
@@ -190,10 +190,10 @@ pub enum EnvelopeError {
     /// The envelope is larger than the limit.
     #[error("message of {0} bytes is larger than the {max} that are accepted", max = limits::MAX_ENVELOPE_BYTES)]
     TooLarge(usize),
-    /// Not an envelope, or its payload is not what its type promises.
+    /// The text is not an envelope, or the payload does not have the form that its type requires.
     #[error("message is not a signed envelope: {0}")]
     Malformed(String),
-    /// A different kind of message than the reader expects.
+    /// The message has another type than the reader expects.
     #[error("message is a `{found}`, expected a `{expected}`")]
     WrongType {
         /// The type the envelope carries.
@@ -201,22 +201,22 @@ pub enum EnvelopeError {
         /// The type the reader asked for.
         expected: &'static str,
     },
-    /// No signature of the expected key.
+    /// The expected key has not signed the message.
     #[error("message is not signed by key `{0}`")]
     Unsigned(KeyId),
-    /// A signature that does not fit the payload.
+    /// The expected key's signature does not match the payload.
     #[error("signature of key `{0}` does not match the message")]
     BadSignature(KeyId),
-    /// No delegate certificate that the root key signed.
+    /// The envelope has no delegate certificate.
     #[error("message carries no certificate of the tenant's root key")]
     NoCertificate,
     /// The certificate is for another tenant.
     #[error("certificate is for tenant `{0}`")]
     OtherTenant(TenantName),
-    /// The certificate is not valid now.
+    /// The certificate is not valid at the time for which it is checked.
     #[error("certificate of delegate key `{0}` is not valid at this time")]
     CertificateExpired(KeyId),
-    /// Not an Ed25519 public key.
+    /// The text is not an Ed25519 public key.
     #[error("not an Ed25519 public key of 32 bytes in base64")]
     Key,
     /// The payload cannot be written as JSON.
@@ -265,7 +265,7 @@ impl Envelope {
         Ok(Self { payload_type: P::TYPE.to_owned(), payload: BASE64.encode(&bytes), signatures: vec![signature] })
     }
 
-    /// Reads an envelope, refusing one that is too large before looking at it.
+    /// Parses an envelope. Checks its size first.
     ///
     /// # Errors
     /// [`EnvelopeError::TooLarge`] or [`EnvelopeError::Malformed`].
@@ -279,7 +279,7 @@ impl Envelope {
     /// Returns the envelope as one line of JSON.
     ///
     /// # Errors
-    /// [`EnvelopeError::Unwritable`], which no envelope made by this crate causes.
+    /// [`EnvelopeError::Unwritable`]; envelopes of this crate never cause it.
     pub fn to_json(&self) -> Result<String, EnvelopeError> {
         serde_json::to_string(self).map_err(|e| EnvelopeError::Unwritable(e.to_string()))
     }
@@ -287,7 +287,7 @@ impl Envelope {
     /// Returns the payload after checking that `key` signed it.
     ///
     /// # Errors
-    /// Every [`EnvelopeError`] but those about certificates.
+    /// Every [`EnvelopeError`] except those about certificates.
     pub fn open<P: Payload>(&self, key: &PublicKey) -> Result<P, EnvelopeError> {
         let bytes = self.payload_bytes::<P>()?;
         self.check_signature(key, &bytes)?;
@@ -317,7 +317,7 @@ impl Envelope {
         parse_payload(&bytes)
     }
 
-    /// Returns what the certificate that the envelope carries says, after checking that the root key `root` signed it.
+    /// Returns the content of the envelope's certificate after checking that `root` signed the certificate.
     ///
     /// # Errors
     /// [`EnvelopeError::NoCertificate`], or as [`Envelope::open`] for the certificate.
@@ -326,7 +326,7 @@ impl Envelope {
         cert.open(root)
     }
 
-    /// Returns the payload without verifying it, to find out which key must verify it.
+    /// Returns the payload without verifying it. A caller uses it only to find the key that must verify the envelope.
     ///
     /// # Errors
     /// [`EnvelopeError::WrongType`] or [`EnvelopeError::Malformed`].
@@ -353,7 +353,7 @@ impl Envelope {
     }
 }
 
-/// Returns the bytes to sign for `payload`, for a key that signs elsewhere.
+/// Returns the bytes to sign for `payload`, for a key outside this process, such as a key in KMS.
 ///
 /// # Errors
 /// [`EnvelopeError::Unwritable`] when the payload is not representable as JSON.
@@ -370,8 +370,8 @@ pub fn decode_base64(text: &str) -> Result<Vec<u8>, EnvelopeError> {
     BASE64.decode(text).map_err(|e| EnvelopeError::Malformed(e.to_string()))
 }
 
-/// Returns what a signature of an envelope is over, DSSE's pre-authentication encoding: `"DSSEv1" SP len(type) SP type SP
-/// len(body) SP body`.
+/// Returns the bytes that an envelope's signature covers, DSSE's pre-authentication encoding:
+/// `"DSSEv1" SP len(type) SP type SP len(body) SP body`.
 pub fn pae(payload_type: &str, body: &[u8]) -> Vec<u8> {
     let mut out = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), body.len()).into_bytes();
     out.extend_from_slice(body);
@@ -382,8 +382,8 @@ fn parse_payload<P: Payload>(bytes: &[u8]) -> Result<P, EnvelopeError> {
     serde_json::from_slice(bytes).map_err(|e| EnvelopeError::Malformed(format!("payload: {e}")))
 }
 
-/// Derives the enrolment key from an install's enrolment secret. The control plane keeps its public half; the secret
-/// itself never travels in a message.
+/// Derives the enrolment key from an install's enrolment secret. The control plane stores only the public half of the
+/// key, and no message contains the secret.
 pub fn enrolment_key(tenant: &TenantName, install: &crate::InstallId, secret: &str) -> SigningKey {
     let mut hash = Sha256::new();
     hash.update(b"freehold enrolment v1\0");

@@ -1,4 +1,4 @@
-//! The fence of an attempt: which of two attempts at one job is the later one.
+//! The fence of an attempt, which shows which of two attempts at one job is the later one.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Fence {
     /// The order's dispatch number.
     pub dispatch: u32,
-    /// SQS `ApproximateReceiveCount` of the delivery that the attempt answers.
+    /// The SQS `ApproximateReceiveCount` of the delivery that started the attempt.
     pub receive: u32,
 }
 

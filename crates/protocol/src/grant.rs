@@ -6,7 +6,7 @@ use crate::envelope::Payload;
 use crate::fence::Fence;
 use crate::{Digest, Envelope, GrantId, InstallId, JobId, TenantName, Timestamp};
 
-/// The control plane's answer to a runner that lacks an artifact: manifests, and one short-lived URL per blob.
+/// The control plane's answer to a runner that lacks an artifact: its manifests, and one short-lived URL per blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ArtifactGrant {
     pub tenant: TenantName,
@@ -24,31 +24,31 @@ impl Payload for ArtifactGrant {
     const TYPE: &'static str = "application/vnd.freehold.grant.v1+json";
 }
 
-/// What became of a request for an artifact.
+/// The answer to a request for a grant or for a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "answer", rename_all = "snake_case")]
 pub enum GrantAnswer {
-    /// The artifact's manifests and the blobs that were asked for.
+    /// The request is granted: the artifact's manifests, and a URL for each requested blob.
     Granted { manifests: Vec<ManifestBytes>, blobs: Vec<BlobUrl> },
-    /// What was built, in the tenant's word: a [`crate::provenance::Statement`] that its root key signed.
+    /// The statement about a build: a [`crate::provenance::Statement`] that the tenant's root key signed.
     Attested { statement: Envelope },
-    /// Nothing.
+    /// The request is refused.
     Refused { refusal: GrantRefusal, reason: String },
 }
 
-/// Why a grant is not given; the word is in the audit record too.
+/// The reason for a refusal. Audit records contain it as a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GrantRefusal {
     /// The attempt is not the current attempt of the job.
     OtherAttempt,
-    /// The job's work has no artifact, or none that was built.
+    /// The work of the job has no artifact, or the artifact was not built.
     NoArtifact,
-    /// The job's artifact is another one.
+    /// The job needs another artifact than the requested one.
     OtherDigest,
-    /// A blob is not part of the artifact.
+    /// A requested blob is not part of the artifact.
     OtherBlob,
-    /// The grant was burnt before.
+    /// The grant was used before. Each grant is valid once.
     UsedBefore,
     /// The order has expired.
     Expired,
@@ -58,11 +58,12 @@ pub enum GrantRefusal {
     InstallDisabled,
     /// The attempt already had [`MAX_ROUNDS`] grants, or asks for a grant out of order.
     TooMany,
-    /// The tenant registry does not have the artifact that the build reported as pushed.
+    /// The tenant registry does not have the artifact, although its build reported that it was pushed.
     NotInRegistry,
 }
 
-/// How many grants one attempt gets for one artifact: the first, and others when URLs expired in the middle of a copy.
+/// The most grants that one attempt gets for one artifact. An attempt needs another grant when URLs expire in the
+/// middle of a copy.
 pub const MAX_ROUNDS: u32 = 4;
 
 impl GrantRefusal {
@@ -88,17 +89,17 @@ impl GrantRefusal {
 pub struct ManifestBytes {
     pub media_type: String,
     pub digest: Digest,
-    /// Base64.
+    /// The manifest's bytes in base64.
     pub bytes: String,
 }
 
-/// Where one blob can be fetched, for minutes.
+/// A URL for the download of one blob, valid for some minutes.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlobUrl {
     pub digest: Digest,
-    /// In bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// A pre-signed URL; a secret while it lasts.
+    /// A pre-signed URL. Until it expires it is a secret: whoever has it can download the blob.
     pub url: String,
 }
 

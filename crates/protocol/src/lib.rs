@@ -1,5 +1,5 @@
-//! The words that the control plane and the runners exchange: ids, orders, reports, grants and the signed envelope
-//! around them. No I/O, no clock, no randomness; golden JSON lives in `golden/`.
+//! The messages that the control plane and the runners exchange: orders, reports and grants, their ids, and the signed
+//! envelope around each of them. No I/O, no clock, no randomness. `golden/` has examples of the messages as JSON.
 
 pub mod api;
 pub mod app_version;

@@ -1,50 +1,49 @@
-//! Hard caps, checked before anything is parsed.
+//! Limits of sizes and times that the control plane and the runners enforce.
 
-/// The largest envelope that is read, in bytes. SQS takes 1 MiB a message
-/// (Amazon SQS quotas, "Message size").
+/// The largest envelope that is parsed, in bytes. An SQS message has at most 1 MiB (Amazon SQS quotas, "Message size").
 pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 
-/// The largest payload carried inside a message, in bytes; a larger one travels by reference with its digest.
+/// The largest payload inside a message, in bytes. A message refers to a larger payload by its digest.
 pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
 
 /// The largest API request body, in bytes, except for a request that carries an app version. The HTTP API itself
 /// accepts 10 MiB.
 pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 
-/// The largest request body that carries an app version, in bytes: the document and what is around it.
+/// The largest request body that carries an app version, in bytes: the document and the JSON around it.
 pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 
 /// The largest packed source directory, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 
-/// The largest canonical app version, in bytes; an answer of a function holds 6 MB (AWS Lambda quotas, "Invocation
-/// payload").
+/// The largest canonical app version, in bytes. The response of a Lambda function has at most 6 MB (AWS Lambda quotas,
+/// "Invocation payload").
 pub const MAX_APP_VERSION_BYTES: usize = 4 * 1024 * 1024;
 
-/// The largest canonical app version as a JSON string, in bytes: requests and answers travel through Lambda as strings,
-/// where every quote and backslash takes two bytes. The rest of the 6 MB is for the other fields of the answer.
+/// The largest canonical app version as a JSON string, in bytes. Lambda passes requests and responses as strings, in
+/// which every quote and backslash takes two bytes. The rest of the 6 MB is for the other fields of the response.
 pub const MAX_QUOTED_VERSION_BYTES: usize = 5 * 1024 * 1024;
 
-/// The largest canonical app version kept in the table, in bytes; a DynamoDB item holds 400 KB. A larger one lives in
-/// the tenant's bucket, by digest.
+/// The largest canonical app version in the table, in bytes: a DynamoDB item has at most 400 KB. The tenant's bucket
+/// stores larger versions by digest.
 pub const MAX_TABLE_VERSION_BYTES: usize = 300 * 1024;
 
-/// The most log bytes that one report carries.
+/// The most bytes of log in one report.
 pub const MAX_LOG_BYTES_PER_REPORT: usize = 16 * 1024;
 
-/// The largest set of outputs that a job may report, in bytes of JSON.
+/// The largest outputs that a job may report, in bytes of JSON for all of them together.
 pub const MAX_OUTPUTS_BYTES: usize = 64 * 1024;
 
-/// The most answers of a customer that a runner announces; a CloudFormation template has at most 200 parameters.
+/// The most answers of a customer that a runner announces: a CloudFormation template has at most 200 parameters.
 pub const MAX_ANSWERS: usize = 200;
 
-/// The largest set of a customer's answers, in bytes of names and values together.
+/// The most bytes that a customer's answers may have, names and values together.
 pub const MAX_ANSWERS_BYTES: usize = 64 * 1024;
 
-/// Seconds of SQS visibility that a received order starts with: the lease.
+/// The lease: the visibility timeout in SQS that an order has when a runner receives it, in seconds.
 pub const LEASE_SECS: u64 = 30;
 
-/// Seconds between two renewals of the lease.
+/// The time between two renewals of the lease, in seconds.
 pub const LEASE_RENEW_SECS: u64 = 10;
 
 /// The time limit of one job, in seconds: SQS limits the visibility of a message to 12 h.
@@ -57,8 +56,8 @@ pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 /// reports.
 pub const LOST_GRACE_SECS: u64 = 120;
 
-/// The largest canonical terms, in bytes: a signed contract holds them in one envelope.
+/// The largest canonical terms, in bytes: one envelope must be able to contain a signed contract.
 pub const MAX_TERMS_BYTES: usize = 512 * 1024;
 
-/// The most bytes that the accepted and the requested terms take in one order, compressed and added up.
+/// The most bytes that the accepted and the requested terms together may take in one order, after compression.
 pub const MAX_ORDER_TERMS_BYTES: usize = 96 * 1024;

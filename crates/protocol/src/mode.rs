@@ -1,8 +1,8 @@
-//! The modes of an install: which of its roles a job runs under.
+//! The modes of an install. The mode decides under which role of the install a job runs.
 
 use serde::{Deserialize, Serialize};
 
-/// Which role a job runs under.
+/// The mode of a job. The install has one role for each mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

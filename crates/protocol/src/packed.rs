@@ -1,4 +1,4 @@
-//! Gzip and base64 for long texts: definitions of custom resources and terms fit into an order only when they are packed.
+//! Packs long texts with gzip and base64, because an order has no space for long terms or manifests otherwise.
 
 use std::io::{Read as _, Write as _};
 
@@ -29,7 +29,7 @@ pub(crate) fn pack(bytes: &[u8]) -> std::io::Result<String> {
     Ok(BASE64.encode(gzip.finish()?))
 }
 
-/// Returns what [`pack`] packed, if that is not longer than `most` bytes.
+/// Returns the bytes that [`pack`] packed. `most` is the largest number of bytes that is accepted.
 ///
 /// # Errors
 /// [`UnpackError`].

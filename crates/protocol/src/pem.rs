@@ -1,4 +1,4 @@
-//! Public keys in PEM form (RFC 7468, "Textual Encoding of Subject Public Key Info"), whatever kind of key they hold.
+//! Public keys in PEM form (RFC 7468, "Textual Encoding of Subject Public Key Info"), of any key type.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 
-/// The longest text that is read, in bytes; an RSA key of 8192 bits has about 1,500.
+/// The longest text that is accepted, in bytes. An RSA key of 8192 bits has about 1,500 bytes.
 const MAX_BYTES: usize = 8 * 1024;
 
 /// Why a text is not one public key in PEM form.
@@ -28,7 +28,8 @@ pub enum PemError {
     Large,
 }
 
-/// Returns the bytes of the one public key in `text`: a DER `SubjectPublicKeyInfo`, if it is what it says.
+/// Returns the decoded bytes of the one public key in `text`. They should be a DER `SubjectPublicKeyInfo`, which this
+/// function does not check.
 ///
 /// # Errors
 /// [`PemError`].

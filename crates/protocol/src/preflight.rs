@@ -1,36 +1,37 @@
-//! Preflight: what a runner checks before anything of an app is created in a customer's account, and what it found.
+//! Preflight: the checks of a runner before anything of an app is created in a customer's account, and their findings.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// Looks for what would stop the jobs that follow, and changes nothing. Its output [`FINDINGS`] is a list of [`Finding`].
-/// What every runner needs for any work (its queues, its registry, its region) is not listed here.
+/// The work of a preflight: looks for problems that would stop the jobs that follow, and changes nothing. Its output
+/// [`FINDINGS`] is a list of [`Finding`]. Things that every job needs (queues, registry, region) are not listed here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CheckInstall {
-    /// The Terraform versions that components ask for; an empty text stands for any version. Empty when no component uses
-    /// Terraform.
+    /// The Terraform versions that components require. An empty text means that any version is good. The set is empty
+    /// when no component uses Terraform.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub terraform_versions: BTreeSet<String>,
-    /// The programs beside Terraform that components need: [`HELM`], [`KUSTOMIZE`].
+    /// The programs that components need in addition to Terraform: [`HELM`], [`KUSTOMIZE`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
-    /// The names of CloudFormation stacks; each a template.
+    /// The names of CloudFormation stacks. Each name is a template.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub stacks: BTreeSet<String>,
-    /// Whether programs of the vendor run, which need the sandbox.
+    /// Whether later jobs run programs of the vendor, which the runner executes in a box.
     #[serde(default)]
     pub programs: bool,
-    /// What artifacts take on the runner's disk when all are unpacked at once, in bytes.
+    /// The disk space of the runner that all artifacts need when they are unpacked at the same time, in bytes.
     #[serde(default)]
     pub disk_bytes: u64,
-    /// Hosts that what follows names, with a port where it is not 443; the runner may have to reach them.
+    /// The hosts that later jobs name and that the runner may have to reach. A host has a port unless the port is 443.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub hosts: BTreeSet<String>,
-    /// What the policies of the mode's role allow, as far as it can be asked for one by one.
+    /// The permissions that the policies of the mode's role allow, as far as IAM can simulate them one by one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub permissions: Vec<Permission>,
-    /// How many more actions these policies allow: by a pattern, under a condition, or beyond what an order carries.
+    /// The number of actions that these policies allow and that `permissions` leaves out: the policy names them by a
+    /// pattern, or under a condition, or the order has no space for them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub permissions_left_out: u32,
 }
@@ -40,18 +41,18 @@ pub const HELM: &str = "helm";
 /// The program that renders kustomizations; `kubectl` has it too.
 pub const KUSTOMIZE: &str = "kustomize";
 
-/// The calls of a job that deploys a stack which change nothing, so that a preflight can try them.
+/// The read-only calls of a job that deploys a stack. A preflight makes these calls.
 pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];
-/// The calls of a job that deploys a stack which a preflight lets IAM simulate.
+/// The calls of a job that deploys a stack and that may change something. A preflight lets IAM simulate them.
 pub const STACK_CHANGES: [&str; 3] =
     ["cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"];
 
 /// Actions on resources, as a policy's statement allows them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Permission {
-    /// Such as `s3:CreateBucket`, without patterns.
+    /// The actions, such as `s3:CreateBucket`, without patterns.
     pub actions: BTreeSet<String>,
-    /// ARNs or patterns of them; each a template.
+    /// ARNs or patterns of ARNs. Each of them is a template.
     pub resources: BTreeSet<String>,
 }
 
@@ -60,18 +61,18 @@ const fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// The output that holds what was found.
+/// The name of the job's output that contains the findings.
 pub const FINDINGS: &str = "findings";
 
-/// What was found about one thing.
+/// The result of one check, with an explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What was checked.
+    /// The subject of the check.
     pub check: String,
     pub state: Verdict,
-    /// What was seen, for people.
+    /// The observation as a text for people.
     pub detail: String,
-    /// The way out; empty when nothing needs to be done.
+    /// The instruction that solves the problem; empty when nothing needs to be done.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub fix: String,
 }
@@ -81,9 +82,9 @@ pub struct Finding {
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     Pass,
-    /// It may cause a problem, or could not be checked; the deploy continues.
+    /// The subject may cause a problem, or could not be checked. The deploy continues.
     Warn,
-    /// The work that follows cannot succeed.
+    /// The jobs that follow cannot succeed.
     Fail,
 }
 

@@ -1,5 +1,5 @@
-//! Provenance: who made an artifact, from what and when, as a signed in-toto statement (in-toto attestation framework v1,
-//! "Statement") with the SLSA provenance predicate (SLSA v1.0, "Provenance").
+//! Provenance: the builder, the input and the times of an artifact's build, as a signed in-toto statement (in-toto
+//! attestation framework v1, "Statement") with the SLSA provenance predicate (SLSA v1.0, "Provenance").
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::{AppName, BuildId, ComponentName, Digest, Envelope, JobId, TenantName
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The statement's `predicateType`.
 pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
-/// What a build of ours is, `buildType` of the predicate.
+/// The predicate's `buildType`, which names the kind of builds that Freehold makes.
 pub const BUILD_TYPE: &str = "urn:freehold:build:v1";
-/// `artifactType` of the referrer that carries a statement, and the media type of its one layer: the envelope as JSON.
+/// The referrer's `artifactType`, and the media type of its one layer: the envelope with the statement, as JSON.
 pub const REFERRER_TYPE: &str = "application/vnd.in-toto+json";
 
 /// A signed statement and the digest of its referrer in the tenant registry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Provenance {
-    /// A [`Statement`], signed by the tenant's root key itself, so that it is valid for as long as that key is.
+    /// A [`Statement`]. The tenant's root key itself signs it, because a delegate key would expire.
     pub statement: Envelope,
-    /// The digest of the manifest that refers to the artifact.
+    /// The digest of the referrer: the manifest that contains the statement and refers to the artifact.
     pub referrer: Digest,
 }
 
@@ -34,7 +34,7 @@ pub struct Provenance {
 pub struct Statement {
     #[serde(rename = "_type")]
     pub statement_type: String,
-    /// Exactly one.
+    /// The artifact; exactly one element.
     pub subject: Vec<Subject>,
     pub predicate_type: String,
     pub predicate: Predicate,
@@ -44,7 +44,7 @@ impl Payload for Statement {
     const TYPE: &'static str = "application/vnd.in-toto+json";
 }
 
-/// What a statement is about.
+/// The artifact that a statement describes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
@@ -53,7 +53,7 @@ pub struct Subject {
     pub digest: DigestSet,
 }
 
-/// Digests by algorithm, hex (in-toto attestation framework v1, "DigestSet").
+/// Digests as hex digits, by the name of the algorithm (in-toto attestation framework v1, "DigestSet").
 pub type DigestSet = BTreeMap<String, String>;
 
 /// The SLSA predicate.
@@ -64,18 +64,18 @@ pub struct Predicate {
     pub run_details: RunDetails,
 }
 
-/// What was to be built.
+/// The input of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BuildDefinition {
     pub build_type: String,
     pub external_parameters: ExternalParameters,
     pub internal_parameters: InternalParameters,
-    /// What the source was resolved to.
+    /// The exact sources that the build used, such as a commit or an image with its digest.
     pub resolved_dependencies: Vec<ResourceDescriptor>,
 }
 
-/// What the vendor asked for.
+/// The parameters that the vendor's app config determines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ExternalParameters {
@@ -85,18 +85,18 @@ pub struct ExternalParameters {
     pub source: Source,
 }
 
-/// What the control plane added.
+/// The parameters that the control plane added.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InternalParameters {
     pub tenant: TenantName,
     pub build: BuildId,
     pub job: JobId,
-    /// The digest of source and package form, which the build is named by.
+    /// The digest from which the build's id is derived: of the source, the kind of package and the recipe.
     pub source_digest: Digest,
 }
 
-/// One thing that went into a build.
+/// One source or tool that a build used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ResourceDescriptor {
@@ -104,7 +104,7 @@ pub struct ResourceDescriptor {
     pub digest: DigestSet,
 }
 
-/// Who built, and when.
+/// The builder and the times of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunDetails {
@@ -112,21 +112,21 @@ pub struct RunDetails {
     pub metadata: RunMetadata,
 }
 
-/// What built.
+/// The build runner that ran the build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Builder {
     /// `urn:freehold:tenant:<tenant>:build-runner`.
     pub id: String,
-    /// `freehold-builder` and the tools that took part, with their versions.
+    /// The versions of `freehold-builder` and of the tools that it ran, by name.
     pub version: BTreeMap<String, String>,
 }
 
-/// When.
+/// The job and the times of the build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunMetadata {
-    /// The job.
+    /// The id of the job.
     pub invocation_id: String,
     /// The start of the build, by the build runner's clock.
     #[serde(with = "crate::time::rfc3339")]
@@ -135,29 +135,29 @@ pub struct RunMetadata {
     pub finished_on: Timestamp,
 }
 
-/// What only the build runner knows of a build.
+/// The facts about a build that only the build runner knows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BuildFacts {
-    /// What the source was resolved to, such as an upstream image's digest, and what it was built on.
+    /// The exact sources that the build used, such as an upstream image with its digest or a base image.
     pub resolved: Vec<ResourceDescriptor>,
-    /// Programs that took part, by name, with their versions; the runner itself among them.
+    /// The versions of the programs that took part, by name, including the build runner itself.
     pub versions: BTreeMap<String, String>,
     pub started_at: Timestamp,
     pub finished_at: Timestamp,
 }
 
-/// What a statement has to say.
+/// The values that a statement must contain.
 #[derive(Debug, Clone, Copy)]
 pub struct Expected<'a> {
     pub tenant: &'a TenantName,
     pub artifact: &'a Digest,
-    /// The app, where the reader knows it.
+    /// The app; `None` when the reader does not know it.
     pub app: Option<&'a str>,
     pub component: &'a ComponentName,
 }
 
-/// Why an artifact's provenance failed verification.
+/// The reasons for which an artifact's provenance fails verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProvenanceError {
     #[error("artifact `{0}` has no provenance; build its component again")]
@@ -173,7 +173,7 @@ pub enum ProvenanceError {
 }
 
 impl Statement {
-    /// Returns the statement of a build.
+    /// Returns the statement about a build.
     pub fn new(
         artifact: &Digest,
         external: ExternalParameters,
@@ -210,7 +210,7 @@ impl Statement {
         }
     }
 
-    /// Checks that the statement is about what is `expected`.
+    /// Checks that the statement contains the `expected` values.
     ///
     /// # Errors
     /// [`ProvenanceError::Other`] with the first difference.
@@ -241,7 +241,7 @@ impl Statement {
 }
 
 impl Provenance {
-    /// Returns the statement after checking that the tenant's root key signed it and that it is about what is expected.
+    /// Returns the statement after checking that `root` signed it and that it contains the `expected` values.
     ///
     /// # Errors
     /// [`ProvenanceError`].
@@ -253,7 +253,7 @@ impl Provenance {
     }
 }
 
-/// Returns `digest` as in-toto writes it.
+/// Returns `digest` in the form of in-toto.
 pub fn sha256(digest: &Digest) -> DigestSet {
     DigestSet::from([("sha256".to_owned(), digest.hex().to_owned())])
 }

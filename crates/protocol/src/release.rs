@@ -1,4 +1,4 @@
-//! Releases: an app version and the artifact of each of its components, fixed together and named by their digest.
+//! Releases. A release fixes an app version together with the artifact of each component.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::{AppName, ComponentName, Digest, canonical};
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Release {
-    /// 1.
+    /// The format, always 1.
     pub format: u32,
     pub app: AppName,
     pub version: Digest,
@@ -20,12 +20,12 @@ pub struct Release {
 }
 
 impl Release {
-    /// Returns the release of `version` with these artifacts.
+    /// Returns a release of `version` with these artifacts.
     pub const fn new(app: AppName, version: Digest, artifacts: BTreeMap<ComponentName, Digest>) -> Self {
         Self { format: 1, app, version, artifacts }
     }
 
-    /// Returns the digest of its canonical bytes: installs on releases with the same digest have the same artifacts.
+    /// Returns the digest of the release's canonical bytes. The same digest means the same artifacts.
     ///
     /// # Errors
     /// Never: a release can be written as JSON.

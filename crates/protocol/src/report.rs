@@ -1,4 +1,4 @@
-//! Reports: what a runner reports about itself and about its jobs.
+//! Reports: the messages of a runner about itself and about its jobs.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
 
-/// The signed message that answers.
+/// The signed message with which a runner answers orders or announces itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub tenant: TenantName,
     pub install: InstallId,
-    /// The runner's key, which signed this.
+    /// The name of the runner's key, which signed the report.
     pub runner: KeyId,
-    /// The runner's own clock: for people, decides nothing.
+    /// The time by the runner's own clock. No job's state depends on it; only the verification of a lineage checks it.
     pub at: Timestamp,
     pub body: ReportBody,
 }
@@ -28,39 +28,39 @@ impl Payload for Report {
     const TYPE: &'static str = "application/vnd.freehold.report.v1+json";
 }
 
-/// What is reported.
+/// The content of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum ReportBody {
-    /// A runner announces itself. The envelope carries two signatures: its own and the enrolment key's.
+    /// A runner announces itself. The runner's own key and the enrolment key both sign the envelope.
     Hello(Hello),
-    /// Still here; once an hour when idle.
+    /// An idle runner shows once an hour that it is still running.
     Heartbeat,
-    /// Something about one attempt.
+    /// A message about one attempt.
     Attempt(AttemptReport),
-    /// An order that was not taken, and why.
+    /// The runner refused an order.
     Refused(Refusal),
 }
 
-/// A runner announces itself.
+/// The announcement of a runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
     pub public_key: PublicKey,
     /// The runner's version, `major.minor.patch`.
     pub version: String,
-    /// How many jobs it runs at once.
+    /// The number of jobs that the runner can run at the same time.
     pub slots: u32,
     /// The machine: an EC2 instance id or a host name.
     pub host: String,
-    /// What the customer answered in the install stack, by parameter ([`crate::app_version::Input::parameter`]);
-    /// sensitive answers stay in the customer's account.
+    /// The customer's answers in the install stack, by parameter ([`crate::app_version::Input::parameter`]). Sensitive
+    /// answers are not included: they stay in the customer's account.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
-    /// A keyed digest of each secret of the app that has a value; the key is the customer's. Absent when the runner could
-    /// not read them, and where the app has none.
+    /// A keyed digest of each of the app's secrets that has a value. Only the customer's account has the key. Absent
+    /// when the runner could not read the secrets, or the app has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secrets: Option<BTreeMap<String, Digest>>,
-    /// The terms that the customer agreed to; absent where the install stack asks for no consent.
+    /// The digest of the terms that the customer agreed to; absent when the install stack does not ask for consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
 }
@@ -70,20 +70,21 @@ pub struct Hello {
 pub struct AttemptReport {
     pub job: JobId,
     pub fence: Fence,
-    /// Rises by one with every report of the attempt, from 1; decides the order of log lines and shows gaps.
+    /// The number of the report: 1 for the attempt's first report, then 2, and so on. It puts log lines in order, and a
+    /// gap shows that a report is missing.
     pub seq: u64,
     pub event: AttemptEvent,
 }
 
-/// What happened to an attempt.
+/// An event of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AttemptEvent {
     /// The job's process is about to start.
     Started,
-    /// The job is still working; also carries log lines.
+    /// The job is still running. The event also contains new log lines.
     Progress {
-        /// Redacted log text, whole lines.
+        /// Log text in whole lines, after redaction.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         log: String,
     },
@@ -93,11 +94,11 @@ pub enum AttemptEvent {
         artifact: Digest,
         /// The blobs that the install registry does not have.
         missing: Vec<Digest>,
-        /// How many grants for the artifact the attempt has used up; their URLs expired.
+        /// The number of earlier grants to this attempt for the artifact. Their URLs expired.
         #[serde(default, skip_serializing_if = "is_zero")]
         round: u32,
     },
-    /// A build has pushed its artifact and asks for the tenant's signature under what made it.
+    /// A build has pushed its artifact and asks the tenant to sign the statement about the build.
     AttestRequest { grant: GrantId, artifact: Artifact, facts: BuildFacts },
     /// The attempt ended.
     Finished {
@@ -112,12 +113,12 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// How an attempt ended.
+/// The result of an attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     Succeeded {
-        /// Named results, without sensitive ones.
+        /// The job's outputs by name, without sensitive outputs.
         #[serde(default)]
         outputs: BTreeMap<String, Value>,
         /// The artifact that a build pushed.
@@ -126,7 +127,7 @@ pub enum Outcome {
     },
     Failed {
         reason: String,
-        /// Whether something may have been changed before the failure.
+        /// Whether the attempt may have changed something before it failed.
         partial: bool,
     },
     Blocked {
@@ -137,49 +138,49 @@ pub enum Outcome {
     Interrupted {
         reason: String,
     },
-    /// Stopped because the control plane asked for it.
+    /// The runner stopped the job because the control plane cancelled it.
     Cancelled,
 }
 
-/// Who or what stands in the way.
+/// The cause that blocks a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Block {
     /// The customer has switched the mode's role off.
     ModeDisabled,
-    /// A policy says no.
+    /// A policy forbids the change.
     Policy,
-    /// The release may do more than the customer agreed to.
+    /// The customer has not agreed to everything that the release may do.
     ContractNotAccepted,
 }
 
-/// An order that was not taken.
+/// The refusal of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     pub reason: RefusalReason,
     /// A sentence for people.
     pub detail: String,
-    /// The digest of the refused message's bytes.
+    /// The digest of the bytes of the refused message.
     pub message: Digest,
-    /// The job, if the message was verified far enough to trust it.
+    /// The job and the fence; present only when the message is a verified order for this install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<(JobId, Fence)>,
 }
 
-/// Why an order was not taken.
+/// The reason for the refusal of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RefusalReason {
-    /// Not an envelope, not JSON, or not a kind of message that this runner knows.
+    /// The message is not an envelope, not JSON, or of a type that this runner does not know.
     Malformed,
     TooLarge,
-    /// No signature, a wrong signature, or an invalid certificate.
+    /// The signature is missing or wrong, or the certificate is invalid.
     BadSignature,
-    /// Signed, but for another install or tenant.
+    /// The message is signed, but for another install or tenant.
     OtherInstall,
     Expired,
-    /// The order is older than an order that was accepted in the same group.
+    /// The runner has already accepted a newer order of the same group.
     Replayed,
     /// The control plane cancelled the order before it started.
     Cancelled,

@@ -1,21 +1,21 @@
-//! Shapes of texts: one value is the check of the code and the pattern of the published schema.
+//! Shapes of texts. The code's check and the pattern in the published schema come from the same value.
 
-/// What a text must look like.
+/// The form that a text must have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
-    /// Lower-case letters, digits and single dashes; a letter comes first, and a dash never last.
+    /// Lower-case letters, digits and single dashes. The first character is a letter, and the last one is not a dash.
     Slug { min: usize, max: usize },
-    /// ASCII letters, digits and the characters of `also`; a letter or a digit comes first.
+    /// ASCII letters, digits and the characters of `also`. The first character is a letter or a digit.
     Label { max: usize, also: &'static str },
     /// ASCII letters, digits and the characters of `also`, in any order.
     Letters { max: usize, also: &'static str },
     /// Decimal digits.
     Digits { min: usize, max: usize },
-    /// A prefix and exactly this many lower-case hex digits.
+    /// `prefix`, followed by exactly `digits` lower-case hex digits.
     Hex { prefix: &'static str, digits: usize },
-    /// Visible ASCII characters, which a header may carry.
+    /// Visible ASCII characters, all of which an HTTP header may contain.
     Visible { max: usize },
-    /// One line of text with something in it: no control characters, and not only spaces.
+    /// One line of text without control characters, which must contain more than spaces.
     Line { max: usize },
     /// An AWS region, such as `eu-west-1` or `us-gov-east-1`.
     Region,
@@ -32,7 +32,7 @@ impl Shape {
         (min..=max).contains(&chars) && self.spells(text)
     }
 
-    /// Returns the fewest and the most characters.
+    /// Returns the smallest and the largest number of characters.
     const fn chars(self) -> (usize, usize) {
         match self {
             Self::Slug { min, max } | Self::Digits { min, max } => (min, max),
@@ -44,7 +44,7 @@ impl Shape {
         }
     }
 
-    /// Returns whether the characters of `text` are the right ones, however many they are.
+    /// Returns whether `text` has only permitted characters at permitted places. The length is not checked.
     fn spells(self, text: &str) -> bool {
         let first = |test: fn(&char) -> bool| text.starts_with(|c: char| test(&c));
         match self {
@@ -61,8 +61,8 @@ impl Shape {
         }
     }
 
-    /// Returns the regular expression of the characters (ECMA-262, as JSON Schema wants it), without anchors. For a slug,
-    /// `minLength` and `maxLength` limit the number of characters.
+    /// Returns a regular expression for the shape, without anchors (ECMA-262, the dialect of JSON Schema). The schema's
+    /// `minLength` and `maxLength` limit the length of a slug, a line or a region; the expression does not.
     pub fn pattern(self) -> String {
         match self {
             Self::Slug { .. } => "[a-z][a-z0-9]*(-[a-z0-9]+)*".into(),
@@ -76,7 +76,7 @@ impl Shape {
         }
     }
 
-    /// Returns the JSON Schema of such a text.
+    /// Returns the JSON Schema of texts with this shape.
     #[cfg(feature = "schema")]
     pub fn schema(self) -> schemars::Schema {
         let mut schema = schemars::json_schema!({ "type": "string", "pattern": format!("^{}$", self.pattern()) });

@@ -1,16 +1,16 @@
-//! What a Terraform module brings along: its providers, as layers of its artifact.
+//! Providers of Terraform modules, which are layers of the module's artifact.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 
-/// Media type of the config of a module that brings its providers: a [`ModuleConfig`] as JSON.
+/// Media type of the artifact's config when the artifact contains the module's providers: a [`ModuleConfig`] as JSON.
 pub const MODULE_CONFIG: &str = "application/vnd.freehold.terraform.module.config.v1+json";
-/// Media type of a provider's layer: its package as a registry has it, a zip.
+/// Media type of a provider's layer: the unchanged zip file from a registry.
 pub const PROVIDER_LAYER: &str = "application/vnd.freehold.terraform.provider.v1+zip";
-/// The registries that Terraform and OpenTofu ask by default.
+/// The default provider registries of OpenTofu and Terraform.
 pub const REGISTRIES: [&str; 2] = ["registry.opentofu.org", "registry.terraform.io"];
-/// The hosts from which public registries let their files be fetched.
+/// The hosts from which packages of the public registries are downloaded.
 pub const REGISTRY_FILES: [&str; 5] = [
     "releases.hashicorp.com",
     "github.com",
@@ -18,11 +18,11 @@ pub const REGISTRY_FILES: [&str; 5] = [
     "objects.githubusercontent.com",
     "release-assets.githubusercontent.com",
 ];
-/// The platforms of runners, as Terraform writes them.
+/// The platforms of runners, in Terraform's notation.
 pub const PLATFORMS: [&str; 2] = ["linux_amd64", "linux_arm64"];
 
-/// Variables that no module may set for Terraform: they name other providers than its lock file pins, or programs and settings
-/// of programs that `terraform init` runs, such as Git's.
+/// Environment variables that an app must not set for Terraform. They could select other providers than the lock file
+/// pins, or change the programs that `terraform init` runs, such as Git, and their settings.
 const REFUSED: [&str; 17] = [
     "BASH_ENV",
     "ENV",
@@ -42,10 +42,10 @@ const REFUSED: [&str; 17] = [
     "XDG_CONFIG_DIRS",
     "XDG_CONFIG_HOME",
 ];
-/// What begins the names of further ones: of the loader of programs, and of Git.
+/// Prefixes of further forbidden variables: those of Git and of the dynamic loader.
 const REFUSED_PREFIXES: [&str; 2] = ["GIT_", "LD_"];
 
-/// What a vendor does about a refused variable.
+/// The instruction for a vendor whose app sets a refused variable.
 pub const REFUSED_VARIABLE_HELP: &str = "remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's \
      machine";
 
@@ -54,7 +54,7 @@ pub fn is_refused_variable(name: &str) -> bool {
     REFUSED.contains(&name) || REFUSED_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Returns what is wrong with the environment variable `name`, which [`is_refused_variable`] refuses.
+/// Returns the error message for the environment variable `name`, which [`is_refused_variable`] refuses.
 pub fn refused_variable(name: &str) -> String {
     format!(
         "environment variable `{name}` may make Terraform take other providers than the module pins, or run other programs, so \
@@ -62,20 +62,20 @@ pub fn refused_variable(name: &str) -> String {
     )
 }
 
-/// Returns the platform of the program that calls this.
+/// Returns the platform for which this program was compiled.
 pub const fn own_platform() -> &'static str {
     if cfg!(target_arch = "aarch64") { "linux_arm64" } else { "linux_amd64" }
 }
 
-/// Where the providers of a module come from when it is applied.
+/// The source of a module's providers when a runner applies the module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ProviderSource {
-    /// From the artifact, into which the build packed them.
+    /// The artifact, into which the build packed the providers.
     #[default]
     Packed,
-    /// From their registries.
+    /// The registries of the providers.
     Registry,
 }
 
@@ -85,46 +85,47 @@ impl ProviderSource {
     }
 }
 
-/// What the artifact of a module holds beside the module.
+/// The list of the providers in a module's artifact.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModuleConfig {
-    /// The platforms for which every provider of the module is here.
+    /// The platforms for which the artifact contains every provider of the module.
     pub platforms: Vec<String>,
-    /// Sorted by address and platform.
+    /// The packages, sorted by address and platform.
     pub providers: Vec<ProviderPackage>,
 }
 
 /// The package of one provider for one platform.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderPackage {
-    /// `host/namespace/type`.
+    /// The provider's address, `host/namespace/type`.
     pub address: String,
     pub version: String,
     pub platform: String,
-    /// The digest of its layer. Lock files have the same one as `zh:`.
+    /// The digest of the package's layer. Lock files contain the same digest with the prefix `zh:`.
     pub digest: Digest,
 }
 
 impl ProviderPackage {
-    /// Returns where a file system mirror has the unpacked package, relative to its root (Terraform CLI documentation, "Explicit
-    /// Installation Method Configuration"). Returns `None` when a part of the path is not a plain name.
+    /// Returns the path of the unpacked package, relative to the root of a file system mirror (Terraform CLI
+    /// documentation, "Explicit Installation Method Configuration"). Returns `None` when a part of the path is not a
+    /// plain name.
     pub fn mirror_path(&self) -> Option<String> {
         let parts: Vec<&str> = self.address.split('/').chain([self.version.as_str(), self.platform.as_str()]).collect();
         (parts.len() == 5 && parts.iter().all(|part| is_plain_name(part))).then(|| parts.join("/"))
     }
 
-    /// Returns how messages and statements name it.
+    /// Returns the name of the package in messages and statements.
     pub fn name(&self) -> String {
         format!("{}@{}", self.address, self.version)
     }
 
-    /// Returns its URI in a statement of provenance.
+    /// Returns the URI of the package in a provenance statement.
     pub fn uri(&self) -> String {
         format!("terraform-provider:{}?platform={}", self.name(), self.platform)
     }
 }
 
-/// Returns whether `part` can be the name of one file. A host may have a port.
+/// Returns whether `part` is safe as the name of one file. A `:` is permitted, because a host may have a port.
 fn is_plain_name(part: &str) -> bool {
     let known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'+' | b':');
     !part.is_empty() && !part.starts_with('.') && part.bytes().all(known)

@@ -1,4 +1,4 @@
-//! Points in time as the control plane's clock gives them. Nothing here reads a clock.
+//! Points in time. This module does not read a clock: callers pass times in.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// Returns the point `millis` milliseconds after the epoch.
+    /// Returns the time `millis` milliseconds after the epoch.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
@@ -24,19 +24,19 @@ impl Timestamp {
         self.0 / 1000
     }
 
-    /// Returns this time moved `secs` seconds into the future.
+    /// Returns the time `secs` seconds after this time.
     pub const fn plus_secs(self, secs: u64) -> Self {
         Self(self.0.saturating_add(secs.saturating_mul(1000)))
     }
 
-    /// Returns the milliseconds from `earlier` to this time, zero when it is not earlier.
+    /// Returns the milliseconds from `earlier` to this time, or zero when `earlier` is not before this time.
     pub const fn since(self, earlier: Self) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// Returns year, month and day of the day `days` after the epoch, in the Gregorian calendar: a year begins in March
-/// here, so that a leap day ends it, and 400 years have 146,097 days.
+/// Returns the year, month and day of the date that is `days` days after the epoch, in the Gregorian calendar. The
+/// calculation lets a year begin in March, so that a leap day is its last day; 400 years have 146,097 days.
 pub const fn civil(days: u64) -> (u64, u64, u64) {
     let days = days + 719_468;
     let (era, of_era) = (days / 146_097, days % 146_097);
@@ -49,8 +49,8 @@ pub const fn civil(days: u64) -> (u64, u64, u64) {
     (era * 400 + year + january, month, day)
 }
 
-/// Times as text in UTC with milliseconds, such as `2026-11-21T14:54:06.123Z` (RFC 3339 section 5.6): the one form that is
-/// written is the one that is read. For documents whose format is not ours.
+/// Times as text in UTC with milliseconds, such as `2026-11-21T14:54:06.123Z` (RFC 3339 section 5.6), for documents in
+/// standard formats such as in-toto. The reader accepts only the form that the writer produces.
 pub mod rfc3339 {
     use serde::de::Error as _;
     use serde::ser::Error as _;
@@ -71,10 +71,10 @@ pub mod rfc3339 {
         serializer.serialize_str(&text)
     }
 
-    /// Reads what [`serialize`] writes.
+    /// Parses the form that [`serialize`] writes.
     ///
     /// # Errors
-    /// The deserializer's, or any other text.
+    /// When the text has another form, or the deserializer fails.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let given = String::deserialize(deserializer)?;
         let wrong = || D::Error::custom("a time is not like `2026-11-21T14:54:06.123Z`");
@@ -90,7 +90,7 @@ pub mod rfc3339 {
         (millis < END).then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z"))
     }
 
-    /// Parses the digits at their fixed places and ignores what is between them; the caller compares the whole text.
+    /// Parses the digits at their fixed places and ignores the other characters, which the caller checks.
     fn read(given: &str) -> Option<Timestamp> {
         let number = |from: usize, to: usize| given.get(from..to)?.parse::<u64>().ok();
         let days = days(number(0, 4)?, number(5, 7)?, number(8, 10)?)?;
@@ -98,7 +98,7 @@ pub mod rfc3339 {
         Some(Timestamp::from_millis(days.checked_mul(DAY)? + seconds * 1000 + number(20, 23)?))
     }
 
-    /// Returns the days from the epoch to a date; the inverse of [`civil`].
+    /// Returns the number of days from the epoch to a date; the inverse of [`civil`].
     fn days(year: u64, month: u64, day: u64) -> Option<u64> {
         let year = if month <= 2 { year.checked_sub(1)? } else { year };
         let shifted = if month > 2 { month.checked_sub(3)? } else { month + 9 };

@@ -16,15 +16,16 @@ pub struct UploadSourceRequest {
     pub size: u64,
 }
 
-/// Where to upload the source.
+/// The place to which the source is uploaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SourceUpload {
-    /// A pre-signed URL for PUT, valid for 15 minutes; the same bytes may be uploaded again.
+    /// A pre-signed URL for a PUT request, valid for 15 minutes. The same bytes may be uploaded again.
     pub url: String,
 }
 
-/// `POST /v1/apps/{app}/versions`: stores a document as an app version. The same document is always the same version.
+/// `POST /v1/apps/{app}/versions`: stores a document as an app version. The same document always gives the same
+/// version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SyncAppRequest {
@@ -43,7 +44,7 @@ pub struct VersionView {
     pub components: u32,
 }
 
-/// `GET /v1/apps/{app}/versions/{version}`.
+/// `GET /v1/apps/{app}/versions/{version}`: one app version with its document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VersionDocument {
@@ -55,22 +56,22 @@ pub struct VersionDocument {
     pub resolved: Vec<ResolvedSource>,
 }
 
-/// The source of a component: what the config asks for, and what it was resolved to.
+/// The source of a component, as the config names it and as a commit or digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResolvedSource {
     pub component: ComponentName,
-    /// As the config writes it, such as an image with its tag, or a repository with its branch.
+    /// The source in the config, such as an image with its tag, or a repository with its branch.
     pub asked: String,
-    /// A commit or a digest; absent when only a build can resolve the source and no build has done so.
+    /// The commit or digest of the source; absent when only a build can find it and no build has done so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved: Option<String>,
-    /// The build of this source, in any state; absent when there is none.
+    /// The build of this source, in any state; absent when the source was never built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<BuildId>,
 }
 
-/// `GET /v1/apps`, `GET /v1/apps/{app}`.
+/// `GET /v1/apps`, `GET /v1/apps/{app}`: an app and its latest version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AppView {

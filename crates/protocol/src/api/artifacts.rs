@@ -1,4 +1,5 @@
-//! Artifacts and releases as the API shows them, and the two switches.
+//! Requests and responses of the API about artifacts and releases, and for disabling an install or revoking an
+//! artifact.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +7,7 @@ use crate::lineage::Lineage;
 use crate::release::Release;
 use crate::{AppName, BuildId, ComponentName, Digest, ReleaseName, Shape, Timestamp};
 
-/// What a reason looks like: one line that is shown to others.
+/// The form of a reason: one line, because messages show it to others.
 pub const REASON: Shape = Shape::Line { max: 500 };
 
 /// `GET /v1/artifacts/{digest}/lineage`: each page has all builds and a part of the uses.
@@ -19,8 +20,8 @@ pub struct LineagePage {
     pub next: Option<String>,
 }
 
-/// `GET /v1/apps/{app}/artifacts`: what the tenant registry keeps of an app, and why.
-/// `POST /v1/apps/{app}/artifacts/prune`: the same list, after artifacts that nothing keeps were marked.
+/// `GET /v1/apps/{app}/artifacts`: the artifacts of an app in the tenant registry, and the reasons why they are kept.
+/// `POST /v1/apps/{app}/artifacts/prune`: marks the unused artifacts and returns the same list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArtifactsView {
@@ -28,7 +29,7 @@ pub struct ArtifactsView {
     pub artifacts: Vec<ArtifactView>,
 }
 
-/// The artifact of one build.
+/// The artifact of one build, and whether the tenant registry keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ArtifactView {
@@ -42,22 +43,22 @@ pub struct ArtifactView {
     pub built_at: Option<Timestamp>,
     /// `kept`, `unused` (no new workflow may use it) or `removed`.
     pub state: String,
-    /// What keeps it, as text for people; empty when nothing does.
+    /// The reasons why the artifact is kept, as texts for people; empty when it is unused.
     pub kept_by: Vec<String>,
-    /// The next step: `mark`, `restore`, `remove`, or nothing.
+    /// The next step of pruning: `mark`, `restore` or `remove`; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub next: String,
-    /// The time from which it may be removed.
+    /// The earliest time at which the artifact may be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removable_at: Option<Timestamp>,
 }
 
-/// `POST /v1/artifacts/{artifact}/revoke`: no runner gets the artifact any more; installs that have it keep it.
-/// `POST /v1/installs/{install}/disable`: no workflow starts and no artifact is granted; deployed components continue to run.
+/// `POST /v1/artifacts/{artifact}/revoke`: forbids further grants of the artifact. Installs that have it keep it.
+/// `POST /v1/installs/{install}/disable`: forbids new workflows and grants. Deployed components continue to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {
-    /// The reason that every refusal shows; 1 to 500 characters.
+    /// The reason that every later refusal shows; 1 to 500 characters.
     #[cfg_attr(feature = "schema", schemars(schema_with = "reason_schema"))]
     pub reason: String,
 }
@@ -67,27 +68,27 @@ fn reason_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     REASON.schema()
 }
 
-/// Answers a revocation.
+/// The response to `POST /v1/artifacts/{artifact}/revoke`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Revoked {
     pub artifact: Digest,
     pub reason: String,
-    /// The builds that made the artifact.
+    /// All builds of the artifact.
     pub builds: Vec<BuildId>,
 }
 
-/// `POST /v1/apps/{app}/releases`: creates a release. The same contents under the same name change nothing.
+/// `POST /v1/apps/{app}/releases`: creates a release. A repeated request with the same contents changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateReleaseRequest {
     pub name: ReleaseName,
-    /// The version; the latest one when absent.
+    /// The app version; the latest version when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
 }
 
-/// `GET /v1/apps/{app}/releases`, `GET /v1/apps/{app}/releases/{release}`.
+/// `GET /v1/apps/{app}/releases`, `GET /v1/apps/{app}/releases/{release}`: a release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReleaseView {

@@ -1,43 +1,43 @@
-//! Builds, and the runner that makes them.
+//! Requests and responses of the API about builds and the build runner.
 
 use serde::{Deserialize, Serialize};
 
 use crate::envelope::PublicKey;
 use crate::{BuildId, ComponentName, Digest, WorkflowId};
 
-/// `POST /v1/apps/{app}/builds`: builds each component of the version that has no artifact.
+/// `POST /v1/apps/{app}/builds`: builds every component of a version that has no artifact.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BuildComponentsRequest {
-    /// The version; the latest one when absent.
+    /// The app version; the latest version when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
 }
 
-/// Answers a build request: all builds of the version, and the workflow that builds the missing artifacts.
+/// The response to a build request: all builds of the version, and the workflow that builds the missing artifacts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BuildStarted {
     pub version: Digest,
-    /// Absent when every component has its artifact.
+    /// The workflow; absent when every component already has its artifact.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowId>,
     pub builds: Vec<BuildView>,
-    /// Components of kinds that cannot be built yet.
+    /// The components that are not built, because Freehold cannot build their kind yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
 }
 
-/// A component that a build leaves out.
+/// A component that is not built.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     pub component: ComponentName,
-    /// Such as "is a `helm_chart`".
+    /// The reason, such as "is a `helm_chart`".
     pub why: String,
 }
 
-/// `GET /v1/apps/{app}/builds`.
+/// `GET /v1/apps/{app}/builds`: a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BuildView {
@@ -45,21 +45,21 @@ pub struct BuildView {
     pub component: ComponentName,
     /// `building`, `built` or `failed`.
     pub state: String,
-    /// The artifact's digest, once built.
+    /// The digest of the artifact; absent until it is built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Digest>,
-    /// Bytes of all blobs, once built.
+    /// The size of all blobs in bytes; absent until they are built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why the vendor revoked the artifact.
+    /// The vendor's reason for revoking the artifact; absent when it is not revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
 }
 
-/// `POST /v1/build-runner`: registers the tenant's build runner. The same key again changes nothing; another key
-/// replaces it.
+/// `POST /v1/build-runner`: registers the tenant's build runner. A repeated request with the same key changes nothing.
+/// Another key replaces the registered one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EnrolBuildRunnerRequest {

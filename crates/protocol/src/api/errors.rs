@@ -1,38 +1,39 @@
-//! The errors that the API answers.
+//! The error responses of the API.
 
 use serde::{Deserialize, Serialize};
 
-/// The one shape of every error answer.
+/// The body of every error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorBody {
     pub error: ErrorDetail,
 }
 
-/// What went wrong.
+/// The kind and the message of an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ErrorDetail {
     pub kind: ErrorKind,
-    /// A sentence that names the thing and the way out.
+    /// A message for people that names the cause and the solution.
     pub message: String,
-    /// Whether the cause passes without help within about a minute: send the request again with the same key.
+    /// Whether the cause ends by itself within about a minute. The client may then repeat the request with the same
+    /// key.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub soon: bool,
 }
 
-/// The public kinds of errors; each has one HTTP status.
+/// The kind of an error. Each kind has one HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorKind {
-    /// 400: the request itself is wrong; the same request fails again.
+    /// 400: the request is wrong. The same request will fail again.
     Invalid,
-    /// 404.
+    /// 404: the requested thing does not exist.
     NotFound,
-    /// 409: the current state of the resource does not allow it.
+    /// 409: the current state of the resource does not allow the request.
     Conflict,
-    /// 503: a later try may succeed.
+    /// 503: the same request may succeed later.
     Transient,
     /// 500: a defect of Freehold.
     Internal,

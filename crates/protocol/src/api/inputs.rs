@@ -1,4 +1,4 @@
-//! Inputs of an install, and the schema of their values.
+//! Requests and responses of the API about the inputs of an install, and the schema of their values.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::app_version::InputKind;
 use crate::{AppName, Digest, InstallId};
 
-/// `GET /v1/apps/{app}/versions/{version}/inputs-schema`.
+/// `GET /v1/apps/{app}/versions/{version}/inputs-schema`: the schema of a version's inputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InputsSchema {
@@ -18,11 +18,11 @@ pub struct InputsSchema {
     pub schema: Value,
 }
 
-/// `POST /v1/installs/{install}/inputs`: changes these inputs of the vendor and no others. It does not deploy anything.
+/// `POST /v1/installs/{install}/inputs`: changes the named inputs of the vendor and no other input. Does not deploy.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetInputsRequest {
-    /// By name; null removes the value, so that the default applies again.
+    /// The new values by the name of the input. `null` removes a value, so that the default applies.
     pub inputs: BTreeMap<String, Value>,
 }
 
@@ -47,19 +47,19 @@ pub struct InputView {
     pub kind: InputKind,
     pub required: bool,
     pub sensitive: bool,
-    /// The parameter of the install stack with which the customer answers; absent for an input of the vendor.
+    /// The parameter of the install stack in which the customer answers the input; absent when the vendor answers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
     pub from: AnsweredBy,
-    /// Absent when the input has no value; `(set)` for a sensitive value.
+    /// The value; absent when the input has none. `(set)` replaces a sensitive value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
-    /// Why a deploy is refused because of this input.
+    /// The reason why a deploy is refused because of this input; absent when the input prevents no deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
 
-/// Where an input's value comes from.
+/// The origin of an input's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -74,7 +74,7 @@ pub enum AnsweredBy {
 }
 
 impl AnsweredBy {
-    /// Returns the origin as tables write it.
+    /// Returns the origin as text for tables.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::Vendor => "vendor",

@@ -1,4 +1,4 @@
-//! Installs, their runners and their stacks.
+//! Requests and responses of the API about installs, their runners and their stacks.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
 
-/// `POST /v1/installs`. The enrolment secret stays with the caller; only the public key that is derived from it is sent.
+/// `POST /v1/installs`: creates an install. The request contains only the public key that the caller derived from the
+/// enrolment secret, not the secret.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateInstallRequest {
@@ -18,7 +19,7 @@ pub struct CreateInstallRequest {
     /// A region of AWS, such as `eu-west-1`.
     #[cfg_attr(feature = "schema", schemars(schema_with = "region_schema"))]
     pub region: String,
-    /// Accepts a region that this release does not know.
+    /// Whether to accept a region that this release of Freehold does not know.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub unknown_region: bool,
     #[serde(default)]
@@ -31,16 +32,16 @@ fn region_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     crate::Shape::Region.schema()
 }
 
-/// Answers `POST /v1/installs`.
+/// The response to `POST /v1/installs`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallCreated {
     pub install: InstallView,
-    /// The provisioning workflow, which waits for the runner.
+    /// The workflow that provisions the install. It waits for the runner first.
     pub workflow: WorkflowId,
 }
 
-/// `GET /v1/installs`, `GET /v1/installs/{install}`.
+/// `GET /v1/installs`, `GET /v1/installs/{install}`: an install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallView {
@@ -51,26 +52,26 @@ pub struct InstallView {
     pub region: String,
     /// `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `ready` or `idle` (nothing is deployed).
     pub state: String,
-    /// Why the vendor disabled the install.
+    /// The vendor's reason for disabling the install; absent when the install is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
     /// The version of the last deploy that succeeded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
-    /// The workflow that runs in the install now.
+    /// The running workflow of the install, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<WorkflowId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<RunnerView>,
-    /// The answers by input name, without defaults; empty in lists.
+    /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// What prevents deploys, such as an answer of the wrong type; empty in lists.
+    /// The problems that prevent a deploy, such as an answer of the wrong type. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     #[serde(default)]
     pub components: Vec<DeployedView>,
-    /// The terms that the customer agreed to; absent where the install stack asks for no consent.
+    /// The digest of the terms that the customer agreed to; absent when the install stack does not ask for consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,8 +87,8 @@ pub struct RunnerView {
     pub slots: u32,
     pub host: String,
     pub since: Timestamp,
-    /// When the control plane last accepted a report of the runner, accurate to a minute while jobs run. An idle runner
-    /// reports once an hour.
+    /// The time when the control plane last accepted a report of the runner, accurate to a minute while jobs run. An
+    /// idle runner reports once an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_contact: Option<Timestamp>,
 }
@@ -105,28 +106,28 @@ pub struct DeployedView {
     pub outputs: BTreeMap<String, Value>,
 }
 
-/// Answers `POST /v1/installs/{install}/delete` with the place of the deleted install.
+/// The response to `POST /v1/installs/{install}/delete`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallDeleted {
     pub install: InstallId,
     pub account: AccountId,
     pub region: String,
-    /// The stack that the customer may have made already, in this account and region.
+    /// The name of the stack that the customer may already have created in this account and region.
     pub stack_name: String,
 }
 
-/// `GET /v1/installs/{install}/stack`.
+/// `GET /v1/installs/{install}/stack`: the install stack that a customer launches.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstallStack {
     pub install: InstallId,
-    /// The name for the stack.
+    /// The name to give to the stack.
     pub stack_name: String,
-    /// The CloudFormation template's text; the same bytes for the same install and app version.
+    /// The text of the CloudFormation template. The same install and app version always give the same bytes.
     pub template: String,
-    /// SHA-256 of the text.
+    /// The SHA-256 of the text.
     pub digest: Digest,
-    /// The app version whose permissions it grants.
+    /// The app version. The stack grants the permissions that this version requests.
     pub version: Digest,
 }

@@ -1,5 +1,5 @@
-//! The `/v1` API: what the command sends and what the `api` function answers. JSON; times are milliseconds since the
-//! epoch; every POST takes the header `idempotency-key`.
+//! The `/v1` API: the requests of the command and the responses of the `api` function. Bodies are JSON. Times are
+//! milliseconds since the epoch. Every POST request has the header `idempotency-key`.
 
 mod apps;
 mod artifacts;
@@ -33,12 +33,13 @@ pub use workflows::{
     WorkflowStarted, WorkflowView,
 };
 
-/// The header that makes a POST repeatable: 1 to 128 visible ASCII characters. A repeated request has the same value.
+/// The header that makes a POST request idempotent. Its value has 1 to 128 visible ASCII characters, and a client sends
+/// the same value when it repeats the request.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
-/// What its value looks like.
+/// The form of the value of the header [`IDEMPOTENCY_KEY`].
 pub const IDEMPOTENCY_KEY_SHAPE: Shape = Shape::Visible { max: 128 };
 
-/// `GET /v1/tenant`: what a runner or a command needs to know about the tenant.
+/// `GET /v1/tenant`: the facts about the tenant that a runner or the command needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TenantView {
@@ -46,11 +47,11 @@ pub struct TenantView {
     pub account: AccountId,
     pub region: String,
     pub reports_queue_url: String,
-    /// The root of trust of all orders.
+    /// The public half of the tenant's root key. Runners verify all orders with it.
     pub tenant_key: PublicKey,
 }
 
-/// A page of a list.
+/// One page of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Page<T> {

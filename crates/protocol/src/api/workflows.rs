@@ -1,4 +1,4 @@
-//! Workflows, jobs and logs as the API shows them.
+//! Requests and responses of the API about workflows, jobs and logs.
 
 use std::collections::BTreeMap;
 
@@ -8,66 +8,68 @@ use serde_json::Value;
 use crate::report::Fence;
 use crate::{ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
 
-/// `POST /v1/installs/{install}/deploys`.
+/// `POST /v1/installs/{install}/deploys`: deploys components of a version or a release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeployComponentsRequest {
-    /// The version; the latest one when absent.
+    /// The app version; the latest version when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
-    /// The release to deploy, instead of a version: its version with exactly its artifacts.
+    /// The release to deploy, instead of a version. The deploy uses the version and exactly the artifacts of the
+    /// release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
-    /// Inputs to change before the deploy; other inputs keep their values.
+    /// The inputs to change before the deploy, by name. Other inputs keep their values.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// Deploys only these components and those that depend on them; when empty, all that changed. The name `sandbox` stands
-    /// for the app's sandbox.
+    /// The components to deploy, together with the components that depend on them. The name `sandbox` means the app's
+    /// sandbox. When empty, everything that changed is deployed.
     #[serde(default)]
     pub components: Vec<ComponentName>,
-    /// Deploys the sandbox and every component, whether it changed or not.
+    /// Whether to deploy the sandbox and every component, also those that did not change.
     #[serde(default)]
     pub all: bool,
-    /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it, such as
-    /// `break-glass-admin`.
+    /// The role to use instead of the role that the app config chooses: the name of a mode, or the key of a role from
+    /// the contract, such as `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
 
-/// `POST /v1/installs/{install}/teardown`. Without a component and without the sandbox, everything is removed.
+/// `POST /v1/installs/{install}/teardown`: removes a component, the sandbox, or everything when neither is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TearDownRequest {
-    /// Removes only this component and those that depend on it.
+    /// The component to remove, together with the components that depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentName>,
-    /// Removes only the sandbox; refused while components are deployed.
+    /// Whether to remove only the sandbox. The request is refused while components are deployed.
     #[serde(default)]
     pub sandbox: bool,
-    /// Removes also what holds data, such as databases and volumes.
+    /// Whether to remove resources that contain data too, such as databases and volumes.
     #[serde(default)]
     pub destroy_data: bool,
-    /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it.
+    /// The role to use instead of the role that the app config chooses: the name of a mode, or the key of a role from
+    /// the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
 
-/// `POST /v1/installs/{install}/actions/{action}/runs`.
+/// `POST /v1/installs/{install}/actions/{action}/runs`: runs an action.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunActionRequest {
-    /// The role to use instead of the one that the app names: a mode, or a role's key as a contract lists it, such as
-    /// `break-glass-admin`.
+    /// The role to use instead of the role that the app config chooses: the name of a mode, or the key of a role from
+    /// the contract, such as `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
 }
 
-/// Answers a request that starts a workflow.
+/// The response to a request that starts a workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowStarted {
     pub workflow: WorkflowId,
-    /// The app version that the workflow deploys, or whose action it runs.
+    /// The app version that the workflow deploys, or that contains the action that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
     /// The number of that version.
@@ -75,7 +77,7 @@ pub struct WorkflowStarted {
     pub number: Option<u64>,
 }
 
-/// `GET /v1/workflows/{workflow}`, and without nodes in `GET /v1/installs/{install}/workflows`.
+/// `GET /v1/workflows/{workflow}`: a workflow. In the list `GET /v1/installs/{install}/workflows` it has no nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkflowView {
@@ -95,10 +97,10 @@ pub struct WorkflowView {
     /// The release that the request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
-    /// When a cancel was requested. A job that ends before its runner knows of the cancel keeps its result.
+    /// The time of the request to cancel. A job keeps its result when it ends before its runner receives the cancel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
-    /// Why the workflow succeeded without a single job.
+    /// The reason why the workflow succeeded without running a job; absent when it ran jobs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,
     #[serde(default)]
@@ -110,7 +112,8 @@ pub struct WorkflowView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeView {
     pub name: String,
-    /// `waiting`, `active`, `skipped`, `refused` (something that it needs is not there), or the state in which its job ended.
+    /// `waiting`, `active`, `skipped`, `refused` (something that the node needs does not exist), or the final state of
+    /// its job.
     pub state: String,
     #[serde(default)]
     pub dependencies: Vec<String>,
@@ -118,7 +121,7 @@ pub struct NodeView {
     pub job: Option<JobId>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// How often its job was dispatched again because it had failed.
+    /// The number of automatic retries of the node's job after a failure.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retried: u32,
 }
@@ -128,7 +131,7 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// `GET /v1/jobs/{job}`.
+/// `GET /v1/jobs/{job}`: a job with its history.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobView {
@@ -153,7 +156,7 @@ pub struct JobView {
     pub history: Vec<HistoryView>,
 }
 
-/// One audit record of a job.
+/// One entry of a job's history: a change of the job's state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HistoryView {
@@ -165,7 +168,8 @@ pub struct HistoryView {
     pub reason: String,
 }
 
-/// `GET /v1/jobs/{job}/logs?after=<cursor>`: log text in order; ask again with the cursor until the job has ended.
+/// `GET /v1/jobs/{job}/logs?after=<cursor>`: log text in order. A client repeats the request with the new cursor until
+/// `ended` is true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPage {
@@ -176,12 +180,12 @@ pub struct LogPage {
     pub ended: bool,
 }
 
-/// Log text of one report.
+/// The log text of one report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogChunk {
     pub fence: Fence,
-    /// The report's sequence number; a gap means that reports have not arrived yet.
+    /// The sequence number of the report. A gap means that a report has not arrived yet.
     pub seq: u64,
     pub text: String,
 }

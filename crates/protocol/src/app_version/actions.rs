@@ -1,4 +1,4 @@
-//! Actions, what starts them, and runbooks.
+//! Actions, their triggers, and runbooks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use crate::build::Source;
 use crate::flag::is_false;
 use crate::{ActionName, ComponentName};
 
-/// Steps the runner executes.
+/// An action: steps that a runner executes, and the triggers that start them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -20,7 +20,7 @@ pub struct Action {
     pub description: String,
     /// The time limit of one run, in seconds.
     pub timeout_secs: u32,
-    /// Whether a second delivery may run the steps again.
+    /// Whether a runner may execute the steps again when the order is delivered again.
     #[serde(default)]
     pub idempotent: bool,
     #[serde(default)]
@@ -33,17 +33,18 @@ pub struct Action {
     #[serde(default)]
     pub env_vars: BTreeMap<String, String>,
     pub steps: Vec<ActionStep>,
-    /// Repositories that steps run in, by the step's place from 0.
+    /// The repositories in which steps run. A step is named by its index, from 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step_repos: Vec<StepRepo>,
-    /// The role it runs under instead of its mode's; a template; empty for none.
+    /// The role that the action runs under, instead of the role of its mode; a template. Empty for the role of the
+    /// mode.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub role: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub break_glass_role: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub enable_kube_config: bool,
-    /// The image that steps run in, unchanged from the config.
+    /// The image in which the steps run, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<Value>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -51,7 +52,8 @@ pub struct Action {
     /// The inputs that a person gives to a run, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// The cluster that steps talk to; empty for the sandbox's.
+    /// The name of the [`KubernetesContext`](super::KubernetesContext) for the cluster of the steps. Empty for the
+    /// sandbox's cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kubernetes_context: String,
 }
@@ -64,10 +66,10 @@ pub struct ActionStep {
     /// A shell command line; a template.
     #[serde(default)]
     pub command: String,
-    /// A script's text, run as a file; a template.
+    /// The text of a script, which the runner writes to a file and executes; a template.
     #[serde(default)]
     pub inline_contents: String,
-    /// Environment of the step; values are templates.
+    /// The environment of the step; values are templates.
     #[serde(default)]
     pub env_vars: BTreeMap<String, String>,
 }
@@ -81,25 +83,25 @@ pub struct StepRepo {
     pub source: Source,
 }
 
-/// What starts an action.
+/// The cause that starts an action.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum Trigger {
     Manual,
-    /// After the first deploy of everything.
+    /// The end of an install's provisioning, which deploys everything for the first time.
     PostProvision,
-    /// After one component, in a deploy that touches it.
+    /// The end of the deploy of one component.
     PostDeployComponent {
         component: ComponentName,
     },
-    /// After everything that a deploy touches.
+    /// The end of a deploy, after all of its components.
     PostDeployAllComponents,
-    /// On a schedule, a cron expression of five fields in UTC.
+    /// A schedule: a cron expression of five fields, in UTC.
     Cron {
         schedule: String,
     },
-    /// Another of the format's events, such as `pre-provision`; with the component that it is about, if any.
+    /// Any other event of the config format, such as `pre-provision`, with the component of the event, if any.
     Event {
         event: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -107,7 +109,7 @@ pub enum Trigger {
     },
 }
 
-/// Steps that a person starts together.
+/// A runbook: steps that a person starts together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -123,7 +125,7 @@ pub struct Runbook {
     /// The inputs that a person gives to a run, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// In the order of the config.
+    /// The steps, in the order of the config.
     pub steps: Vec<RunbookStep>,
 }
 
@@ -135,18 +137,18 @@ pub struct RunbookStep {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     pub does: StepKind,
-    /// The role that the step runs under; a template; when empty, the step uses the operation's default role.
+    /// The role that the step runs under; a template. When empty, the step uses the default role of the operation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub role: String,
-    /// Whether a deploy takes along what the component depends on.
+    /// Whether a deploy also deploys the dependencies of the component.
     #[serde(default, skip_serializing_if = "is_false")]
     pub deploy_dependencies: bool,
-    /// Whether a sandbox step leaves the components as they are.
+    /// Whether a sandbox step does not deploy components.
     #[serde(default, skip_serializing_if = "is_false")]
     pub skip_component_deploys: bool,
 }
 
-/// What a runbook's step does.
+/// The operation of a runbook's step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -163,7 +165,7 @@ pub enum StepKind {
     SandboxProvision,
     SandboxReprovision,
     SandboxDeprovision,
-    /// A command line or a script of its own, each a template; the other one is empty.
+    /// A command line or a script, both templates. Exactly one of `command` and `inline_contents` is not empty.
     Command {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         command: String,

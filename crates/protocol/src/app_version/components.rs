@@ -1,4 +1,4 @@
-//! Components: what each kind is made of, and what it refers to.
+//! Components: the settings of each kind, and the references in their templates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,18 +17,19 @@ use crate::{ActionName, ComponentName, Digest, canonical};
 #[serde(deny_unknown_fields)]
 pub struct Component {
     pub name: ComponentName,
-    /// What templates call it, where that is not its name.
+    /// Another name for the component in templates; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub var_name: String,
-    /// Components that must be deployed before: declared and found in templates, sorted.
+    /// The components that must be deployed first, sorted: those that the config declares, and those that templates
+    /// read.
     #[serde(default)]
     pub dependencies: BTreeSet<ComponentName>,
-    /// What its templates refer to, sorted.
+    /// The values that the component's templates refer to, sorted.
     #[serde(default)]
     pub references: BTreeSet<Reference>,
-    /// The time limit of one deploy of it, in seconds.
+    /// The time limit of one deploy, in seconds.
     pub deploy_timeout_secs: u32,
-    /// The time limit of one build of it, in seconds; the default of its kind when absent.
+    /// The time limit of one build, in seconds. When absent, the default for the kind of component applies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_timeout_secs: Option<u32>,
     pub source: Source,
@@ -53,7 +54,7 @@ impl Component {
         .map(Some)
     }
 
-    /// Returns the outputs of the sandbox that its templates read; an empty name stands for all of them.
+    /// Returns the outputs of the sandbox that the component's templates read. An empty name means all outputs.
     pub fn sandbox_reads(&self) -> BTreeSet<String> {
         let sandbox = self.references.iter().filter_map(|reference| match reference {
             Reference::Sandbox(output) => Some(output.clone()),
@@ -67,19 +68,19 @@ impl Component {
     }
 }
 
-/// The settings for the operation of a component of any kind.
+/// The settings that components of every kind have.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ComponentSettings {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The role for each operation; the names of roles are templates.
+    /// The role for each operation. The names of roles are templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub operation_roles: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kubernetes_context: String,
-    /// Set when an install may leave this component out; `true` when an install has it by default.
+    /// Whether a new install has the component. Present only when an install may leave the component out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub toggle: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +89,7 @@ pub struct ComponentSettings {
     pub skip_noops: bool,
     #[serde(default, skip_serializing_if = "is_false")]
     pub auto_approve_on_policies_passing: bool,
-    /// Cron expression of drift checks; empty for none.
+    /// The cron expression of drift checks; empty for no checks.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub drift_schedule: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,12 +102,12 @@ impl ComponentSettings {
     }
 }
 
-/// When a component counts as healthy.
+/// The conditions under which a component counts as healthy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ComponentHealth {
-    /// Whether the health of the component is never checked.
+    /// Whether the health checks of the component are disabled.
     #[serde(default, skip_serializing_if = "is_false")]
     pub disabled: bool,
     #[serde(default)]
@@ -114,12 +115,12 @@ pub struct ComponentHealth {
     pub stabilization_window_secs: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub required_checks: Vec<String>,
-    /// Probes, unchanged from the config.
+    /// The probes, unchanged from the config.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<Value>,
 }
 
-/// What a template refers to.
+/// A value that a template refers to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "to", content = "name", rename_all = "snake_case")]
@@ -130,21 +131,21 @@ pub enum Reference {
     Component(ComponentName),
     /// `.nuon.actions.workflows.<name>.outputs`.
     Action(ActionName),
-    /// `.nuon.secrets.<name>`: resolved on the runner only.
+    /// `.nuon.secrets.<name>`, which only the runner resolves.
     Secret(String),
-    /// `.nuon.sandbox.outputs.<name>` or `.nuon.install.sandbox.outputs.<name>`; empty for all of them.
+    /// `.nuon.sandbox.outputs.<name>` or `.nuon.install.sandbox.outputs.<name>`. An empty name means all outputs.
     Sandbox(String),
-    /// `.nuon.install_stack.outputs.<name>`; empty for all of them.
+    /// `.nuon.install_stack.outputs.<name>`. An empty name means all outputs.
     InstallStack(String),
 }
 
-/// What is special to one kind of component. String values are templates.
+/// The settings of one kind of component. String values are templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ComponentSpec {
     ContainerImage {
-        /// Who must have signed the image; checked at build.
+        /// The signatures that the image must have. The build checks them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         verification: Option<Verification>,
     },
@@ -167,7 +168,7 @@ pub enum ComponentSpec {
         capabilities: Vec<String>,
     },
     HelmChart {
-        /// The release's name.
+        /// The name of the Helm release.
         chart_name: String,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         namespace: String,
@@ -177,30 +178,30 @@ pub enum ComponentSpec {
         take_ownership: bool,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         values: BTreeMap<String, Value>,
-        /// Contents of values files, in order; a later one wins.
+        /// The contents of values files, in order. A later file overrides an earlier one.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         values_files: Vec<String>,
     },
     KubernetesManifest {
         namespace: String,
-        /// The manifest's text; empty when it comes from Kustomize.
+        /// The text of the manifest; empty when Kustomize makes the manifest.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         manifest: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         kustomize: Option<Kustomize>,
     },
     DockerBuild {
-        /// Relative to the source's directory.
+        /// The path of the Dockerfile, relative to the source's directory.
         dockerfile: String,
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env_vars: BTreeMap<String, String>,
-        /// Arguments of the build (`ARG`).
+        /// The values of the Dockerfile's `ARG` instructions, by name.
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         build_args: BTreeMap<String, String>,
-        /// The stage of the Dockerfile to build; empty for the last.
+        /// The stage of the Dockerfile to build; empty for the last stage.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         target: String,
-        /// The hosts that its steps may reach while it is built.
+        /// The hosts that the steps of the Dockerfile may connect to.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         hosts: Vec<String>,
     },
@@ -226,12 +227,12 @@ pub enum ComponentSpec {
     },
 }
 
-/// A directory of the source that Kustomize turns into a manifest.
+/// The settings for a source from which Kustomize makes a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Kustomize {
-    /// The config's settings in addition to the source, such as patches.
+    /// The settings of the config, such as patches.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub options: BTreeMap<String, Value>,
 }
@@ -251,7 +252,7 @@ impl ComponentSpec {
         }
     }
 
-    /// Returns the form that a build gives the component's source; nothing for a kind that is not built yet.
+    /// Returns the kind of artifact that a build of the component makes, or `None` for a kind that cannot be built yet.
     pub const fn package(&self) -> Option<Package> {
         match self {
             Self::ContainerImage { .. } => Some(Package::Image),
@@ -264,7 +265,7 @@ impl ComponentSpec {
         }
     }
 
-    /// Returns the settings that a build of the component follows in addition to its source.
+    /// Returns the settings of the component's build in addition to its source, if there are any.
     pub fn recipe(&self) -> Option<Recipe> {
         match self {
             Self::DockerBuild { dockerfile, env_vars, build_args, target, hosts } => {
@@ -289,7 +290,7 @@ impl ComponentSpec {
         }
     }
 
-    /// Returns whether the runner fetches providers from their registries.
+    /// Returns whether the runner downloads Terraform providers from their registries.
     pub const fn fetches_providers(&self) -> bool {
         matches!(self, Self::TerraformModule { providers: ProviderSource::Registry, .. })
     }

@@ -4,9 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::{Input, InputKind};
 
-/// Returns the schema (JSON Schema 2020-12) of the final values of `inputs`. Facts for which JSON Schema has no keyword
-/// are in `x-freehold-type`, `x-freehold-group`, `x-freehold-sensitive` and `x-freehold-source`. The last one is
-/// `customer` for an input that the install stack asks, and `vendor` otherwise.
+/// Returns the schema (JSON Schema 2020-12) of the final values of `inputs`. JSON Schema has no keywords for the type,
+/// the group, the sensitivity and the source of an input: they are in `x-freehold-type`, `x-freehold-group`,
+/// `x-freehold-sensitive` and `x-freehold-source`. The source is `customer` for an input that the customer answers in
+/// the install stack, and `vendor` otherwise.
 pub fn inputs_schema(inputs: &[Input]) -> Value {
     let properties: Map<String, Value> = inputs.iter().map(|input| (input.name.clone(), input.schema())).collect();
     let required: Vec<&str> = inputs
@@ -32,7 +33,7 @@ impl Input {
                 schema.insert(key.into(), text.as_str().into());
             }
         }
-        // A default that does not fit the type is left out, and so is the default of a secret.
+        // The schema omits a default that does not fit the type, and the default of a sensitive input.
         let default = self.usable_default().filter(|_| !self.sensitive).and_then(|default| self.accept(default).ok());
         schema.extend(default.map(|default| ("default".to_owned(), default)));
         schema.insert("x-freehold-type".into(), self.kind.as_str().into());
@@ -56,7 +57,7 @@ impl Input {
             }
             schema
         };
-        // An input that is not required may be an empty text, even when its type is not text.
+        // The value of an optional input may be an empty text, also when its type is not text.
         let scalar = |word: &str| {
             let schema = json!({ "type": word });
             let key_and_value = if self.required {
@@ -68,7 +69,7 @@ impl Input {
         };
         match self.kind {
             InputKind::String => text(None),
-            // RFC 9512, "YAML Media Type"; HCL has none that is registered.
+            // RFC 9512, "YAML Media Type". HCL has no registered media type.
             InputKind::Yaml => text(Some("application/yaml")),
             InputKind::Hcl => text(Some("application/hcl")),
             InputKind::Number => scalar("number"),

@@ -1,4 +1,4 @@
-//! Answers to inputs: converts what people type to the input's type, or refuses it.
+//! Answers to inputs. Converts a text from a person to the input's type, or refuses it.
 
 use serde_json::{Number, Value};
 
@@ -6,34 +6,34 @@ use super::inputs::is_empty;
 use super::{Input, InputKind};
 use crate::digest::canonical;
 
-/// Why a value is not an answer to an input. The message never contains the value, which may be a secret.
+/// A value is not a valid answer to an input. The message never contains the value, because it may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// Nothing, or an empty text, for an input that needs an answer.
+    /// The input requires an answer, and the value is missing or empty.
     #[error("input `{input}` is required")]
     Missing { input: String },
-    /// A value of another type.
+    /// The value does not have the input's type.
     #[error("input `{input}` must be {expected}, found {found}")]
     Wrong { input: String, expected: &'static str, found: String },
 }
 
 impl Input {
-    /// Returns the value that `given` stands for. Forms, commands and stack parameters have only texts, so a text is
-    /// read as the input's type:
+    /// Returns `given` converted to the input's type. Forms, commands and stack parameters contain only texts, so a
+    /// text is parsed as the input's type:
     ///
     /// | type | texts that are accepted |
     /// |---|---|
-    /// | string, yaml, hcl | every one, as it is |
-    /// | number | `3`, `-0.5`, `1e3`; whole numbers must fit 64 bits |
+    /// | string, yaml, hcl | every text, without a change |
+    /// | number | `3`, `-0.5`, `1e3`; whole numbers must fit into 64 bits |
     /// | bool | `true` and `false`, in any case |
-    /// | list | JSON such as `["a", 1]`, or else words with commas between them: `a, b` |
+    /// | list | JSON such as `["a", 1]`, or words separated by commas: `a, b` |
     /// | json | JSON |
     ///
-    /// Nothing, or a blank text, answers an input that is not required: the value is then an empty list or an empty
-    /// text, which templates print as nothing.
+    /// An optional input may have no answer or a blank text. The value is then an empty list or an empty text, and
+    /// templates print nothing for it.
     ///
     /// # Errors
-    /// An [`InputError`] that names the input and what was expected.
+    /// An [`InputError`] that names the input and the expected type.
     pub fn accept(&self, given: &Value) -> Result<Value, InputError> {
         if self.is_unanswered(given) {
             if self.required {
@@ -68,7 +68,7 @@ impl Input {
         })
     }
 
-    /// Returns the value of an input that nobody answered and that has no default.
+    /// Returns the value of an optional input without an answer and without a default.
     pub fn nothing(&self) -> Value {
         match self.kind {
             InputKind::List => Value::Array(Vec::new()),
@@ -81,7 +81,7 @@ impl Input {
         }
     }
 
-    /// White space is a text like any other where texts are taken as they are.
+    /// Returns whether `given` is no answer. For text inputs, a text of white space is an answer.
     fn is_unanswered(&self, given: &Value) -> bool {
         match self.kind {
             InputKind::String | InputKind::Yaml | InputKind::Hcl => is_empty(given),
@@ -93,7 +93,7 @@ impl Input {
 }
 
 impl InputKind {
-    /// Returns what a value must be, as a part of a sentence.
+    /// Returns the expected value, as the end of a sentence such as "must be a number".
     pub const fn expected(self) -> &'static str {
         match self {
             Self::String => "a text",
@@ -114,7 +114,7 @@ fn number(text: &str) -> Option<Number> {
     if let Ok(whole) = text.parse::<u64>() {
         return Some(whole.into());
     }
-    // A whole number that does not fit into 64 bits is refused, because a float would lose digits.
+    // A whole number that does not fit into 64 bits is refused, because a floating-point number would lose digits.
     let whole = text.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit());
     if whole { None } else { Number::from_f64(text.parse().ok()?) }
 }

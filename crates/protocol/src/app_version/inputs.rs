@@ -1,4 +1,4 @@
-//! Questions to the vendor and the customer: inputs and secrets.
+//! Inputs and secrets: the values that the vendor and the customer give to an install.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::Digest;
 use crate::flag::is_false;
 
-/// Inputs that belong together.
+/// A group of inputs, which forms show together.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -18,7 +18,7 @@ pub struct InputGroup {
     pub description: String,
 }
 
-/// One question to the vendor or the customer.
+/// One input: a question that the vendor or the customer answers for an install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -36,10 +36,10 @@ pub struct Input {
     pub required: bool,
     #[serde(default)]
     pub sensitive: bool,
-    /// Whether the customer answers it, as a parameter of the install stack; otherwise the vendor does.
+    /// Whether the customer answers the input, as a parameter of the install stack; otherwise the vendor answers it.
     #[serde(default, skip_serializing_if = "is_false")]
     pub customer: bool,
-    /// Whether forms leave it out.
+    /// Whether forms omit the input.
     #[serde(default, skip_serializing_if = "is_false")]
     pub internal: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Returns the default. A required input whose default is empty has none: somebody has to answer it.
+    /// Returns the default, if any. An empty default of a required input does not count, because somebody must answer
+    /// it.
     pub fn usable_default(&self) -> Option<&Value> {
         self.default.as_ref().filter(|default| !(self.required && is_empty(default)))
     }
@@ -58,8 +59,9 @@ impl Input {
     }
 }
 
-/// Returns the logical id of a parameter: `prefix` and the name's words in camel case. A name that is not in `snake_case`
-/// keeps its ASCII letters and digits and gets a part of its digest, so that two names never share an id.
+/// Returns the logical id of a parameter: `prefix` and the words of `name` in camel case. When `name` is not in
+/// `snake_case`, its other characters are removed and a part of its digest is added, so that two names never share an
+/// id.
 pub fn parameter_id(prefix: &str, name: &str) -> String {
     let words: Vec<&str> = name.split('_').collect();
     let plain = |word: &&str| {
@@ -81,7 +83,7 @@ pub fn parameter_id(prefix: &str, name: &str) -> String {
     format!("{prefix}{camel}X{}", digest.hex().get(..16).unwrap_or_default())
 }
 
-/// How many characters of an input's or a secret's name are part of its parameter's id; CloudFormation allows 255 for the whole id.
+/// The number of characters of a name that a parameter's id may contain. CloudFormation permits 255 for the whole id.
 const LONGEST_ID: usize = 200;
 
 /// The type of an input's value.
@@ -113,8 +115,8 @@ impl InputKind {
     }
 }
 
-/// A value that only the customer's account holds. Its value, and a default that a config gives it, are never part of
-/// a version.
+/// A secret: a value that only the customer's account contains. A version never contains the value, or a default from
+/// the config.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -131,7 +133,7 @@ pub struct Secret {
     pub auto_generate: bool,
     #[serde(default, skip_serializing_if = "SecretFormat::is_plain")]
     pub format: SecretFormat,
-    /// Where a cluster gets a copy of it.
+    /// The Kubernetes secret into which the value is copied, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<SyncedSecret>,
 }
@@ -142,7 +144,7 @@ impl Secret {
         parameter_id("AppSecret", &self.name)
     }
 
-    /// Returns the output of the install stack under which templates read the ARN of the secret.
+    /// Returns the name of the install stack's output from which templates read the ARN of the secret.
     pub fn arn_output(&self) -> String {
         format!("{}_arn", self.name)
     }
@@ -154,7 +156,7 @@ impl Secret {
     }
 }
 
-/// How a secret's text is to be read.
+/// The encoding of a secret's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -171,7 +173,7 @@ impl SecretFormat {
     }
 }
 
-/// A Kubernetes secret; both texts are templates.
+/// The namespace and the name of a Kubernetes secret; both are templates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -180,7 +182,7 @@ pub struct SyncedSecret {
     pub name: String,
 }
 
-/// Returns whether a value is null or an empty text.
+/// Returns whether `value` is null or an empty text.
 pub(super) fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str().is_some_and(str::is_empty)
 }

@@ -1,10 +1,10 @@
-//! Which apps need the network of the install stack, and what the stack hands out of it.
+//! The network of the install stack: the apps that need it, and the outputs that describe it.
 
 use super::components::Reference;
 use super::version::AppVersion;
 
-/// What the install stack hands out of its network: the key below `.nuon.install_stack.outputs`, and the stack's output. Several
-/// subnets are separated by commas.
+/// The outputs of the install stack that describe its network: the key below `.nuon.install_stack.outputs`, and the
+/// name of the stack's output. Commas separate several subnets.
 pub const NETWORK_OUTPUTS: [(&str, &str); 4] = [
     ("vpc_id", "VpcId"),
     ("runner_subnet", "RunnerSubnet"),
@@ -12,14 +12,15 @@ pub const NETWORK_OUTPUTS: [(&str, &str); 4] = [
     ("private_subnets", "PrivateSubnets"),
 ];
 
-/// Returns the availability zones, by number, that a new network spans. A new account has only two in `us-west-1` (Amazon EC2
-/// user guide, "Regions and Zones").
+/// Returns the indexes of the availability zones that a new network spans. In `us-west-1`, a new account has only two
+/// zones (Amazon EC2 user guide, "Regions and Zones").
 pub fn network_zones(region: &str) -> &'static [u8] {
     if region == "us-west-1" { &[0, 1] } else { &[0, 1, 2] }
 }
 
 impl AppVersion {
-    /// Returns whether the app works in a network of the install stack: what a sandbox makes needs one, and a part may read it.
+    /// Returns whether the install stack needs a network: when the app has a sandbox, or a component reads a network
+    /// output.
     pub fn needs_network(&self) -> bool {
         let is_network = |name: &str| NETWORK_OUTPUTS.iter().any(|(key, _)| *key == name);
         let reads = |reference: &Reference| matches!(reference, Reference::InstallStack(name) if is_network(name));

@@ -1,4 +1,4 @@
-//! What an app may do in a customer's account, and which policies judge it.
+//! The roles of an app in a customer's account, and the policies with which the app must comply.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,14 @@ use crate::flag::is_false;
 use crate::mode::Mode;
 use crate::{ComponentName, RoleKey};
 
-/// The permissions that the vendor asks for one mode. Texts may contain templates over the install's id.
+/// The permissions that the vendor requests for one mode. Texts may contain templates that use the install's id.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ModeRole {
     pub mode: Mode,
-    /// What the config calls the role; a template. The install stack's own name for it is `fh-<tenant>--<install>--<mode>`.
+    /// The name of the role in the config; a template. In the account, the role's name is
+    /// `fh-<tenant>--<install>--<mode>`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     #[serde(default)]
@@ -25,12 +26,12 @@ pub struct ModeRole {
     pub boundary: Option<String>,
 }
 
-/// A role that operations name: a custom one, or one of break-glass.
+/// A role that operations refer to by name: a custom role or a break-glass role.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct NamedRole {
-    /// A template.
+    /// The name of the role in the config; a template.
     pub name: String,
     #[serde(default)]
     pub display_name: String,
@@ -38,7 +39,7 @@ pub struct NamedRole {
     pub description: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub break_glass: bool,
-    /// Whether the install stack has it switched on unless the customer says otherwise.
+    /// Whether the install stack enables the role by default; the customer can change this.
     #[serde(default, skip_serializing_if = "is_false")]
     pub enabled: bool,
     pub policies: Vec<RolePolicy>,
@@ -48,7 +49,7 @@ pub struct NamedRole {
 }
 
 impl NamedRole {
-    /// Returns what the role is called in an install stack.
+    /// Returns the key that names the role in an install stack.
     pub fn key(&self) -> RoleKey {
         RoleKey::derive(self.break_glass, &self.name)
     }
@@ -67,34 +68,34 @@ pub enum RolePolicy {
     GcpPredefined(String),
 }
 
-/// One rule of the matrix: `principal` doing `operation` takes `role`.
+/// One rule for the choice of a role: `operation` on `principal` runs under `role`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct OperationRole {
-    /// `component:<name|*>`, `sandbox` or `action:<name|*>`.
+    /// The part of the app: `component:<name|*>`, `sandbox` or `action:<name|*>`.
     pub principal: String,
     /// `provision`, `reprovision`, `deprovision`, `deploy`, `teardown` or `trigger`.
     pub operation: String,
-    /// A role's name; a template.
+    /// The name of the role; a template.
     pub role: String,
 }
 
-/// What a plan or a manifest is held against.
+/// A policy with which a plan or a manifest must comply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Policy {
     #[serde(default)]
     pub name: String,
-    /// What it judges, in the config's word, such as `terraform_module`.
+    /// The type of component that the policy checks, as in the config, such as `terraform_module`.
     #[serde(rename = "type")]
     pub kind: String,
     pub engine: PolicyEngine,
-    /// Empty: every component of the type.
+    /// The components that the policy checks; empty for every component of the type.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub components: BTreeSet<ComponentName>,
-    /// Rego, or a Kyverno policy's YAML.
+    /// The text of the policy: Rego, or the YAML of a Kyverno policy.
     pub contents: String,
 }
 

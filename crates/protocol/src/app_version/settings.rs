@@ -11,7 +11,7 @@ use crate::build::Source;
 use crate::flag::is_false;
 use crate::terraform::ProviderSource;
 
-/// The module that makes the network and cluster an app lives in. String values are templates.
+/// The sandbox: the module that creates the network and the cluster of an app. String values are templates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -26,7 +26,7 @@ pub struct Sandbox {
     pub var_files: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub references: BTreeSet<Reference>,
-    /// Cron expression of drift checks; empty for none.
+    /// The cron expression of drift checks; empty for no checks.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub drift_schedule: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -39,11 +39,12 @@ pub struct Sandbox {
     pub auto_approve_on_policies_passing: bool,
 }
 
-/// The time limit of one run of a sandbox, in seconds: a cluster with its nodes takes up to half an hour.
+/// The time limit of one run of a sandbox, in seconds. The creation of a cluster with its nodes takes up to half an
+/// hour.
 const SANDBOX_TIMEOUT_SECS: u32 = 2 * 60 * 60;
 
 impl Sandbox {
-    /// Returns what a build and a runner make of the sandbox, in the form of a component of the tool's kind.
+    /// Returns the sandbox as a component, so that builds and deploys treat it like one. The tool decides the kind.
     pub fn part(&self) -> Component {
         let spec = match self.tool.clone() {
             SandboxTool::Terraform { version, providers } => ComponentSpec::TerraformModule {
@@ -81,7 +82,7 @@ impl Sandbox {
     }
 }
 
-/// What runs a sandbox's module.
+/// The tool that applies a sandbox's module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "tool", rename_all = "snake_case", deny_unknown_fields)]
@@ -97,21 +98,21 @@ pub enum SandboxTool {
     },
 }
 
-/// The config's settings for the machine that does the work.
+/// The config's settings for the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunnerSettings {
-    /// The config's word, such as `aws`.
+    /// The type of runner in the config, such as `aws`.
     pub runner_type: String,
-    /// Values are templates.
+    /// Environment variables; values are templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env_vars: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub helm_driver: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub instance_type: String,
-    /// A script for the runner of another system; Freehold never runs it.
+    /// The address of a start script for the runner of another system. Freehold never runs it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub init_script_url: String,
 }
@@ -122,22 +123,22 @@ pub struct RunnerSettings {
 #[serde(deny_unknown_fields)]
 pub struct StackSettings {
     pub platform: Platform,
-    /// A template.
+    /// The name of the install stack; a template.
     pub name: String,
-    /// A template.
+    /// The description of the install stack; a template.
     pub description: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub vpc_nested_template_url: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub runner_nested_template_url: String,
-    /// By index, then name.
+    /// The nested stacks, sorted by index, then by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub custom_nested_stacks: Vec<NestedStack>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub deployment_scope: String,
 }
 
-/// The cloud that an app is for.
+/// The cloud on which an app runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -158,7 +159,7 @@ impl Platform {
     }
 }
 
-/// A stack that the install stack contains.
+/// A nested stack of the install stack.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -167,12 +168,12 @@ pub struct NestedStack {
     pub template_url: String,
     #[serde(default)]
     pub index: u32,
-    /// Strings are templates.
+    /// The parameters of the nested stack; strings are templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, Value>,
 }
 
-/// A cluster that a component makes and that others deploy into by this name.
+/// The name of a cluster that a component creates. Other components use the name to deploy into the cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

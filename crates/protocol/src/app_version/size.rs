@@ -1,8 +1,8 @@
-//! How large an app version may be: it must fit into one request and one response.
+//! The size limit of an app version, which must fit into one request and one response.
 
 use crate::limits::{MAX_APP_VERSION_BYTES, MAX_QUOTED_VERSION_BYTES};
 
-/// An app version is too large to be kept and answered.
+/// An app version is too large for a request or a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TooLarge {
     #[error(
@@ -20,12 +20,13 @@ pub enum TooLarge {
 /// Checks the canonical bytes of an app version.
 ///
 /// # Errors
-/// [`TooLarge`], as the end of a sentence that names the app.
+/// [`TooLarge`]. Its message is the end of a sentence about the app.
 pub fn check_size(canonical: &[u8]) -> Result<(), TooLarge> {
     if canonical.len() > MAX_APP_VERSION_BYTES {
         return Err(TooLarge::Plain(canonical.len()));
     }
-    // Canonical bytes hold no control characters: nothing else becomes longer inside a JSON string.
+    // A JSON string escapes quotes and backslashes with one more byte each. Canonical bytes contain no other character
+    // that it escapes.
     let quoted = canonical.len() + canonical.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count();
     if quoted > MAX_QUOTED_VERSION_BYTES { Err(TooLarge::Quoted(quoted)) } else { Ok(()) }
 }

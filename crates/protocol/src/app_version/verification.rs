@@ -1,35 +1,36 @@
-//! Signatures that an image must have, and the recipe by which a build checks them.
+//! The signatures that an image must have, and the recipe with which a build checks them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::build::{Recipe, Signer};
 
-/// Signatures that an image must have.
+/// The signatures that an image must have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Verification {
     #[serde(default)]
     pub require_signature: bool,
-    /// A signature by any one of them is enough. Unchanged from the config.
+    /// The accepted signers, unchanged from the config. The signature of any one of them is enough.
     #[serde(default)]
     pub authorities: Vec<Value>,
 }
 
 impl Verification {
-    /// Returns who may have signed the image, in the config's order.
+    /// Returns the accepted signers of the image, in the order of the config.
     pub fn signers(&self) -> Vec<Signer> {
         self.authorities.iter().map(signer).collect()
     }
 
-    /// Returns what a build must check; nothing when the config requires no signature.
+    /// Returns the recipe that makes a build check the signature, or `None` when the config does not require a
+    /// signature.
     pub(super) fn recipe(&self) -> Option<Recipe> {
         self.require_signature.then(|| Recipe::SignedImage { signers: self.signers() })
     }
 }
 
-/// Converts every authority, also an invalid one: that becomes a signer whose signature no image can have.
+/// Converts an authority to a signer. An invalid authority becomes a signer that cannot have signed any image.
 fn signer(authority: &Value) -> Signer {
     let text = |key: &str| authority.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     match authority.get("public_key") {

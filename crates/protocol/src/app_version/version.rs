@@ -1,4 +1,4 @@
-//! The document of an app version as a whole.
+//! The complete document of an app version.
 
 use std::borrow::Cow;
 
@@ -14,9 +14,9 @@ use crate::{ActionName, AppName, ComponentName, Digest, canonical};
 /// The format of documents that this release reads and writes.
 pub const FORMAT: u32 = 1;
 
-/// All that the control plane needs to know of one state of an app config. Lists are sorted by name unless they say
-/// otherwise; what a config does not say is left out of the canonical bytes, so that a key that the format gets later
-/// changes no digest.
+/// One state of an app config, with everything that the control plane needs. Lists are sorted by name, unless a field
+/// documents another order. The canonical bytes contain only the keys that a config sets: a later key of the format
+/// does not change the digest of an existing version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -34,7 +34,7 @@ pub struct AppVersion {
     pub readme: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kubernetes_contexts: Vec<KubernetesContext>,
-    /// In the order of the config: forms show them like that.
+    /// The groups in the order of the config, in which forms show them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input_groups: Vec<InputGroup>,
     #[serde(default)]
@@ -53,22 +53,22 @@ pub struct AppVersion {
     pub actions: Vec<Action>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runbooks: Vec<Runbook>,
-    /// What the install stack lets each mode do, sorted by mode; a mode without an entry may do nothing.
+    /// The role of each mode, sorted by mode. A mode without an entry has no permissions.
     #[serde(default)]
     pub roles: Vec<ModeRole>,
-    /// Roles that no mode has by itself: custom ones and those of break-glass.
+    /// The roles that do not belong to a mode: custom roles and break-glass roles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named_roles: Vec<NamedRole>,
-    /// Which role an operation takes; in the order of the config, the first that fits decides.
+    /// The rules that choose the role of an operation, in the order of the config. The first rule that matches decides.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operation_roles: Vec<OperationRole>,
-    /// Sorted by name, then type and contents.
+    /// The policies, sorted by name, then by type and contents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policies: Vec<Policy>,
 }
 
 impl AppVersion {
-    /// Returns an empty version that has only its app's name.
+    /// Returns a version of `app` without components, actions and settings.
     pub const fn empty(app: AppName) -> Self {
         Self {
             format: FORMAT,
@@ -93,7 +93,7 @@ impl AppVersion {
         }
     }
 
-    /// Returns the digest of the canonical bytes: the version's name.
+    /// Returns the digest of the canonical bytes, by which the version is named.
     ///
     /// # Errors
     /// As [`canonical::digest`].
@@ -101,18 +101,18 @@ impl AppVersion {
         canonical::digest(self)
     }
 
-    /// Returns the component called `name`.
+    /// Returns the component with the name `name`.
     pub fn component(&self, name: &ComponentName) -> Option<&Component> {
         self.components.iter().find(|component| component.name == *name)
     }
 
-    /// Returns everything that is built and deployed: the sandbox in the form of a component, then the components.
+    /// Returns all parts that are built and deployed: the sandbox as a component, if any, then the components.
     pub fn parts(&self) -> impl Iterator<Item = Cow<'_, Component>> {
         let sandbox = self.sandbox.as_ref().map(|sandbox| Cow::Owned(sandbox.part()));
         sandbox.into_iter().chain(self.components.iter().map(Cow::Borrowed))
     }
 
-    /// Returns the component called `name`, or the sandbox under its name.
+    /// Returns the part with the name `name`: a component, or the sandbox as a component.
     pub fn part(&self, name: &ComponentName) -> Option<Cow<'_, Component>> {
         match &self.sandbox {
             Some(sandbox) if name.is_sandbox() => Some(Cow::Owned(sandbox.part())),
@@ -120,7 +120,7 @@ impl AppVersion {
         }
     }
 
-    /// Returns the action called `name`.
+    /// Returns the action with the name `name`.
     pub fn action(&self, name: &ActionName) -> Option<&Action> {
         self.actions.iter().find(|action| action.name == *name)
     }

@@ -1,5 +1,5 @@
-//! Canonical JSON (RFC 8785, "JSON Canonicalization Scheme"): one byte string for one value, so that digests and signatures
-//! over it can be checked in any language.
+//! Canonical JSON (RFC 8785, "JSON Canonicalization Scheme"). Each value has exactly one byte string, so that programs
+//! in any language can check digests and signatures over it.
 
 use serde::Serialize;
 use serde::ser::Error as _;
@@ -11,8 +11,8 @@ use crate::Digest;
 /// writes them.
 ///
 /// # Errors
-/// For a map whose keys are not strings, for NaN and infinities, and for an integer that an IEEE 754 double cannot hold: its
-/// canonical form would be another integer.
+/// For a map with keys that are not strings, for NaN and infinities, and for an integer that an IEEE 754 double cannot
+/// represent, because its canonical form would be another integer.
 pub fn to_vec<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>, Error> {
     check(&serde_json::to_value(value)?)?;
     serde_json_canonicalizer::to_vec(&value)

@@ -15,13 +15,13 @@ use crate::shape::Shape;
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(String);
 
-/// Why a text is not a digest.
+/// A text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a digest; expected `sha256:` and 64 lower-case hex digits")]
 pub struct DigestError(String);
 
 impl Digest {
-    /// What a digest looks like.
+    /// The form of a digest.
     pub const SHAPE: Shape = Shape::Hex { prefix: "sha256:", digits: 64 };
 
     /// Returns the digest of `bytes`.
@@ -29,7 +29,7 @@ impl Digest {
         Self::from_sha256(Sha256::digest(bytes).as_slice())
     }
 
-    /// Returns the digest whose raw SHA-256 output is `raw`.
+    /// Returns the digest with the raw SHA-256 output `raw`, 32 bytes.
     pub fn from_sha256(raw: &[u8]) -> Self {
         Self(format!("sha256:{}", hex(raw)))
     }

@@ -1,4 +1,4 @@
-//! Every id is its own type, parsed once at the boundary.
+//! Ids. Every kind of id is its own type, which is parsed once, where a text enters the program.
 
 pub mod names;
 
@@ -11,7 +11,7 @@ use crate::Digest;
 use crate::fence::Fence;
 use crate::shape::Shape;
 
-/// Why a text is not the id it was meant to be.
+/// A text is not an id of the expected kind.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{value}` is not {what}; expected {expected}")]
 pub struct IdError {
@@ -28,7 +28,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// What such an id looks like.
+            /// The form of the id.
             pub const SHAPE: Shape = $shape;
 
             /// Returns the id as text.
@@ -88,105 +88,106 @@ macro_rules! id {
 }
 
 id!(
-    /// One vendor's control plane. Short: names of roles, which IAM caps at 64 characters, are made of it, an install and a role.
+    /// The name of a tenant, one vendor's control plane. It is short because role names contain it, and IAM limits them
+    /// to 64 characters.
     TenantName,
     "a tenant name",
     "2 to 16 lower-case letters, digits or single dashes, starting with a letter",
     Shape::Slug { min: 2, max: TENANT_CHARS }
 );
 id!(
-    /// One app of a tenant: the name of its config directory.
+    /// The name of an app, unique in the tenant: the name of its config directory.
     AppName,
     "an app name",
     "2 to 40 lower-case letters, digits or single dashes, starting with a letter",
     Shape::Slug { min: 2, max: 40 }
 );
 id!(
-    /// One app in one customer account. Short, as the name of a tenant.
+    /// The name of an install, one app in one customer account. It is short because role names contain it.
     InstallId,
     "an install name",
     "2 to 20 lower-case letters, digits or single dashes, starting with a letter",
     Shape::Slug { min: 2, max: INSTALL_CHARS }
 );
 id!(
-    /// One component of an app, as its config names it.
+    /// The name of a component, from the app config.
     ComponentName,
     "a component name",
     "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
     Shape::Label { max: 64, also: "_-" }
 );
 id!(
-    /// One release of an app, as people call it.
+    /// The name that people gave to a release of an app.
     ReleaseName,
     "a release name",
     "1 to 64 letters, digits, dots, dashes or underscores, starting with a letter or digit",
     Shape::Label { max: 64, also: "._-" }
 );
 id!(
-    /// One action of an app, as its config names it.
+    /// The name of an action, from the app config.
     ActionName,
     "an action name",
     "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
     Shape::Label { max: 64, also: "_-" }
 );
 id!(
-    /// The thing that a job changes; SQS keeps the orders of one group in sequence.
+    /// The name of a group: the part that a job changes. SQS delivers the orders of one group in sequence.
     Group,
     "a group",
     "1 to 80 letters, digits, dashes, underscores, dots or colons",
     Shape::Letters { max: 80, also: "_.:-" }
 );
 id!(
-    /// One named role of an install stack, as its IAM name ends after `fh-<tenant>--<install>--`.
+    /// The key of a named role of an install stack. The IAM name of the role is `fh-<tenant>--<install>--<key>`.
     RoleKey,
     "a role key",
     "2 to 21 lower-case letters, digits or single dashes, starting with a letter",
     Shape::Slug { min: 2, max: ROLE_KEY_CHARS }
 );
 id!(
-    /// One AWS account.
+    /// The id of an AWS account.
     AccountId,
     "an AWS account id",
     "12 digits",
     Shape::Digits { min: 12, max: 12 }
 );
 id!(
-    /// One execution of a state machine.
+    /// The id of a workflow, one execution of a state machine.
     WorkflowId,
     "a workflow id",
     "`wf_` and 20 hex digits",
     Shape::Hex { prefix: "wf_", digits: 20 }
 );
 id!(
-    /// One unit of work for one runner.
+    /// The id of a job, one unit of work for one runner.
     JobId,
     "a job id",
     "`job_` and 20 hex digits",
     Shape::Hex { prefix: "job_", digits: 20 }
 );
 id!(
-    /// What made an artifact.
+    /// The id of a build, which made an artifact.
     BuildId,
     "a build id",
     "`bld_` and 20 hex digits",
     Shape::Hex { prefix: "bld_", digits: 20 }
 );
 id!(
-    /// Permission to fetch one artifact, once.
+    /// The id of a grant, the permission to fetch one artifact once.
     GrantId,
     "a grant id",
     "`grt_` and 20 hex digits",
     Shape::Hex { prefix: "grt_", digits: 20 }
 );
 
-/// The longest names of tenants and installs, and the longest role keys. Together with `fh-` and two `--` they are the 64
-/// characters that a role's name may have (IAM quotas, "Role name").
+/// The largest numbers of characters in a tenant's name, an install's name and a role key. Together with `fh-` and two
+/// `--` they have the 64 characters that a role's name may have (IAM quotas, "Role name").
 const TENANT_CHARS: usize = 16;
 const INSTALL_CHARS: usize = 20;
 const ROLE_KEY_CHARS: usize = 64 - "fh-----".len() - TENANT_CHARS - INSTALL_CHARS;
 
 impl RoleKey {
-    /// Returns the key of the role that an app config calls `name`, a template.
+    /// Returns the key of the role with the name `name` in the app config. The name is a template.
     pub fn derive(break_glass: bool, name: &str) -> Self {
         let kind = if break_glass { "break-glass" } else { "custom" };
         let own = slug_of(name);
@@ -197,11 +198,11 @@ impl RoleKey {
         }
         let digest = Digest::of(name.split_whitespace().collect::<String>().as_bytes());
         let kept = key.get(..ROLE_KEY_CHARS - 5).unwrap_or(kind).trim_end_matches('-');
-        // Two roles of one key are refused when the app is synced, so a short digest is enough.
+        // The sync of an app refuses two roles with the same key, so a short digest is enough.
         Self(format!("{kept}-{}", digest.hex().get(..4).unwrap_or_default()))
     }
 
-    /// Returns whether the role is a break-glass role, whose permissions end at a date.
+    /// Returns whether the role is a break-glass role, which works until a date that the customer sets.
     pub fn is_break_glass(&self) -> bool {
         self.0.starts_with("break-glass")
     }
@@ -215,13 +216,13 @@ impl RoleKey {
         self.0.split('-').map(word).collect()
     }
 
-    /// Returns the parameter of the install stack that switches the role on.
+    /// Returns the name of the install stack's parameter that enables the role.
     pub fn switch(&self) -> String {
         format!("Enable{}", self.camel())
     }
 }
 
-/// Returns the letters and digits of a name with single dashes between them, without its templates.
+/// Returns the name as a slug: lower-case letters and digits, with single dashes between words and without templates.
 fn slug_of(name: &str) -> String {
     let mut plain = String::new();
     let mut rest = name;
@@ -235,7 +236,7 @@ fn slug_of(name: &str) -> String {
     words.map(str::to_ascii_lowercase).collect::<Vec<_>>().join("-")
 }
 
-/// Returns `prefix` and 20 hex digits that depend on `parts` alone, so that a retry derives the same id.
+/// Returns `prefix` and 20 hex digits of the digest of `parts`. A retry with the same parts derives the same id.
 fn derive(prefix: &str, parts: &[&str]) -> String {
     let mut bytes = Vec::new();
     for part in parts {
@@ -247,61 +248,62 @@ fn derive(prefix: &str, parts: &[&str]) -> String {
 }
 
 impl WorkflowId {
-    /// Returns the id of the workflow that `cause` (such as a request's idempotency key) starts on `subject`.
+    /// Returns the id of the workflow for `subject`. `cause` starts the workflow, such as a request's idempotency key.
     pub fn derive(subject: &str, cause: &str) -> Self {
         Self(derive("wf_", &[subject, cause]))
     }
 }
 
 impl JobId {
-    /// Returns the id of the job that does `node` of `workflow`.
+    /// Returns the id of the job for the node `node` of `workflow`.
     pub fn derive(workflow: &WorkflowId, node: &str) -> Self {
         Self(derive("job_", &[workflow.as_str(), node]))
     }
 }
 
 impl ComponentName {
-    /// Returns the name under which an app's sandbox is built, deployed and shown. No component of an app with a sandbox has
-    /// it.
+    /// Returns the name under which the sandbox of an app is built, deployed and shown. In an app with a sandbox, no
+    /// component may have this name.
     pub fn sandbox() -> Self {
         Self("sandbox".to_owned())
     }
 
-    /// Returns whether this is the name of [`Self::sandbox`].
+    /// Returns whether this is the name of the sandbox.
     pub fn is_sandbox(&self) -> bool {
         self.0 == "sandbox"
     }
 }
 
 impl Group {
-    /// Returns the thing that the group's jobs change: the part of the name before the first dot. The rest tells apart
-    /// lines of orders about the same thing.
+    /// Returns the part that the group's jobs change: the text before the first dot of the group's name. Groups with
+    /// the same text before the dot have separate serials, but the runner runs one of their jobs at a time.
     pub fn thing(&self) -> &str {
         self.as_str().split('.').next().unwrap_or_default()
     }
 }
 
 impl BuildId {
-    /// Returns the id of the build of `component` in the app version `version`.
+    /// Returns the id of the build of `component` from the source with the digest `version`
+    /// ([`source_digest`](crate::app_version::Component::source_digest)).
     pub fn derive(app: &AppName, version: &Digest, component: &ComponentName) -> Self {
         Self(derive("bld_", &[app.as_str(), version.as_str(), component.as_str()]))
     }
 }
 
 impl GrantId {
-    /// Returns the id of the first grant for `artifact` to one attempt (`dispatch`, `receive`) of `job`.
+    /// Returns the id of the first grant for `artifact` to the attempt with the fence (`dispatch`, `receive`) of `job`.
     pub fn derive(job: &JobId, dispatch: u32, receive: u32, artifact: &Digest) -> Self {
         Self(derive("grt_", &[job.as_str(), &dispatch.to_string(), &receive.to_string(), artifact.as_str()]))
     }
 
-    /// Returns the id of a grant of an attempt. `round` counts the earlier grants whose URLs expired; 0 is the first grant.
+    /// Returns the id of a grant for an attempt. `round` is the number of earlier grants whose URLs expired.
     #[must_use]
     pub fn of_round(job: &JobId, fence: Fence, artifact: &Digest, round: u32) -> Self {
         let first = Self::derive(job, fence.dispatch, fence.receive, artifact);
         if round == 0 { first } else { Self(derive("grt_", &[first.as_str(), &round.to_string()])) }
     }
 
-    /// Returns the id under which an attempt asks for the statement about `artifact`.
+    /// Returns the id of an attempt's request for the signed statement about `artifact`.
     pub fn of_statement(job: &JobId, fence: Fence, artifact: &Digest) -> Self {
         let first = Self::derive(job, fence.dispatch, fence.receive, artifact);
         Self(derive("grt_", &[first.as_str(), "statement"]))

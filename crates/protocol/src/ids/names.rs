@@ -1,12 +1,13 @@
-//! Names of the AWS resources of a tenant and of an install. The stacks' templates spell the same names.
+//! Names of the AWS resources of a tenant and of an install. The templates of the stacks contain the same names.
 //!
-//! No name of a tenant, install or role holds `--` or ends in a dash, and `--` joins two of them. So each of these names can be
-//! taken apart in one way only, and a policy's wildcard that comes directly after `--` matches names of one owner alone.
+//! A name of a tenant, an install or a role never contains `--` and never ends in a dash, and `--` joins two of them.
+//! So a joined name can be split in only one way, and a wildcard directly after `--` in a policy matches names of one
+//! owner only.
 //! Names of registries are joined by `/`, because ECR refuses `--` (ECR API Reference, `CreateRepository`).
 
 use crate::{AccountId, InstallId, TenantName};
 
-/// Returns the name of the tenant's table and registry, which begins the names of everything else of the tenant.
+/// Returns the name of the tenant's table and registry. It is also the prefix of all other names of the tenant.
 pub fn tenant(tenant: &TenantName) -> String {
     format!("fh-{tenant}")
 }
@@ -26,7 +27,7 @@ pub fn orders_queue(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}.fifo")
 }
 
-/// Returns the name that begins the names of all resources of an install stack.
+/// Returns the prefix of the names of all resources in an install stack.
 pub fn install(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}")
 }
@@ -36,7 +37,7 @@ pub fn install_part(tenant: &TenantName, install: &InstallId, part: &str) -> Str
     format!("fh-{tenant}--{install}--{part}")
 }
 
-/// Returns the name of the stack that the customer makes for an install.
+/// Returns the name of the stack that the customer creates for an install.
 pub fn install_stack(tenant: &TenantName, install: &InstallId) -> String {
     format!("freehold-{tenant}--{install}")
 }
@@ -46,32 +47,32 @@ pub fn install_registry(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}/{install}")
 }
 
-/// Returns the name of an install's bucket. An install is bound to one region, which the name therefore leaves out.
+/// Returns the name of an install's bucket. It does not contain the region, because an install has only one.
 pub fn install_bucket(tenant: &TenantName, install: &InstallId, account: &AccountId) -> String {
     format!("fh-{tenant}--{install}--{account}")
 }
 
-/// Returns how the names of IAM resources that the app makes begin.
+/// Returns the prefix that IAM resources created by the app must have in their names.
 pub fn app_prefix(tenant: &TenantName, install: &InstallId) -> String {
     format!("{tenant}--{install}--")
 }
 
-/// Returns the name under which the customer's account keeps a secret of the app.
+/// Returns the name of an app's secret in AWS Secrets Manager in the customer's account.
 pub fn app_secret(tenant: &TenantName, install: &InstallId, secret: &str) -> String {
     format!("fh-{tenant}--{install}--secret/{secret}")
 }
 
-/// Returns the name of the secret with the key of the digests of secrets.
+/// Returns the name of the secret that contains the key for digests of the app's secrets.
 pub fn secrets_key(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}/secrets-key")
 }
 
-/// Returns the value of the tag `freehold:owner` on what the app makes: one value for one install of one tenant.
+/// Returns the value of the tag `freehold:owner` on resources that the app creates. Each install has its own value.
 pub fn owner(tenant: &TenantName, install: &InstallId) -> String {
     format!("{tenant}--{install}")
 }
 
-/// Returns the path in IAM under which the runner puts roles, policies and instance profiles that the app makes.
+/// Returns the IAM path under which the runner puts the roles, policies and instance profiles that the app creates.
 pub fn app_path(tenant: &TenantName, install: &InstallId) -> String {
     format!("/freehold/{tenant}--{install}/")
 }

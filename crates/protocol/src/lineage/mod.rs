@@ -1,5 +1,5 @@
-//! Lineage: what an artifact was made from, who built it and where it was deployed, with the signed messages that prove
-//! it. `verify` checks the document with the tenant's root key alone, without any service.
+//! Lineage: the sources, the builder and the deploys of an artifact, with the signed messages that prove them. `verify`
+//! checks the document with the tenant's root key alone, without any service.
 
 mod verify;
 
@@ -14,7 +14,7 @@ use crate::{
     Timestamp, WorkflowId,
 };
 
-/// The document's format.
+/// The format of the lineage document.
 pub const FORMAT: u32 = 1;
 
 /// The lineage of one artifact.
@@ -25,12 +25,12 @@ pub struct Lineage {
     /// [`FORMAT`].
     pub format: u32,
     pub tenant: TenantName,
-    /// The root key that signed all of it, as the control plane claims; a verifier compares it with the key that it knows.
+    /// The tenant's root key, as the control plane claims. A verifier compares it with the key that it trusts.
     pub root_key: PublicKey,
     pub artifact: Digest,
-    /// The builds that made it: one, or several when different sources gave the same bytes.
+    /// The builds that made the artifact: several when different sources resulted in the same bytes.
     pub builds: Vec<Made>,
-    /// The jobs that deployed it and succeeded.
+    /// The jobs that deployed the artifact successfully.
     pub uses: Vec<Used>,
 }
 
@@ -43,7 +43,7 @@ pub struct Made {
     pub component: ComponentName,
     pub build: BuildId,
     pub package: Package,
-    /// As it was asked for; what it was resolved to is in the statement.
+    /// The requested source. The statement contains the exact source that the build used.
     pub source: Source,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
@@ -72,7 +72,7 @@ pub struct Used {
     pub proof: Proof,
 }
 
-/// Who approved a deploy.
+/// The approval of a deploy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Approval {
@@ -82,7 +82,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// Returns the approval as tables write it.
+    /// Returns the text of the approval in tables.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::NoneRequired => "none required",
@@ -90,7 +90,8 @@ impl Approval {
     }
 }
 
-/// The attempt that did it, and the messages that prove it: a message that is absent is a gap.
+/// The attempt that built or deployed the artifact, and the messages that prove it. A missing message is a gap in the
+/// proof.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -98,19 +99,19 @@ pub struct Proof {
     pub install: InstallId,
     pub job: JobId,
     pub fence: Fence,
-    /// The key of the runner that ended it.
+    /// The key of the runner that reported the end of the attempt.
     pub runner: KeyId,
-    /// When the control plane accepted the report.
+    /// The time when the control plane accepted the report.
     pub at: Timestamp,
-    /// The order, as it was sent.
+    /// The signed order, unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub order: Option<Envelope>,
-    /// The report that the attempt succeeded, unchanged.
+    /// The signed report of success, unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub report: Option<Envelope>,
-    /// The runner's announcement, which its own key and the enrolment key signed.
+    /// The runner's announcement, signed by the runner's own key and by the enrolment key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub hello: Option<Envelope>,
@@ -119,28 +120,28 @@ pub struct Proof {
     pub enrolment_key: Option<PublicKey>,
 }
 
-/// What ties one part of a lineage to the next.
+/// The name of a link: a fact that connects two parts of a lineage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LinkName {
-    /// The document's root key is the one that the verifier trusts.
+    /// The document's root key is the key that the verifier trusts.
     #[serde(rename = "root key")]
     RootKey,
-    /// There is a build that made the artifact.
+    /// The document contains a build of the artifact.
     #[serde(rename = "build")]
     Build,
-    /// The tenant's root key says what made the artifact.
+    /// The tenant's root key signed the statement about the build.
     #[serde(rename = "statement")]
     Statement,
-    /// The name of the build is derived from the requested source, and the statement names what the source was resolved to.
+    /// The build's id is derived from the requested source, and the statement names the exact source that was used.
     #[serde(rename = "source")]
     Source,
     /// The tenant ordered the build.
     #[serde(rename = "build order")]
     BuildOrder,
-    /// The key of the build runner was announced under the build install's enrolment key.
+    /// The build runner announced its key in a message that the enrolment key of the build install signed.
     #[serde(rename = "build runner key")]
     BuildRunnerKey,
-    /// The build runner made the artifact.
+    /// The build runner reported that it made the artifact.
     #[serde(rename = "build report")]
     BuildReport,
     /// The times of the build do not contradict each other.
@@ -149,16 +150,16 @@ pub enum LinkName {
     /// The tenant ordered this install to deploy this artifact.
     #[serde(rename = "order")]
     Order,
-    /// The artifact that was copied to the install is this one, made by the build that is named.
+    /// The order names this artifact, and the named build made it.
     #[serde(rename = "sync")]
     Sync,
-    /// Who had to approve did.
+    /// The deploy has every approval that it needs.
     #[serde(rename = "approval")]
     Approval,
-    /// The runner's key was announced under the install's enrolment key.
+    /// The runner announced its key in a message that the enrolment key of the install signed.
     #[serde(rename = "runner key")]
     RunnerKey,
-    /// The runner deployed it.
+    /// The runner reported that it deployed the artifact.
     #[serde(rename = "deploy report")]
     DeployReport,
     /// The times of the deploy do not contradict each other.
@@ -167,7 +168,7 @@ pub enum LinkName {
 }
 
 impl LinkName {
-    /// Returns the name as messages say it.
+    /// Returns the name in messages.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::RootKey => "root key",
@@ -188,20 +189,20 @@ impl LinkName {
     }
 }
 
-/// One link, checked.
+/// One link and the result of its check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     pub name: LinkName,
-    /// What it belongs to: the artifact, a build, or an install's component with its job.
+    /// The owner of the link: the artifact, a build, or an install's component with its job.
     pub of: String,
-    /// What holds, as a sentence's beginning, or why it does not.
+    /// The confirmed fact, as a text for people, or the reason why the check failed.
     pub finding: Result<String, Broken>,
 }
 
-/// Why a link failed verification.
+/// The reasons for which a link fails verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
-    /// The evidence is not in the document.
+    /// The document does not contain the evidence.
     #[error("{0} is missing")]
     Missing(&'static str),
     /// The link depends on another link that failed verification.
@@ -215,7 +216,7 @@ pub enum Broken {
     },
     #[error(transparent)]
     Provenance(#[from] ProvenanceError),
-    /// A signed message is about something else than the document says.
+    /// A value in a signed message is different from the value that the document or the verifier expects.
     #[error("{what} is `{found}`, expected `{expected}`")]
     Other { what: &'static str, found: String, expected: String },
     #[error("{early} ({} ms) is later than {late} ({} ms)", .early_at.as_millis(), .late_at.as_millis())]
@@ -223,7 +224,7 @@ pub enum Broken {
 }
 
 impl Lineage {
-    /// Keeps the uses that `keep` accepts, and the builds that those uses name. When no use is left, all builds stay.
+    /// Keeps the uses that `keep` accepts, and the builds of these uses. When `keep` accepts no use, all builds stay.
     #[must_use]
     pub fn only(mut self, keep: impl Fn(&Used) -> bool) -> Self {
         self.uses.retain(keep);

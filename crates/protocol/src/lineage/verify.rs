@@ -1,5 +1,4 @@
-//! Checks every link of a lineage: signatures, digests, and that each signed message is about the subject of the next
-//! one.
+//! Checks every link of a lineage: the signatures, the digests, and that consecutive messages are about the same thing.
 
 use super::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
 use crate::envelope::{Delegate, Payload, PublicKey};
@@ -8,15 +7,14 @@ use crate::provenance::{Expected, Provenance, ProvenanceError, ResourceDescripto
 use crate::report::{AttemptEvent, Hello, Outcome, Report, ReportBody};
 use crate::{BuildId, ComponentName, Envelope, Timestamp, canonical};
 
-/// How far two machines' ideas of the time may differ, in seconds: AWS refuses the requests of a machine whose clock is
-/// further off (AWS Signature Version 4, "Elements of a request").
+/// The largest difference between the clocks of two machines that is accepted, in seconds: AWS refuses the requests of
+/// a machine whose clock differs more (AWS Signature Version 4, "Elements of a request").
 const CLOCK_SECS: u64 = 15 * 60;
 
 type Finding = Result<String, Broken>;
 
 impl Lineage {
-    /// Verifies every link of the lineage, with `root` as the only key that is trusted. The result has all links,
-    /// verified or broken.
+    /// Verifies every link of the lineage and trusts only the key `root`. Returns all links, also those that failed.
     pub fn verify(&self, root: &PublicKey) -> Vec<Link> {
         let check = Check { lineage: self, root };
         let of = self.artifact.to_string();
@@ -36,7 +34,7 @@ struct Check<'a> {
     root: &'a PublicKey,
 }
 
-/// A verified order, and the earliest time at which it can have been sent.
+/// A verified order, and the earliest time at which the tenant can have sent it.
 struct Believed {
     order: Order,
     from: Timestamp,
@@ -45,7 +43,7 @@ struct Believed {
 /// A verified report of success.
 struct Success {
     report: Report,
-    /// What an image's copy is called, where the outputs say so.
+    /// The digest of the copied image, if the outputs contain it.
     image: Option<String>,
     artifact: Option<Artifact>,
 }
@@ -109,13 +107,13 @@ impl Check<'_> {
         Ok(provenance.verify(self.root, &expected)?)
     }
 
-    /// The order, signed by a delegate key that was certified at a time at which the order was valid.
+    /// Verifies the order: a delegate key signed it, and the certificate and the order were valid at the same time.
     fn order(&self, proof: &Proof) -> Result<Believed, Broken> {
         let envelope = proof.order.as_ref().ok_or(Broken::Missing("the signed order"))?;
         let unbelieved = |source| Broken::Envelope { what: "the order", source };
         let claimed: Order = envelope.peek().map_err(unbelieved)?;
         let delegate: Delegate = envelope.delegate(self.root).map_err(unbelieved)?;
-        // An order that is sent late, or a second time, is signed by a delegate that is younger than it.
+        // An order that is sent late or again may be older than the delegate key that signs it.
         let from = claimed.issued_at.max(delegate.not_before);
         let order: Order = envelope.open_delegated(self.root, &self.lineage.tenant, from).map_err(unbelieved)?;
         before("the certificate of the order's key", from, "the end of the order", order.not_after, 0)?;
@@ -126,7 +124,7 @@ impl Check<'_> {
         Ok(Believed { order, from })
     }
 
-    /// The runner's announcement: its own key and the enrolment key both signed it.
+    /// Verifies that the runner's own key and the enrolment key both signed the runner's announcement.
     fn runner_key(&self, proof: &Proof) -> Finding {
         let envelope = proof.hello.as_ref().ok_or(Broken::Missing("the announcement of the runner's key"))?;
         let enrolment = proof.enrolment_key.as_ref().ok_or(Broken::Missing("the enrolment key of the install"))?;
@@ -140,7 +138,7 @@ impl Check<'_> {
         Ok(format!("key {} announced from {} under enrolment key {}", proof.runner, hello.host, enrolment.key_id()))
     }
 
-    /// Verifies the report with the key from the announcement. The announcement itself is verified as a separate link.
+    /// Verifies the report with the key from the announcement. A separate link verifies the announcement.
     fn report(&self, proof: &Proof) -> Result<Success, Broken> {
         let envelope = proof.report.as_ref().ok_or(Broken::Missing("the signed report of success"))?;
         let hello = proof.hello.as_ref().and_then(|hello| announced(hello).ok());
@@ -176,7 +174,7 @@ impl Check<'_> {
         Ok(reported(&success.report))
     }
 
-    /// What the order had copied is the artifact, and the build that is named made it.
+    /// Checks that the order names this artifact, and that the named build made it.
     fn sync(&self, used: &Used, order: Option<&Believed>) -> Finding {
         let order = &order.ok_or(Broken::Unfounded("order"))?.order;
         let artifact = order.work.artifact().ok_or(Broken::Missing("the artifact in the order"))?;
@@ -190,7 +188,8 @@ impl Check<'_> {
         Ok(format!("{} of build {}", artifact.digest, used.build))
     }
 
-    /// The runner reports success. After it copied an image, it also reports the digest in its registry.
+    /// Checks the report of success. For the copy of an image it must also contain the right digest, if it contains
+    /// one.
     fn deployed(&self, success: &Success, order: Option<&Believed>) -> Finding {
         let image = order.is_some_and(|found| matches!(found.order.work, Work::ContainerImage(_)));
         if let (true, Some(digest)) = (image, &success.image) {
@@ -223,7 +222,7 @@ fn reported(report: &Report) -> String {
     }
 }
 
-/// The statement is about this build, and the build is named by its source.
+/// Checks that the statement is about this build and its job.
 fn about_build(made: &Made, statement: &Statement) -> Finding {
     let definition = &statement.predicate.build_definition;
     let internal = &definition.internal_parameters;
@@ -240,7 +239,7 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     same_source("the source of the statement", &external.source, &made.source)?;
     same("the kind of artifact in the statement", external.package.describe(), made.package.describe())?;
     let digest = match order.map(|found| &found.order.work) {
-        // The recipe is in the order only, and the name of the build is derived from it too.
+        // The build's id also depends on the recipe, which only the order contains.
         Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
             let recipe = recipe.unpacked().map_err(|_| Broken::Missing("the manifest that the order packs"))?;
             canonical::digest(&(made.source.pinned(), made.package, recipe))
@@ -253,7 +252,7 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     resolved(&made.source, &definition.resolved_dependencies)
 }
 
-/// What the source was resolved to: never less than it was pinned by.
+/// Checks that the build used the pinned source, and returns the exact source from the statement.
 fn resolved(source: &Source, found: &[ResourceDescriptor]) -> Finding {
     let (algorithm, pinned) = match source {
         Source::Git { commit, .. } => ("gitCommit", Some(commit.as_str())),
@@ -287,7 +286,7 @@ fn deploy_order(used: &Used, order: &Order) -> Finding {
     same("the workflow of the order", &order.workflow, &used.workflow)?;
     let component = order.work.component().ok_or(Broken::Missing("the component in the order"))?;
     same("the component of the order", component, &used.component)?;
-    // The context of the order names the app and the account that it is for.
+    // The order's context contains the app and the account.
     let context = |path: &str| order.context.pointer(path).and_then(|value| value.as_str()).unwrap_or_default();
     same("the app of the order", context("/nuon/app/id"), used.app.as_str())?;
     same("the account of the order", context("/nuon/cloud_account/aws/account_id"), used.account.as_str())?;

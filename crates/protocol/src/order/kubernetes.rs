@@ -1,4 +1,4 @@
-//! What is done in a Kubernetes cluster.
+//! Work in a Kubernetes cluster: Helm releases and manifests.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use serde_json::Value;
 use super::Artifact;
 use crate::ComponentName;
 
-/// Whose outputs name the cluster that a job works in. The runner reads `cluster.name` or `cluster_name` there.
+/// The part of the app that created the cluster of a job. The runner finds the cluster's name in the output
+/// `cluster.name` or `cluster_name` of this part.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClusterOf {
@@ -17,38 +18,38 @@ pub enum ClusterOf {
     Component(ComponentName),
 }
 
-/// Installs or upgrades a Helm release; its outputs are `release`, `namespace`, `revision`, `chart` and `app_version`.
+/// Installs or upgrades a Helm release. The outputs are `release`, `namespace`, `revision`, `chart` and `app_version`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstallChart {
     pub component: ComponentName,
     pub artifact: Artifact,
     #[serde(default)]
     pub cluster: ClusterOf,
-    /// The release's name; a template.
+    /// The name of the Helm release, as a template.
     pub release: String,
-    /// The release's namespace, which is created when it is missing; a template.
+    /// The namespace of the Helm release, as a template. Helm creates it when it does not exist.
     pub namespace: String,
-    /// Where Helm keeps the release: `secret` or `configmap`; empty for `secret`.
+    /// The kind of object in which Helm stores the release: `secret` or `configmap`. Empty means `secret`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub storage_driver: String,
-    /// Whether Helm may take over objects that belong to no release or to another one.
+    /// Whether Helm may take over objects that another release owns, or that no release owns.
     #[serde(default)]
     pub take_ownership: bool,
-    /// Values by their path, as `helm --set` reads them; strings are templates. They win over the files.
+    /// Values by path, in the notation of `helm --set`. Strings are templates. These values override `values_files`.
     #[serde(default)]
     pub values: BTreeMap<String, Value>,
-    /// Contents of values files, in order; each a template. A later file wins.
+    /// The contents of values files, in order. Each is a template. A later file overrides an earlier one.
     #[serde(default)]
     pub values_files: Vec<String>,
 }
 
-/// Applies the objects of a manifest; its outputs are `namespace` and `objects`.
+/// Applies the objects of a manifest. The outputs are `namespace` and `objects`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApplyManifest {
     pub component: ComponentName,
     pub artifact: Artifact,
     #[serde(default)]
     pub cluster: ClusterOf,
-    /// The namespace of objects that name none, which is created when it is missing; a template.
+    /// The namespace of objects that do not name one, as a template. The runner creates it when it does not exist.
     pub namespace: String,
 }

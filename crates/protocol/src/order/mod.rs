@@ -1,4 +1,4 @@
-//! Orders: what the control plane asks of one runner.
+//! Orders: the messages in which the control plane asks one runner to run or to cancel a job.
 
 use std::collections::BTreeMap;
 
@@ -32,33 +32,35 @@ pub struct Order {
     pub install: InstallId,
     pub workflow: WorkflowId,
     pub job: JobId,
-    /// How many times the control plane has dispatched this job, from 1. First half of the attempt's fence.
+    /// The number of this dispatch of the job, from 1. It is the first part of the attempt's fence.
     pub dispatch: u32,
-    /// The thing being changed; also the SQS message group.
+    /// The group of the job; also the SQS message group.
     pub group: Group,
-    /// Rises with every job of the install; within a group a runner refuses one older than what it has accepted.
+    /// The serial, which increases with every job of the install. A runner refuses an order with a lower serial than it
+    /// has accepted in the same group.
     pub serial: u64,
     pub issued_at: Timestamp,
-    /// When the order expires: after this time it is not started, and a running attempt is stopped.
+    /// The time when the order expires: the runner does not start it later, and stops a running attempt.
     pub not_after: Timestamp,
     /// The time limit of one attempt, in seconds.
     pub timeout_secs: u32,
     pub mode: Mode,
-    /// The named role that is taken instead of the mode's own.
+    /// The named role that the job runs under, instead of the role of its mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
     pub redelivery: Redelivery,
     pub work: Work,
-    /// The `.nuon` tree that the work's templates are rendered over; secrets are added on the runner only.
+    /// The `.nuon` tree: the values for the templates of the work. Only the runner adds the values of secrets.
     pub context: Value,
-    /// The app's sensitive inputs, without words for people. The values of the customer's are not in the tree: the
-    /// runner adds them. None of their values may be shown.
+    /// The app's sensitive inputs, without their titles and descriptions. `context` does not contain the values that
+    /// the customer gave: the runner adds them. The runner must not show any value of a sensitive input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive_inputs: Vec<Input>,
-    /// The app's secrets, without words for people. The runner reads their values, adds them to the tree, and shows none.
+    /// The app's secrets, without their titles and descriptions. The runner reads the values, adds them to the tree,
+    /// and never shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
-    /// The terms of the version that the work belongs to; builds belong to none.
+    /// The terms of the app version that the work belongs to; absent for builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<OrderTerms>>,
 }
@@ -67,19 +69,19 @@ impl Payload for Order {
     const TYPE: &'static str = "application/vnd.freehold.order.v1+json";
 }
 
-/// Asks the runner that has a job to stop it, or a runner not to start it.
+/// The signed message that asks a runner to stop a job, or not to start it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancel {
     pub tenant: TenantName,
     pub install: InstallId,
     pub job: JobId,
-    /// The dispatch to cancel; later dispatches are not affected.
+    /// The number of the dispatch to cancel. Later dispatches of the job are not affected.
     pub dispatch: u32,
-    /// When set, only the attempt with this receive count is cancelled, such as a stale attempt, or the second of two
-    /// attempts with the same fence.
+    /// When present, only the attempt with this receive count is cancelled, such as a stale attempt, or the second of
+    /// two attempts with the same fence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receive: Option<u32>,
-    /// When set, only this runner stops the job.
+    /// When present, only this runner stops the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<crate::KeyId>,
     pub issued_at: Timestamp,
@@ -90,17 +92,17 @@ impl Payload for Cancel {
     const TYPE: &'static str = "application/vnd.freehold.cancel.v1+json";
 }
 
-/// What a second delivery means after the first attempt's runner died.
+/// The action of a runner that receives an order again because the runner of an earlier attempt died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redelivery {
-    /// Start again from refreshed state.
+    /// Start again, after reading the current state of the resources.
     Resume,
     /// Do not start again; report the job as interrupted.
     Interrupted,
 }
 
-/// What is to be done.
+/// The work of a job.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Work {
@@ -108,7 +110,7 @@ pub enum Work {
     ContainerImage(SyncImage),
     /// Plan and apply a Terraform module.
     TerraformModule(ApplyTerraform),
-    /// Plan and apply the module of the sandbox, whose state is apart from the states of components.
+    /// Plan and apply the module of the sandbox. Its Terraform state is separate from the states of components.
     Sandbox(ApplyTerraform),
     /// Create or update a CloudFormation stack.
     CloudformationStack(DeployStack),
@@ -118,19 +120,19 @@ pub enum Work {
     KubernetesManifest(ApplyManifest),
     /// Copy secrets into a cluster.
     CopySecrets(CopySecrets),
-    /// Remove what another work made.
+    /// Remove a component or the sandbox that another job deployed.
     Remove(RemovePart),
     /// Execute the steps of an action.
     Action(RunAction),
-    /// Make an artifact; for the build runner only.
+    /// Build an artifact; only the build runner does this.
     Build(BuildArtifact),
     /// Look for problems that would stop the other jobs, before those jobs start.
     Preflight(CheckInstall),
 }
 
 impl Work {
-    /// Returns the component kind, `sandbox`, `secrets`, `remove`, `action`, `build` or `preflight`, as tables and messages
-    /// print it.
+    /// Returns the name of the kind in tables and messages: the kind of component, `sandbox`, `secrets`, `remove`,
+    /// `action`, `build` or `preflight`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -147,7 +149,7 @@ impl Work {
         }
     }
 
-    /// Returns what a redelivery of this work means.
+    /// Returns what a runner must do when the order is delivered again.
     pub const fn redelivery(&self) -> Redelivery {
         match self {
             Self::ContainerImage(_)
@@ -165,7 +167,7 @@ impl Work {
         }
     }
 
-    /// Returns the component that the work is for, if it is for one; the sandbox under its name.
+    /// Returns the component that the work is for, if any. The sandbox has the name `sandbox`.
     pub fn component(&self) -> Option<&ComponentName> {
         match self {
             Self::ContainerImage(work) => Some(&work.component),
@@ -179,7 +181,7 @@ impl Work {
         }
     }
 
-    /// Returns the work that made what is to be removed; for all other work, the work itself.
+    /// Returns the work itself; for a removal, the work that deployed the part to remove.
     pub fn made_by(&self) -> &Self {
         match self {
             Self::Remove(work) => work.what.made_by(),
@@ -201,15 +203,15 @@ impl Work {
     }
 }
 
-/// Copies an image into the install registry; its outputs are `reference` (by digest), `repository`, `digest`,
-/// and `image` with `repository`, `tag` and `digest`.
+/// Copies an image into the install registry. The outputs are `reference` (by digest), `repository`, `digest`, and
+/// `image` with `repository`, `tag` and `digest`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SyncImage {
     pub component: ComponentName,
     pub artifact: Artifact,
 }
 
-/// Runs `terraform` or `tofu`: init, plan to a file, apply of that file.
+/// Runs `terraform` or `tofu`: init, plan into a file, apply that file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApplyTerraform {
     pub component: ComponentName,
@@ -218,10 +220,10 @@ pub struct ApplyTerraform {
     /// Input variables; string values are templates.
     #[serde(default)]
     pub vars: BTreeMap<String, Value>,
-    /// Environment of the program; values are templates.
+    /// The environment of the program; values are templates.
     #[serde(default)]
     pub env_vars: BTreeMap<String, String>,
-    /// Contents of `.tfvars` files, in order; each a template.
+    /// The contents of `.tfvars` files, in order. Each is a template.
     #[serde(default)]
     pub var_files: Vec<String>,
 }
@@ -231,37 +233,37 @@ pub struct ApplyTerraform {
 pub struct DeployStack {
     pub component: ComponentName,
     pub artifact: Artifact,
-    /// The stack's name in the customer's account; a template.
+    /// The name of the stack in the customer's account, as a template.
     pub stack_name: String,
-    /// Stack parameters; values are templates.
+    /// The parameters of the stack; values are templates.
     #[serde(default)]
     pub parameters: BTreeMap<String, String>,
-    /// The capabilities that CloudFormation requires to be acknowledged, such as `CAPABILITY_NAMED_IAM`.
+    /// The capabilities that CloudFormation asks a caller to acknowledge, such as `CAPABILITY_NAMED_IAM`.
     #[serde(default)]
     pub capabilities: Vec<String>,
 }
 
-/// Removes a component or the sandbox: plans the removal, then does what was planned.
+/// Removes a component or the sandbox: plans the removal, then executes the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RemovePart {
-    /// The work that made it.
+    /// The work that deployed it.
     pub what: Box<Work>,
     /// Whether resources that hold data may be destroyed.
     #[serde(default)]
     pub destroy_data: bool,
 }
 
-/// Executes steps in the job's sandbox.
+/// Executes steps in the job's box.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunAction {
     pub action: ActionName,
     pub steps: Vec<ActionStep>,
     #[serde(default)]
     pub env_vars: BTreeMap<String, String>,
-    /// Whether a second delivery may run the steps again.
+    /// Whether a runner may execute the steps again when the order is delivered again.
     #[serde(default)]
     pub idempotent: bool,
-    /// The cluster of which the steps get a kubeconfig; absent for none.
+    /// The cluster for which the steps get a kubeconfig; absent when they get none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterOf>,
 }
@@ -273,9 +275,9 @@ pub struct BuildArtifact {
     pub component: ComponentName,
     pub package: Package,
     pub source: Source,
-    /// The app version's settings for the build, in addition to its source.
+    /// The settings of the build in the app version, in addition to the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recipe: Option<Recipe>,
-    /// The tenant registry's repository name.
+    /// The name of the repository in the tenant registry.
     pub repository: String,
 }

@@ -1,10 +1,10 @@
-//! The app's secrets in a cluster.
+//! Copies of the app's secrets in a Kubernetes cluster.
 
 use serde::{Deserialize, Serialize};
 
 use super::ClusterOf;
 
-/// Copies secrets of the app into a cluster: each as a Kubernetes secret with the key `value`.
+/// Copies secrets of the app into a cluster. Each becomes a Kubernetes secret with the key `value`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CopySecrets {
     #[serde(default)]
@@ -12,13 +12,13 @@ pub struct CopySecrets {
     pub copies: Vec<SecretCopy>,
 }
 
-/// One copy of a secret.
+/// One secret to copy, and the Kubernetes secret that the runner writes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretCopy {
-    /// The secret, one of the order's.
+    /// The name of the secret in the order's `secrets`.
     pub secret: String,
-    /// The namespace, which is created when it is missing; a template.
+    /// The namespace, as a template. The runner creates it when it does not exist.
     pub namespace: String,
-    /// The name of the Kubernetes secret; a template.
+    /// The name of the Kubernetes secret, as a template.
     pub name: String,
 }
