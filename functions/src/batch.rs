@@ -1,4 +1,4 @@
-//! Handles a batch of SQS messages one by one: a failed message returns to the queue, the others are done.
+//! Handles a batch of SQS messages one by one. A message that fails returns to the queue; the others do not.
 
 use std::future::Future;
 
@@ -7,7 +7,8 @@ use freehold_app::AppError;
 
 use crate::log_failure;
 
-/// Handles every message of `event` with `take`; returns the messages that must be delivered again.
+/// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
+/// failure in the log.
 pub async fn each<F, T>(event: SqsEvent, what: &str, take: F) -> SqsBatchResponse
 where
     F: Fn(String) -> T,
@@ -24,10 +25,10 @@ where
     answer
 }
 
-/// Parses an internal queue's message.
+/// Parses a message of an internal queue.
 ///
 /// # Errors
-/// Invalid, so that the message ends in the dead-letter queue.
+/// Invalid. SQS delivers the message again until it moves the message to the dead-letter queue.
 pub fn parse<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, AppError> {
     serde_json::from_str(body).map_err(|e| AppError::invalid(format!("message is not readable: {e}")))
 }

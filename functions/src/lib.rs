@@ -1,5 +1,5 @@
-//! The shared parts of the function binaries: settings from the environment, logs, and errors that a state machine can
-//! match.
+//! The shared parts of the function binaries: settings from the environment, logs, and errors that state machines
+//! recognize.
 
 pub mod api;
 pub mod batch;
@@ -17,8 +17,8 @@ pub fn init_logs() {
     tracing_subscriber::fmt().json().with_env_filter(filter).without_time().with_target(false).init();
 }
 
-/// Returns the error with the stable word that state machines match: `Invalid`, `NotFound`, `Conflict`, `Transient` or
-/// `Internal`.
+/// Returns the error for Lambda. Its type is the word that state machines compare: `Invalid`, `NotFound`, `Conflict`,
+/// `Transient` or `Internal`.
 pub fn diagnostic(error: &AppError) -> Diagnostic {
     Diagnostic { error_type: error_type(error.kind).to_owned(), error_message: error.message.clone() }
 }
@@ -33,7 +33,7 @@ const fn error_type(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// Logs a failure with its causes, once, at the level of its kind.
+/// Logs an error with all of its causes. The kind of the error decides the log level.
 pub fn log_failure(what: &str, error: &AppError) {
     let chain = chain(error);
     match error.kind {

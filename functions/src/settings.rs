@@ -1,4 +1,4 @@
-//! A function's settings, from the environment that the tenant stack sets.
+//! The settings of a function: environment variables that the tenant stack sets.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl Settings {
         Ok(Arc::new(SqsOutbox::new(&self.sdk, variable("FREEHOLD_DISPATCH_QUEUE_URL")?, grants)))
     }
 
-    /// Returns the signer of orders.
+    /// Returns the signer of orders, which uses the tenant's key in KMS.
     ///
     /// # Errors
     /// When the key is not set.
@@ -69,7 +69,7 @@ impl Settings {
         Ok(Arc::new(KmsSigner::new(&self.sdk, variable("FREEHOLD_SIGNING_KEY_ID")?, self.tenant.clone())))
     }
 
-    /// Returns the tenant's state machines.
+    /// Returns the port that starts the tenant's state machines.
     ///
     /// # Errors
     /// When their prefix is not set.
@@ -77,7 +77,7 @@ impl Settings {
         Ok(Arc::new(SfnMachines::new(&self.sdk, variable("FREEHOLD_MACHINE_PREFIX")?)))
     }
 
-    /// Returns the sender of callbacks to waiting states.
+    /// Returns the port that sends results to waiting states of state machines.
     pub fn callbacks(&self) -> Arc<SfnCallbacks> {
         Arc::new(SfnCallbacks::new(&self.sdk))
     }
@@ -90,7 +90,7 @@ impl Settings {
         Ok(Arc::new(EcrRegistry::new(&self.sdk, variable("FREEHOLD_REPOSITORY")?)))
     }
 
-    /// Returns the tenant registry for the removal of artifacts.
+    /// Returns the port that removes artifacts from the tenant registry.
     ///
     /// # Errors
     /// When the repository is not set.
@@ -98,7 +98,7 @@ impl Settings {
         Ok(Arc::new(EcrRemover::new(&self.sdk, variable("FREEHOLD_REPOSITORY")?)))
     }
 
-    /// Returns the tenant's account.
+    /// Returns the id of the tenant's AWS account.
     ///
     /// # Errors
     /// When it is not set, or not 12 digits.

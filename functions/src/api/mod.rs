@@ -1,4 +1,5 @@
-//! The HTTP API: parses a request into an operation, and writes its answer as a response. The operations are in `app`.
+//! The HTTP API: parses a request, performs its operation and writes the response. The use cases are in the crate
+//! `app`.
 
 #[cfg(feature = "openapi")]
 pub mod openapi;
@@ -84,10 +85,10 @@ impl std::fmt::Debug for Api {
 pub struct Call {
     /// The values of the route's placeholders.
     pub path: Vec<(String, String)>,
-    /// The place after which a page of a list begins; nothing for the first page.
+    /// The cursor after which a page of a list begins; `None` for the first page.
     pub after: Option<String>,
     pub body: String,
-    /// The request's idempotency key; every POST has one.
+    /// The idempotency key of the request; empty for a GET request.
     pub cause: String,
 }
 
@@ -95,7 +96,7 @@ impl Call {
     /// Returns the body as `T`.
     ///
     /// # Errors
-    /// Invalid, with the position in the body.
+    /// Invalid, with the position of the mistake in the body.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, AppError> {
         serde_json::from_str(&self.body)
             .map_err(|e| AppError::invalid(format!("request body is not what this route takes: {e}")))
@@ -103,10 +104,10 @@ impl Call {
 }
 
 impl Api {
-    /// Returns the API with its ports.
+    /// Returns the API with the adapters that the settings describe.
     ///
     /// # Errors
-    /// When a setting is missing in the environment.
+    /// When a setting is missing in the environment or is invalid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let (store, clock, machines) = (settings.store()?, settings.clock(), settings.machines()?);
         let (account, region) = (settings.account()?, variable("AWS_REGION")?);
@@ -192,7 +193,7 @@ impl Api {
         })
     }
 
-    /// Answers one request. Errors have one shape, [`ErrorBody`].
+    /// Returns the response to one request. The body of every error response is an [`ErrorBody`].
     pub async fn answer(&self, request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpResponse {
         match self.perform(request).await {
             Ok(body) => response(200, body),
@@ -222,12 +223,12 @@ impl Api {
     }
 }
 
-/// Returns the answer as JSON.
+/// Returns `answer` as JSON.
 fn to_json<T: Serialize>(answer: &T) -> Result<String, AppError> {
     Ok(serde_json::to_string(answer)?)
 }
 
-/// Returns the longest body that a request may have, in bytes.
+/// Returns the maximum size of a request's body, in bytes.
 const fn longest_body(operation: Operation) -> usize {
     if matches!(operation, Operation::SyncApp) { MAX_VERSION_REQUEST_BYTES } else { MAX_REQUEST_BYTES }
 }
@@ -270,7 +271,7 @@ fn response(status: u16, body: String) -> ApiGatewayV2httpResponse {
     response
 }
 
-/// Returns the runner program of customers' machines, when the tenant's stack names one.
+/// Returns the runner program that customers' machines download, if the tenant stack names one.
 fn runner_program() -> Option<RunnerProgram> {
     let [url, sha256] =
         ["FREEHOLD_RUNNER_URL", "FREEHOLD_RUNNER_SHA256"].map(|name| variable(name).unwrap_or_default());

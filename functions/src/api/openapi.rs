@@ -1,4 +1,4 @@
-//! The OpenAPI 3.1 document, made from the table of routes and the API types.
+//! The OpenAPI 3.1 document, generated from the table of routes and the types of the API.
 
 use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 use super::placeholders;
 use super::routes::{Operation, ROUTES, Route};
 
-/// Returns the document.
+/// Returns the OpenAPI document.
 pub fn document() -> Value {
     let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(with_width));
     settings.definitions_path = "/components/schemas".into();
@@ -87,7 +87,7 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     parameters
 }
 
-/// Returns the responses of an operation by status: its answer, and those that every operation shares.
+/// Returns the responses of an operation by status: the response to success, and the errors that all operations share.
 fn responses(answer: &Value) -> Value {
     let mut responses = Map::new();
     responses.insert("200".into(), response("Done", answer));
@@ -97,7 +97,7 @@ fn responses(answer: &Value) -> Value {
     Value::Object(responses)
 }
 
-/// Statuses that API Gateway answers by itself, before it asks the function.
+/// The statuses of responses that API Gateway sends itself, without calling the function.
 const GATEWAY: [(u16, &str); 2] = [(403, "Forbidden"), (429, "TooManyRequests")];
 
 /// Returns the responses that every operation shares, by name.
@@ -108,7 +108,8 @@ fn shared_responses(error: &Value) -> Value {
     let mut shared = Map::new();
     for kind in ErrorKind::ALL {
         let (name, description) = describe(kind);
-        // API Gateway answers with these two statuses as well, when the function does not answer.
+        // API Gateway sends these two statuses too, with a body of its own, when the function fails or does not
+        // respond.
         let schema = match kind {
             ErrorKind::Internal | ErrorKind::Transient => json!({ "anyOf": [error, gateway] }),
             ErrorKind::Invalid | ErrorKind::NotFound | ErrorKind::Conflict => error.clone(),
@@ -140,7 +141,7 @@ const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     }
 }
 
-/// Adds the largest value of an unsigned number, which its format only implies.
+/// Adds the maximum to the schema of an unsigned number. Clients that do not know the format need it.
 fn with_width(schema: &mut Schema) {
     let most = match schema.get("format").and_then(Value::as_str) {
         Some("uint32") => u64::from(u32::MAX),

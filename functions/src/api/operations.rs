@@ -1,4 +1,4 @@
-//! The operations: each one parses ids and body, calls its use case and returns a view.
+//! The operations of the API. Each operation parses the ids and the body, calls its use case and returns a view.
 
 use freehold_app::AppError;
 use freehold_app::app_version::create_release;
@@ -20,7 +20,7 @@ use super::routes::Operation;
 use super::{Api, Call, to_json};
 
 impl Api {
-    /// Performs `operation`; returns JSON.
+    /// Performs `operation` and returns its result as JSON.
     ///
     /// # Errors
     /// The errors of the use case.

@@ -1,5 +1,5 @@
-//! The placeholders of paths, one line each: the type that a request's value is parsed as, which the OpenAPI document
-//! publishes as the schema of the parameter.
+//! The placeholders of paths, one line each. The type of a placeholder parses the value in a request, and the OpenAPI
+//! document publishes its schema.
 
 use freehold_app::AppError;
 use freehold_protocol::{ActionName, AppName, Digest, InstallId, JobId, ReleaseName, WorkflowId};
@@ -12,13 +12,13 @@ macro_rules! placeholders {
             /// Returns the value of the placeholder.
             ///
             /// # Errors
-            /// Invalid when the value is not of the placeholder's type.
+            /// Invalid when the value does not have the placeholder's type.
             pub fn $name(&self) -> Result<$type, AppError> {
                 self.placeholder(stringify!($name))
             }
         )*}
 
-        /// Returns the schema of a placeholder, or nothing for an unknown one.
+        /// Returns the schema of the placeholder `name`, or `None` when there is no such placeholder.
         #[cfg(feature = "openapi")]
         pub(super) fn schema(name: &str, generator: &mut schemars::SchemaGenerator) -> Option<serde_json::Value> {
             match name {

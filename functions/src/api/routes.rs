@@ -1,11 +1,11 @@
-//! The table of routes: one line per operation. The OpenAPI document is made from the same table.
+//! The table of routes, with one entry per operation. The OpenAPI document is generated from the same table.
 
 use freehold_app::AppError;
 use freehold_app::read::List;
 use freehold_protocol::api::ErrorKind;
 use matchit::Router;
 
-/// The operation of a route.
+/// An operation of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     ShowTenant,
@@ -50,7 +50,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the list of which the operation returns a page, if there is one.
+    /// Returns the list that the operation pages through, or `None` for an operation without pages.
     pub const fn list(self) -> Option<List> {
         match self {
             Self::ListApps => Some(List::Apps),
@@ -66,7 +66,7 @@ impl Operation {
     }
 }
 
-/// One line of the table.
+/// One route: the method and path of an operation, and its summary in the OpenAPI document.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     pub operation: Operation,
@@ -79,7 +79,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
     Route { operation, method, path, summary }
 }
 
-/// Every route.
+/// All routes.
 pub const ROUTES: [Route; 39] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
@@ -157,7 +157,7 @@ pub const ROUTES: [Route; 39] = [
     route(Operation::PruneArtifacts, "POST", "/v1/apps/{app}/artifacts/prune", "Marks artifacts that nothing keeps"),
 ];
 
-/// Finds operations.
+/// Finds the operation for a method and a path.
 #[derive(Debug)]
 pub struct Routes {
     get: Router<Operation>,
@@ -165,10 +165,10 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Returns the route matcher of the table.
+    /// Returns a matcher for all routes.
     ///
     /// # Errors
-    /// When two routes collide; a test checks that they do not.
+    /// When two routes conflict. A test checks that no two routes do.
     pub fn new() -> Result<Self, matchit::InsertError> {
         let mut routes = Self { get: Router::new(), post: Router::new() };
         for route in ROUTES {
@@ -181,7 +181,7 @@ impl Routes {
     /// Returns the operation for a method and path, and the values of the path's placeholders.
     ///
     /// # Errors
-    /// NotFound.
+    /// NotFound when no route matches.
     pub fn find(&self, method: &str, path: &str) -> Result<(Operation, Vec<(String, String)>), AppError> {
         let path = path.trim_end_matches('/');
         let router = match method {
@@ -198,7 +198,7 @@ impl Routes {
     }
 }
 
-/// Digests have a colon, which clients may send percent-encoded.
+/// Decodes colons. Digests contain a colon, which clients may percent-encode.
 fn decoded(value: &str) -> String {
     value.replace("%3A", ":").replace("%3a", ":")
 }

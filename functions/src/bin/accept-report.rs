@@ -1,4 +1,4 @@
-//! Lambda function on the reports queue: accepts runners' reports.
+//! Lambda function that receives the messages of the reports queue and accepts the reports of runners.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::workflow::accept_report::{AcceptReport, Accepted};

@@ -1,4 +1,4 @@
-//! Lambda function of the HTTP API: `/v1`.
+//! Lambda function that serves the HTTP API, `/v1`.
 
 use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
 use freehold_functions::api::Api;

@@ -1,4 +1,5 @@
-//! Lambda function on the dispatch queue: signs orders and cancels and sends them to runners.
+//! Lambda function that receives the messages of the dispatch queue: signs orders and cancels, and sends them to
+//! runners.
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::workflow::dispatch_job::DispatchJob;

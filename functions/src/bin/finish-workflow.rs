@@ -1,4 +1,4 @@
-//! Lambda function of the state machines: ends a workflow with its true result.
+//! Lambda function that state machines call at their end: writes the final state of the workflow.
 
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_functions::settings::Settings;
@@ -8,7 +8,7 @@ use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// The input from a state; the catch-all state adds `error`.
+/// The input from a state. The state that catches all errors adds `error`.
 #[derive(Debug, Deserialize)]
 struct Finish {
     workflow: WorkflowId,
@@ -16,7 +16,7 @@ struct Finish {
     error: Option<Caught>,
 }
 
-/// An error as Step Functions describes it.
+/// An error in the form of Step Functions.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Caught {
@@ -27,7 +27,7 @@ struct Caught {
 }
 
 impl Caught {
-    /// Returns the function's own message, or the description of the state machine.
+    /// Returns the message of the function that failed, or else the description by Step Functions.
     fn sentence(&self) -> String {
         let cause: Option<Value> = serde_json::from_str(&self.cause).ok();
         let message = cause.as_ref().and_then(|cause| cause.get("errorMessage")?.as_str());

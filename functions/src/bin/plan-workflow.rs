@@ -1,4 +1,4 @@
-//! Lambda function of the state machines: waits for runners, plans graphs, starts them.
+//! Lambda function that state machines call: waits for the runner, plans the graph of a workflow, and starts its jobs.
 
 use freehold_app::workflow::plan_workflow::{Next, PlanWorkflow};
 use freehold_functions::settings::Settings;
@@ -7,7 +7,7 @@ use freehold_protocol::WorkflowId;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::{Deserialize, Serialize};
 
-/// The input from a state.
+/// The input from a state of a state machine.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 enum Phase {
@@ -16,7 +16,7 @@ enum Phase {
     Run { workflow: WorkflowId, token: String },
 }
 
-/// The output that a `Choice` reads; waiting states ignore it.
+/// The output, which a `Choice` state reads. States that wait for a callback ignore it.
 #[derive(Debug, Serialize)]
 struct Answer {
     next: Next,

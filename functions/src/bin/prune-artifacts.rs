@@ -1,4 +1,4 @@
-//! Lambda function on a schedule: removes unused artifacts from the tenant registry.
+//! Lambda function that runs on a schedule and removes unused artifacts from the tenant registry.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Lambda function of the state machines: creates an install's orders queue and allows its runner to send reports.
+//! Lambda function that a state machine calls: creates an install's orders queue, and permits its runner to send
+//! reports.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use freehold_protocol::WorkflowId;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 
-/// The input from a state.
+/// The input from a state of a state machine.
 #[derive(Debug, Deserialize)]
 struct Register {
     workflow: WorkflowId,

@@ -1,4 +1,5 @@
-//! Lambda function on a schedule: recovers work that was lost between two steps, and starts the actions that are due.
+//! Lambda function that runs every minute: repeats effects that were lost after a commit, and starts actions that are
+//! due.
 
 use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
@@ -27,7 +28,7 @@ async fn main() -> Result<(), Error> {
     };
     let (sweep, start) = (&sweep, &start);
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
-        // First, because a run has a minute, and what was lost has been waiting for longer.
+        // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
         let due = start.start().await.map_err(|error| {
             log_failure("could not start due actions", &error);
             diagnostic(&error)
@@ -36,7 +37,7 @@ async fn main() -> Result<(), Error> {
             log_failure("sweep failed", &error);
             diagnostic(&error)
         })?;
-        // The metric filter of the tenant stack counts `stuck_workflows`.
+        // The tenant stack has a metric filter on the field `stuck_workflows`.
         tracing::info!(
             open = swept.open,
             resent = swept.resent,
