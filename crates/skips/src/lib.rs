@@ -1,17 +1,18 @@
-//! How a test in Rust says that it does not run: on stderr, and in the list with which `make test` ends.
+//! Lets a test in Rust report that it is skipped: on stderr, and in the list that `make test` prints at its end.
 //!
-//! `tests/tests/skips.rs` refuses a test that returns early without this. Nothing that is shipped depends on it.
+//! `tests/tests/skips.rs` refuses a test that returns early without calling this crate. Only tests depend on this
+//! crate.
 
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Says that the running test is skipped, and why.
+/// Reports that the running test is skipped, with the reason.
 pub fn skip(reason: &str) {
     skip_as(&running_test(), reason);
 }
 
-/// Says that `test` is skipped, and why.
+/// Reports that `test` is skipped, with the reason.
 pub fn skip_as(test: &str, reason: &str) {
     let line = format!("SKIPPED {test}: {reason}");
     eprintln!("{line}");
@@ -22,8 +23,8 @@ pub fn skip_as(test: &str, reason: &str) {
     }
 }
 
-/// Returns whether every program is on `PATH`; of words with `|` between them any one is enough. Says that the running
-/// test is skipped when one is missing.
+/// Returns whether every program is on `PATH`. An element such as `terraform|tofu` needs only one of the two. When a
+/// program is missing, reports that the running test is skipped.
 pub fn have(programs: &[&str]) -> bool {
     let missing = lacking_on_path(programs);
     if let Some(program) = missing {
@@ -32,18 +33,18 @@ pub fn have(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Returns the first of `programs` that is not on `PATH`; of words with `|` between them any one is enough.
+/// Returns the first of `programs` that is not on `PATH`. An element such as `terraform|tofu` needs only one of the two.
 pub fn lacking_on_path<'a>(programs: &[&'a str]) -> Option<&'a str> {
     programs.iter().copied().find(|names| !names.split('|').any(|name| find_program(name).is_some()))
 }
 
-/// Returns where a program is on `PATH`.
+/// Returns the path of the program `name`, searched on `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// Returns the name of the test that runs on this thread, after its crate. The harness of Rust names threads by tests.
+/// Returns the names of the crate and of the running test. Rust's test harness gives each thread the name of its test.
 fn running_test() -> String {
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("a test");
@@ -55,7 +56,7 @@ fn running_test() -> String {
 
 fn append(path: &Path, line: &str) -> std::io::Result<()> {
     let mut file = File::options().create(true).append(true).open(path)?;
-    // In one call, since tests append at the same time.
+    // One call writes the whole line, because several tests append at the same time.
     file.write_all(format!("{line}\n").as_bytes())
 }
 
