@@ -1,4 +1,4 @@
-//! Tells whether policies can allow an action, before the values of an install are known.
+//! Decides whether policies can allow an action, before their templates are rendered with the values of an install.
 
 use std::collections::BTreeSet;
 
@@ -7,20 +7,21 @@ use freehold_protocol::app_version::RolePolicy;
 use crate::pattern::Pattern;
 use crate::statements::Statements;
 
-/// What the policies of one role say about one action on one resource.
+/// The effect that the policies of one role have on one action on one resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// A statement allows the action, or may allow it: under a condition, or for some values of its templates.
+    /// A statement allows the action always, under a condition, or for some values of its templates.
     Possible,
-    /// No statement allows it. AWS managed policies of these names may, which are not known here.
+    /// No statement allows the action. The AWS managed policies with these names may allow it: this crate does not know
+    /// them.
     Managed(BTreeSet<String>),
-    /// Nothing allows it.
+    /// No policy allows the action.
     NotAllowed,
-    /// A statement denies it.
+    /// A statement denies the action.
     Denied,
 }
 
-/// The policies of one role, read once.
+/// The parsed policies of one role.
 #[derive(Debug, Default)]
 pub struct Allowance {
     statements: Statements,
@@ -42,8 +43,8 @@ impl Allowance {
         allowance
     }
 
-    /// Returns what the policies say about `action` on `resource`: `*` for any, or a pattern of ARNs in which `*` and a
-    /// template stand for a text without `/` and `:`.
+    /// Returns the effect of the policies on `action` on `resource`. A `resource` of `*` means any resource. In every
+    /// other `resource`, which is a pattern of ARNs, `*` and a template match texts without `/` and `:`.
     pub fn answer(&self, action: &str, resource: &str) -> Answer {
         let (name, resource) = (action, Some(resource).filter(|text| *text != "*").map(Pattern::new));
         let (action, resource) = (Pattern::of_action(action), resource.as_ref());
@@ -65,8 +66,8 @@ impl Allowance {
     }
 }
 
-/// Returns whether an AWS managed policy allows an action; `None` for a policy that is not known here (AWS managed policy
-/// reference guide).
+/// Returns whether an AWS managed policy allows an action, or `None` when this function does not know (AWS managed
+/// policy reference guide).
 fn managed(policy: &str, action: &str) -> Option<bool> {
     let (service, verb) = action.split_once(':').unwrap_or((action, ""));
     let reads = ["Describe", "Get", "List"].iter().any(|start| verb.starts_with(start));
@@ -75,7 +76,7 @@ fn managed(policy: &str, action: &str) -> Option<bool> {
         "PowerUserAccess" => Some(!["iam", "organizations", "account"].contains(&service)),
         "IAMFullAccess" => Some(service == "iam"),
         "AWSCloudFormationFullAccess" => Some(service == "cloudformation"),
-        // Both read nearly everything; what they do not read is not known here.
+        // Both policies allow most actions that read, but this function does not know the exceptions.
         "ReadOnlyAccess" | "job-function/ViewOnlyAccess" if reads => None,
         "ReadOnlyAccess" | "job-function/ViewOnlyAccess" => Some(false),
         _ => None,

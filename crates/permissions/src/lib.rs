@@ -1,5 +1,6 @@
-//! Compares the permissions of roles, and whole terms: does a version ask for more than the customer agreed to? The control
-//! plane and the runner both use it. No I/O, no clock; what cannot be decided counts as widened.
+//! Compares the permissions of roles, and complete terms: does a version ask for more than the customer agreed to? The
+//! control plane and the runner both use this crate. No I/O, no clock. Differences that cannot be decided count as
+//! widened.
 
 mod allowance;
 mod narrow;

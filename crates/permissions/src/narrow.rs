@@ -1,4 +1,4 @@
-//! Leaves out of a policy document what nobody used.
+//! Narrows a policy document to the actions that were used.
 
 use std::collections::BTreeSet;
 
@@ -7,28 +7,28 @@ use serde_json::{Value, json};
 
 use crate::pattern::Pattern;
 
-/// A policy document that allows less than another one.
+/// A narrowed policy document, and its differences from the original.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Narrowed {
-    /// Nothing when no statement is left.
+    /// The document; `None` when no statement is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub document: Option<Value>,
-    /// In the order of the document. Empty when the document stays as it is.
+    /// The narrowed actions, in the order of the document. Empty when the document does not change.
     pub changes: Vec<Narrowing>,
 }
 
-/// One action of a statement that allows, and what is left of it.
+/// One action of an `Allow` statement, and the used actions that replace it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Narrowing {
-    /// As the document writes it, such as `iam:Create*`.
+    /// The action in the original document, such as `iam:Create*`.
     pub action: String,
-    /// Those of the used actions that it allows. Empty when it is left out.
+    /// The used actions that it allows. Empty when the narrowed document omits the action.
     pub used: BTreeSet<String>,
 }
 
-/// Returns `document` with each allowed action of `service` replaced by those of `used` that it allows, such as
-/// `CreateRole` of `iam`. Other services, denials, `NotAction`, and actions with templates stay as they are. Returns
-/// nothing when the text is no policy document.
+/// Returns `document` after replacing each allowed action of `service` by the actions of `used` that it allows. For
+/// example, `service` is `iam` and `used` contains `CreateRole`. Other services, `Deny` statements, `NotAction`, and
+/// actions with templates do not change. Returns `None` when the text is not a policy document.
 pub fn narrow(document: &str, service: &str, used: &BTreeSet<String>) -> Option<Narrowed> {
     let mut document: Value = serde_json::from_str(document).ok()?;
     let statements = match document.get_mut("Statement")? {
@@ -48,7 +48,7 @@ pub fn narrow(document: &str, service: &str, used: &BTreeSet<String>) -> Option<
     Some(Narrowed { document: Some(document), changes })
 }
 
-/// Returns what is left of a statement; `Some(None)` when nothing is.
+/// Returns the narrowed statement. `Some(None)` means that no action is left, and `None` that the statement is invalid.
 fn narrow_statement(
     mut statement: Value,
     service: &str,
@@ -72,7 +72,7 @@ fn narrow_statement(
         kept.extend(now);
     }
     if narrowed {
-        // Two patterns of one statement may allow the same action.
+        // Several patterns of one statement may allow the same action, which is needed only once.
         let mut seen = BTreeSet::new();
         kept.retain(|text| seen.insert(text.clone()));
         if kept.is_empty() {
@@ -83,7 +83,7 @@ fn narrow_statement(
     Some(Some(statement))
 }
 
-/// Returns those of `used` that an action of a policy allows; nothing when it cannot be narrowed.
+/// Returns the actions of `used` that the policy's action `text` allows, or `None` when `text` cannot be narrowed.
 fn narrow_action(text: &str, service: &str, used: &BTreeSet<String>) -> Option<BTreeSet<String>> {
     let (prefix, name) = text.split_once(':')?;
     if !prefix.eq_ignore_ascii_case(service) || name.contains("{{") || name.contains("${") {

@@ -1,5 +1,5 @@
-//! Patterns of IAM policies (`*` any text, `?` any character): does one pattern match everything that another one
-//! matches, and is there a text that both match?
+//! Patterns of IAM policies, in which `*` matches any text and `?` any character. Answers two questions: does one
+//! pattern match every text that another pattern matches, and is there a text that both match?
 
 /// A parsed pattern.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,12 +15,12 @@ enum Token {
     One,
     /// `*`.
     Any,
-    /// A template or a policy variable: some text, the same wherever the same is written.
+    /// A template or a policy variable. Its value is unknown, but equal templates have equal values.
     Text(String),
 }
 
 impl Pattern {
-    /// Reads a pattern of resources.
+    /// Parses a pattern of resources.
     pub(crate) fn new(text: &str) -> Self {
         let mut tokens = Vec::new();
         let mut rest = text;
@@ -36,7 +36,7 @@ impl Pattern {
         Self { tokens, wild }
     }
 
-    /// Reads a pattern of actions, whose case means nothing.
+    /// Parses a pattern of actions, which are not case-sensitive.
     pub(crate) fn of_action(text: &str) -> Self {
         let mut pattern = Self::new(text);
         for token in &mut pattern.tokens {
@@ -47,13 +47,13 @@ impl Pattern {
         pattern
     }
 
-    /// Whether every text that `other` matches is matched by this pattern. A "no" may be wrong where several `?` and
-    /// `*` meet; a "yes" never is.
+    /// Returns whether this pattern matches every text that `other` matches. `true` is always right. `false` may be
+    /// wrong for patterns with several `?` and `*`.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         if !self.wild {
             return self.tokens == other.tokens;
         }
-        // reach: how many tokens of `other` the tokens of this pattern so far can have taken.
+        // `reach[n]` is true when the tokens of this pattern so far can match exactly the first `n` tokens of `other`.
         let mut reach = vec![false; other.tokens.len() + 1];
         if let Some(first) = reach.first_mut() {
             *first = true;
@@ -65,13 +65,14 @@ impl Pattern {
     }
 }
 
-/// How many steps [`Pattern::may_meet`] takes at most; patterns of a policy need some thousands.
+/// The most steps of [`Pattern::may_meet`]. Patterns of real policies need some thousands.
 const MAX_STEPS: usize = 200_000;
 
 impl Pattern {
-    /// Whether some text may be matched by this pattern of a policy and by `name`, a pattern in which `*` and a template
-    /// stand for a text without `/` and `:`. The same template is the same text on both sides. A "no" is certain, a "yes" may be
-    /// wrong: other templates may be any text.
+    /// Returns whether a text may exist that both this pattern of a policy and `name` match. `name` is a pattern in
+    /// which `*` and a template match texts without `/` and `:`. Equal templates have equal values on both sides.
+    /// `false` is always right. `true` may be wrong, because a template that only the policy contains may have any
+    /// value.
     pub(crate) fn may_meet(&self, name: &Self) -> bool {
         let (width, height) = (name.tokens.len() + 1, self.tokens.len() + 1);
         let steps = width.saturating_mul(height).saturating_mul(4);
@@ -99,7 +100,8 @@ impl Pattern {
     }
 }
 
-/// How far both patterns were read, and whether each is inside of a token that matches more than one character.
+/// A position in both patterns, and for each pattern whether the position is inside a token that matches a text of any
+/// length.
 #[derive(Debug, Clone, Copy)]
 struct At {
     policy: usize,
@@ -116,7 +118,7 @@ impl At {
         Self { name: self.name + 1, inside: [self.inside[0], false], ..self }
     }
 
-    /// Adds where both can be after this.
+    /// Adds the positions that can follow this one to `open`.
     fn next(self, policy: Option<&Token>, name: Option<&Token>, whole: &Pattern, open: &mut Vec<Self>) {
         if let (Some(mine @ Token::Text(_)), Some(theirs)) = (policy, name)
             && mine == theirs
@@ -159,12 +161,12 @@ impl At {
     }
 }
 
-/// Whether a token can match a text without `/` and `:`.
+/// Returns whether a token can match a text without `/` and `:`.
 const fn may_be_plain(token: &Token) -> bool {
     !matches!(token, Token::Char('/' | ':'))
 }
 
-/// Whether a template is the id or the name of the install, which have neither `/` nor `:`.
+/// Returns whether a template is the id or the name of the install, which never contain `/` or `:`.
 fn is_install(text: &str) -> bool {
     let path = text.trim_start_matches("{{").trim_end_matches("}}").trim_start_matches('.');
     let rest = path.strip_prefix("nuon.").or_else(|| path.strip_prefix("freehold."));
@@ -182,7 +184,7 @@ fn token(rest: &str, c: char) -> (Token, usize) {
         return (Token::Text(format!("{{{{{inside}}}}}")), length);
     }
     match (closed("${", "}"), c) {
-        // `${*}`, `${?}` and `${$}` are the characters themselves.
+        // `${*}`, `${?}` and `${$}` mean the plain characters `*`, `?` and `$`.
         (Some(("*", length)), _) => (Token::Char('*'), length),
         (Some(("?", length)), _) => (Token::Char('?'), length),
         (Some(("$", length)), _) => (Token::Char('$'), length),

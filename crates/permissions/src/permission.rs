@@ -1,4 +1,4 @@
-//! Compares what two sets of role policies permit.
+//! Compares the permissions of a role before and after a change.
 
 use std::collections::BTreeSet;
 
@@ -7,31 +7,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::statements::{Effect, Group, Statements};
 
-/// The parts of a role that decide what it may do.
+/// The parts of a role that decide its permissions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Powers<'a> {
-    /// Whether the install stack has it switched on unless the customer says otherwise.
+    /// Whether the install stack enables the role by default; the customer can change this.
     pub on: bool,
     pub policies: &'a [RolePolicy],
     /// The JSON text of a permission boundary.
     pub boundary: Option<&'a str>,
 }
 
-/// The permissions that one role has beyond another, and those that it lacks; both sorted.
+/// The difference between the permissions of a role before and after a change; both lists are sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Gap {
     pub widened: Vec<Permission>,
     pub narrowed: Vec<Permission>,
 }
 
-/// Compares what a role may do now with what it could before; a role that is not there may do nothing.
+/// Compares the permissions of a role before and after a change. `None` means that the role does not exist.
 ///
-/// Permissions are compared after normalising: what all inline policies of a role allow and deny together, pattern by
-/// pattern; managed policies by name. What cannot be decided counts as widened and says so.
+/// All inline policies of a role are compared together, pattern by pattern, and managed policies by name. A difference
+/// that cannot be decided becomes [`Permission::Undecided`] and counts as widened.
 pub fn compare(before: Option<Powers<'_>>, after: Option<Powers<'_>>) -> Gap {
     match (before, after) {
         (Some(before), Some(after)) => kept(before, after),
-        // What a role that is not there denies, and its boundary, mean nothing.
+        // The denials and the boundary of a new role are not differences: the role had no permissions before.
         (None, Some(after)) => {
             let is = Granted::of(after.policies);
             let mut widened = is.all_of_it();
@@ -43,7 +43,7 @@ pub fn compare(before: Option<Powers<'_>>, after: Option<Powers<'_>>) -> Gap {
     }
 }
 
-/// Returns what a role may do, statement by statement, with what it may not.
+/// Returns all permissions and denials of a role, statement by statement.
 pub fn permissions(policies: &[RolePolicy]) -> Vec<Permission> {
     let is = Granted::of(policies);
     let nothing = Statements::default();
@@ -53,7 +53,7 @@ pub fn permissions(policies: &[RolePolicy]) -> Vec<Permission> {
     all
 }
 
-/// Returns why an AWS managed policy needs a second look, if there is a known reason.
+/// Returns the reason why an AWS managed policy grants unusually much, for the policies that do.
 pub fn why_wide(managed: &str) -> Option<&'static str> {
     match managed {
         "AdministratorAccess" => Some("allows everything that the boundary does not deny"),
@@ -63,32 +63,32 @@ pub fn why_wide(managed: &str) -> Option<&'static str> {
     }
 }
 
-/// One thing that a role may do more, when it stands under `widened`, or less.
+/// One permission that a role gains, in a list of widened permissions, or loses, in a list of narrowed ones.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Permission {
-    /// Widened: an allowance was added, or a denial was removed. Narrowed: the opposite.
+    /// An `Allow` or `Deny` statement. Widened: an `Allow` was added or a `Deny` was removed. Narrowed: the opposite.
     Statement {
         effect: Effect,
         actions: BTreeSet<String>,
         resources: BTreeSet<String>,
-        /// JSON; empty for none.
+        /// The condition as JSON; empty when there is none.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         condition: String,
         /// Whether the statement is in the boundary, which limits the role and grants nothing.
         boundary: bool,
     },
-    /// A statement with `NotAction`, `NotResource` or the like, as JSON without its effect.
+    /// A statement with other elements, such as `NotAction` or `NotResource`, as JSON without its effect.
     Other { effect: Effect, statement: String, boundary: bool },
     /// An AWS managed policy.
     Managed { name: String },
     /// A predefined role of Google Cloud.
     GcpPredefined { name: String },
-    /// Widened: the boundary was removed; narrowed: a boundary was added.
+    /// The permission boundary. Widened: it was removed. Narrowed: it was added.
     Boundary,
-    /// Widened: the install stack switches the role on by default; narrowed: it no longer does.
+    /// The role's default in the install stack. Widened: it became enabled. Narrowed: it became disabled.
     SwitchedOn,
-    /// A text changed that is not a policy document. It always counts as widened.
+    /// A changed text that is not a policy document. It always counts as widened.
     Undecided { holder: String },
 }
 
@@ -172,7 +172,7 @@ fn kept(before: Powers<'_>, after: Powers<'_>) -> Gap {
     Gap { widened, narrowed }
 }
 
-/// What the policies of a role grant.
+/// The parsed policies of a role.
 #[derive(Default)]
 struct Granted {
     managed: BTreeSet<String>,
@@ -219,7 +219,7 @@ fn statements(these: &Statements, those: &Statements, effect: Effect, boundary: 
     plain.chain(other.map(|text| Permission::Other { effect, statement: text.to_owned(), boundary })).collect()
 }
 
-/// Returns the texts that cannot be compared and that only one of the two sides has. Each holder is in the list once.
+/// Returns the policies whose texts cannot be parsed and differ between the two sides. Each policy is in the list once.
 fn undecided(was: &Statements, is: &Statements) -> Vec<Permission> {
     let holders: BTreeSet<&String> = was.unread.symmetric_difference(&is.unread).map(|(holder, _)| holder).collect();
     holders.into_iter().map(|holder| Permission::Undecided { holder: holder.clone() }).collect()

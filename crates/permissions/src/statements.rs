@@ -1,4 +1,4 @@
-//! Reads IAM policy documents into statements that can be compared.
+//! Parses IAM policy documents into statements that can be compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::pattern::Pattern;
 
-/// What a statement does with what it matches.
+/// The effect of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
@@ -15,27 +15,27 @@ pub enum Effect {
     Deny,
 }
 
-/// All statements of a role's documents, or of its boundary.
+/// All statements of a role's policy documents, or of its boundary.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
     pub(crate) plain: Vec<Statement>,
-    /// Statements that say more than actions, resources and conditions, as canonical text.
+    /// Statements with other elements than actions, resources and a condition, as canonical text.
     pub(crate) other: BTreeSet<(Effect, String)>,
-    /// Texts that are not policy documents, by the policy that contains them.
+    /// The policies whose texts are not policy documents: the name of the policy and its text.
     pub(crate) unread: BTreeSet<(String, String)>,
 }
 
-/// A statement of actions, resources and, maybe, a condition.
+/// A statement that has only actions, resources and perhaps a condition.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub(crate) effect: Effect,
     actions: Patterns,
     resources: Patterns,
-    /// Canonical; empty for none.
+    /// The condition as canonical text; empty when there is none.
     condition: String,
 }
 
-/// Patterns with their texts, sorted.
+/// A list of patterns.
 #[derive(Debug)]
 struct Patterns {
     exact: BTreeSet<Pattern>,
@@ -67,7 +67,7 @@ pub(crate) struct Group {
 }
 
 impl Statements {
-    /// Reads the document that `holder` has, and adds its statements.
+    /// Parses the policy document of `holder` and adds its statements.
     pub(crate) fn read(&mut self, holder: &str, document: &str) {
         if self.try_read(document).is_none() {
             self.unread.insert((holder.to_owned(), document.to_owned()));
@@ -81,7 +81,8 @@ impl Statements {
             one @ Value::Object(_) => vec![one.clone()],
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return None,
         };
-        // All or nothing: half a document read would be half a comparison.
+        // An invalid statement invalidates the whole document: a comparison of the other statements would be
+        // incomplete.
         let read: Option<Vec<_>> = statements.iter().map(one_statement).collect();
         for statement in read? {
             match statement {
@@ -92,7 +93,8 @@ impl Statements {
         Some(())
     }
 
-    /// Whether a statement without a condition denies the action on all that `resource` matches; `None` is anything.
+    /// Returns whether a statement without a condition denies the action on every resource that `resource` matches.
+    /// `None` means all resources.
     pub(crate) fn deny(&self, action: &Pattern, resource: Option<&Pattern>) -> bool {
         let anything = Pattern::new("*");
         let resource = resource.unwrap_or(&anything);
@@ -100,8 +102,8 @@ impl Statements {
         denials.any(|one| one.actions.cover(action) && one.resources.cover(resource))
     }
 
-    /// Whether a statement may allow the action on something that `resource` matches: under its condition, for values of
-    /// templates, or in a text that is not read. `None` is any resource.
+    /// Returns whether a statement may allow the action on a resource that `resource` matches: under its condition, for
+    /// some values of templates, or in a text that cannot be parsed. `None` means any resource.
     pub(crate) fn may_allow(&self, action: &Pattern, resource: Option<&Pattern>) -> bool {
         let on = |one: &Statement| resource.is_none_or(|resource| one.resources.may_meet(resource));
         let mut allowances = self.plain.iter().filter(|one| one.effect == Effect::Allow);
@@ -110,9 +112,9 @@ impl Statements {
             || allowances.any(|one| one.actions.may_meet(action) && on(one))
     }
 
-    /// Returns what these statements say that `other` does not, for one effect.
+    /// Returns the actions and resources that these statements cover and `other` does not, for one effect.
     pub(crate) fn beyond(&self, other: &Self, effect: Effect) -> Vec<Group> {
-        // By condition and resource first, then resources with the same actions together.
+        // First collects actions by condition and resource, then joins resources that have the same actions.
         let mut by_resource: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
         let known: Vec<&Statement> = other.plain.iter().filter(|one| one.effect == effect).collect();
         for statement in self.plain.iter().filter(|one| one.effect == effect) {
@@ -143,7 +145,7 @@ impl Statements {
             .collect()
     }
 
-    /// Returns the statements of one effect that only these have of those that are not compared by their parts.
+    /// Returns the statements with other elements ([`Self::other`]) that `other` does not have, for one effect.
     pub(crate) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
         let only = self.other.difference(&other.other);
         only.filter(move |(known, _)| *known == effect).map(|(_, text)| text.as_str())
@@ -183,7 +185,8 @@ fn texts(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// In a condition, one text and a list of it are the same, and the order of a list means nothing.
+/// Returns a condition as canonical text. A text and a list of only this text become equal, and lists are sorted,
+/// because IAM treats them as equal.
 fn canonical_condition(value: &Value) -> String {
     let Value::Object(operators) = value else { return canonical(value) };
     if operators.is_empty() {
@@ -207,8 +210,8 @@ fn sorted(all: &[Value]) -> Vec<Value> {
     all
 }
 
-/// Returns one text for one value. A number that has no canonical form is compared digit by digit: an empty text would make
-/// two different conditions equal.
+/// Returns the canonical text of a value. A number without a canonical form keeps its digits, because an empty text
+/// would make different conditions equal.
 fn canonical(value: &Value) -> String {
     freehold_protocol::canonical::to_vec(value)
         .map_or_else(|_| value.to_string(), |bytes| String::from_utf8_lossy(&bytes).into_owned())

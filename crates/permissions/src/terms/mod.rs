@@ -1,4 +1,4 @@
-//! Compares two terms: what the second permits beyond the first, and what it no longer permits.
+//! Compares two documents of terms: the permissions that the second adds, and those that it removes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
 
-/// How many clauses a sentence tells.
+/// The most clauses in a summary.
 const MOST_SHOWN: usize = 8;
-/// How long one clause of a sentence is, in characters.
+/// The maximum length of one clause in a summary, in characters.
 const LONGEST_SHOWN: usize = 300;
 
-/// What the second of two terms allows more and less than the first. Nothing under `widened` means that whoever agreed to the first agreed to
-/// the second too.
+/// The differences between two documents of terms. When `widened` is empty, a customer who agreed to the first document
+/// need not agree to the second.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TermsDiff {
     pub widened: Vec<Clause>,
     pub narrowed: Vec<Clause>,
 }
 
-/// One difference.
+/// One difference between two documents of terms.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Clause {
-    /// Such as ``role `provision` ``.
+    /// The subject, such as ``role `provision` ``.
     pub about: String,
-    /// Such as "allows s3:GetObject on *".
+    /// The difference, such as "allows s3:GetObject on *".
     pub says: String,
 }
 
@@ -38,12 +38,12 @@ impl fmt::Display for Clause {
 }
 
 impl TermsDiff {
-    /// Whether neither says more than the other.
+    /// Returns whether there are no differences.
     pub const fn is_empty(&self) -> bool {
         self.widened.is_empty() && self.narrowed.is_empty()
     }
 
-    /// Returns what is widened, shortened to fit into a sentence.
+    /// Returns the widened clauses as one text, shortened to fit into a sentence.
     pub fn summary(&self) -> String {
         let short = |clause: &Clause| {
             let text: String = clause.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
@@ -59,9 +59,9 @@ impl TermsDiff {
     }
 }
 
-/// Returns what `after` lets a release do that `before` does not, and what it does not any more.
+/// Returns the permissions that `after` adds to `before`, and those that it removes.
 ///
-/// Conservative: what cannot be decided counts as widened, so that a widening is never missed.
+/// A difference that cannot be decided counts as widened, so that no additional permission is missed.
 pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
     let mut found = TermsDiff::default();
     if before.format != FORMAT || after.format != FORMAT {
@@ -150,7 +150,7 @@ impl TermsDiff {
         }
     }
 
-    /// A policy restrains the vendor: the removal or the change of a policy may allow more.
+    /// Compares policies. They restrict the vendor, so the removal or the change of a policy counts as widened.
     fn policies(&mut self, before: &BTreeSet<PolicyTerms>, after: &BTreeSet<PolicyTerms>) {
         let about = |policy: &PolicyTerms| format!("policy `{}` of {}", policy.name, policy.kind);
         let same = |all: &BTreeSet<PolicyTerms>, one: &PolicyTerms| {
@@ -170,12 +170,12 @@ impl TermsDiff {
     }
 }
 
-/// Leaves out the boundary that the vendor's config names: the install stack has one of its own.
+/// Returns the powers of a role without the boundary from the vendor's config, because the install stack has its own.
 fn powers(role: &RoleTerms) -> Powers<'_> {
     Powers { on: role.on, policies: &role.policies, boundary: None }
 }
 
-/// Returns what an action does, such as "runs as `maintenance`, reads input `domain`".
+/// Returns a description of an action, such as "runs as `maintenance`, reads input `domain`".
 pub fn describe_action(action: &ActionTerms) -> String {
     let mut parts = vec![format!("runs as `{}`", action.role)];
     if !action.reads.is_empty() {
@@ -187,7 +187,7 @@ pub fn describe_action(action: &ActionTerms) -> String {
     parts.join(", ")
 }
 
-/// Returns what is read, such as "input `domain`".
+/// Returns a description of a value that an action reads, such as "input `domain`".
 pub fn describe_reference(reference: &Reference) -> String {
     let outputs = |of: &str, name: &str| match name {
         "" => format!("all outputs of {of}"),
