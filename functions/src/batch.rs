@@ -1,4 +1,4 @@
-//! Handles a batch of SQS messages one by one. A message that fails returns to the queue; the others do not.
+//! Handles a batch of SQS messages one by one. Only a message that fails returns to the queue.
 
 use std::future::Future;
 
@@ -28,7 +28,7 @@ where
 /// Parses a message of an internal queue.
 ///
 /// # Errors
-/// Invalid. SQS delivers the message again until it moves the message to the dead-letter queue.
+/// Invalid. SQS redelivers the message, and finally moves it to the dead-letter queue.
 pub fn parse<T: serde::de::DeserializeOwned>(body: &str) -> Result<T, AppError> {
     serde_json::from_str(body).map_err(|e| AppError::invalid(format!("message is not readable: {e}")))
 }

@@ -11,9 +11,9 @@ pub(crate) struct Pattern {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Token {
     Char(char),
-    /// `?`.
+    /// `?`, which matches any one character.
     One,
-    /// `*`.
+    /// `*`, which matches any text.
     Any,
     /// A template or a policy variable. Its value is unknown, but equal templates have equal values.
     Text(String),

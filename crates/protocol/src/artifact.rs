@@ -11,9 +11,9 @@ use crate::provenance::Provenance;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Artifact {
-    /// The digest of its top manifest or index.
+    /// The digest of the artifact's top manifest or index.
     pub digest: Digest,
-    /// The media type of its top manifest or index.
+    /// The media type of the artifact's top manifest or index.
     pub media_type: String,
     /// All manifests in the order in which they are pushed: those that the index lists, then the top manifest or index.
     pub manifests: Vec<Descriptor>,

@@ -76,7 +76,7 @@ pub enum AuditEvent {
         /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy did something
         /// else instead; `refused` when a rule forbids the change.
         stage: String,
-        /// For `failed` IAM's error code, for `held` what was done instead, for `refused` the rule.
+        /// The details: IAM's error code for `failed`, the replacement for `held`, the rule for `refused`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         detail: String,
     },

@@ -43,7 +43,7 @@ pub struct Terms {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// The name of a mode, or the key of a role that the app names itself. It ends the role's name in the account.
+    /// The name of a mode, or the key of a role that the app names itself. The role's name in the account ends with it.
     pub role: String,
     /// Whether the install stack enables the role by default; the customer can change this.
     pub on: bool,
@@ -183,7 +183,7 @@ pub struct TermsChange {
 #[serde(transparent)]
 pub struct PackedTerms(String);
 
-/// Why packed terms are refused.
+/// The reason why packed terms are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum TermsError {
     #[error(transparent)]

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::digest::hex;
 use crate::{TenantName, Timestamp, limits};
 
-/// A message that travels in an envelope.
+/// A message that an envelope can contain.
 pub trait Payload: Serialize + DeserializeOwned {
     /// The DSSE payload type, `application/vnd.freehold.<kind>.v1+json`.
     const TYPE: &'static str;
@@ -43,7 +43,7 @@ pub struct Envelope {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EnvelopeSignature {
-    /// The key that signed. It only helps to find the key: an unknown or wrong key is never trusted because of it.
+    /// The name of the key that signed. It only tells a verifier which key to use; the signature is the proof.
     pub keyid: KeyId,
     /// The Ed25519 signature, base64.
     pub sig: String,
@@ -89,7 +89,7 @@ impl fmt::Debug for KeyId {
 pub struct PublicKey(VerifyingKey);
 
 impl PublicKey {
-    /// Returns the key for verifying.
+    /// Returns the key in the form that verifies signatures.
     pub const fn verifying_key(&self) -> &VerifyingKey {
         &self.0
     }
@@ -99,7 +99,7 @@ impl PublicKey {
         KeyId::of(&self.0)
     }
 
-    /// Returns the key inside a DER `SubjectPublicKeyInfo`, the form that KMS `GetPublicKey` answers (RFC 8410).
+    /// Returns the key in a DER `SubjectPublicKeyInfo`, the form that KMS `GetPublicKey` returns (RFC 8410).
     ///
     /// # Errors
     /// When `der` is not an Ed25519 public key.
@@ -108,7 +108,7 @@ impl PublicKey {
         VerifyingKey::from_public_key_der(der).map(Self).map_err(|_| EnvelopeError::Key)
     }
 
-    /// Returns whether `signature`, 64 bytes, is this key's over `bytes` (RFC 8032).
+    /// Returns whether this key made `signature` (64 bytes) over `bytes` (RFC 8032).
     pub fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
         Signature::from_slice(signature).is_ok_and(|signature| self.0.verify_strict(bytes, &signature).is_ok())
     }
@@ -174,9 +174,9 @@ pub struct Delegate {
     pub tenant: TenantName,
     /// The delegate key.
     pub public_key: PublicKey,
-    /// The key may sign messages from this time on.
+    /// The time from which the key may sign messages.
     pub not_before: Timestamp,
-    /// Messages that the key signed are accepted until this time.
+    /// The time until which messages of the key are accepted.
     pub not_after: Timestamp,
 }
 
@@ -184,7 +184,7 @@ impl Payload for Delegate {
     const TYPE: &'static str = "application/vnd.freehold.delegate.v1+json";
 }
 
-/// Why an envelope failed verification.
+/// The reason why an envelope failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnvelopeError {
     /// The envelope is larger than the limit.
@@ -196,9 +196,9 @@ pub enum EnvelopeError {
     /// The message has another type than the reader expects.
     #[error("message is a `{found}`, expected a `{expected}`")]
     WrongType {
-        /// The type the envelope carries.
+        /// The type of the message.
         found: String,
-        /// The type the reader asked for.
+        /// The type that the reader expects.
         expected: &'static str,
     },
     /// The expected key has not signed the message.

@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Identifies an attempt. Fences are compared by dispatch, then by receive count; the higher one wins.
+/// The identity of an attempt. Fences are compared by dispatch, then by receive count. The control plane believes the
+/// attempt with the highest fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fence {

@@ -1,4 +1,4 @@
-//! Grants: permission to fetch one artifact, once.
+//! Grants: permissions of a runner to fetch one artifact once.
 
 use serde::{Deserialize, Serialize};
 

@@ -49,11 +49,11 @@ pub const LEASE_RENEW_SECS: u64 = 10;
 /// The time limit of one job, in seconds: SQS limits the visibility of a message to 12 h.
 pub const MAX_JOB_SECS: u32 = 11 * 60 * 60;
 
-/// How long an order may wait for its runner before it expires, in seconds.
+/// The time that an order may wait for its runner before it expires, in seconds.
 pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 
-/// How long after `not_after` a job without a result is marked as lost, in seconds: one lease and a margin for late
-/// reports.
+/// The time between `not_after` and the moment when a job without a result is marked as lost, in seconds: one lease and
+/// a margin for late reports.
 pub const LOST_GRACE_SECS: u64 = 120;
 
 /// The largest canonical terms, in bytes: one envelope must be able to contain a signed contract.

@@ -8,7 +8,7 @@ use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 
-/// Why a packed text cannot be unpacked.
+/// The reason why a packed text cannot be unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     #[error("packed text is not base64")]

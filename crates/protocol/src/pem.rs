@@ -9,7 +9,7 @@ const END: &str = "-----END ";
 /// The longest text that is accepted, in bytes. An RSA key of 8192 bits has about 1,500 bytes.
 const MAX_BYTES: usize = 8 * 1024;
 
-/// Why a text is not one public key in PEM form.
+/// The reason why a text is not exactly one public key in PEM form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PemError {
     #[error("the public key is not in PEM form: it does not begin with `-----BEGIN PUBLIC KEY-----`")]

@@ -89,7 +89,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Returns the word in tables and logs.
+    /// Returns the word for tables and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",

@@ -48,7 +48,7 @@ impl Payload for Statement {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Subject {
-    /// `<app>/<component>`.
+    /// The app and the component, `<app>/<component>`.
     pub name: String,
     pub digest: DigestSet,
 }
@@ -116,7 +116,7 @@ pub struct RunDetails {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Builder {
-    /// `urn:freehold:tenant:<tenant>:build-runner`.
+    /// The URN of the build runner, `urn:freehold:tenant:<tenant>:build-runner`.
     pub id: String,
     /// The versions of `freehold-builder` and of the tools that it ran, by name.
     pub version: BTreeMap<String, String>,
@@ -157,7 +157,7 @@ pub struct Expected<'a> {
     pub component: &'a ComponentName,
 }
 
-/// The reasons for which an artifact's provenance fails verification.
+/// The reason why an artifact's provenance failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProvenanceError {
     #[error("artifact `{0}` has no provenance; build its component again")]

@@ -159,7 +159,7 @@ pub enum Block {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     pub reason: RefusalReason,
-    /// A sentence for people.
+    /// The explanation, as a sentence for people.
     pub detail: String,
     /// The digest of the bytes of the refused message.
     pub message: Digest,

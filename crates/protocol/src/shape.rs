@@ -126,7 +126,7 @@ mod tests {
         Shape::Region,
     ];
 
-    /// Texts that are short, made of the characters that the shapes are about, and so often almost right.
+    /// Generates short texts from the characters of the shapes, so that many of them are almost valid.
     fn texts() -> impl Strategy<Value = String> {
         prop_oneof![
             "[a-c0-1A_.: -]{0,6}",

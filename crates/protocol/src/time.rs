@@ -59,7 +59,7 @@ pub mod rfc3339 {
     use super::{Timestamp, civil};
 
     const DAY: u64 = 86_400_000;
-    /// 10000-01-01T00:00:00Z.
+    /// The first time that has no four-digit year: 10000-01-01T00:00:00Z.
     const END: u64 = 253_402_300_800_000;
 
     /// Writes a time before the year 10000.

@@ -50,7 +50,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns the list that the operation pages through, or `None` for an operation without pages.
+    /// Returns the list that the operation returns page by page, or `None` when it does not return a list in pages.
     pub const fn list(self) -> Option<List> {
         match self {
             Self::ListApps => Some(List::Apps),

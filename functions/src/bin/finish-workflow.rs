@@ -27,7 +27,7 @@ struct Caught {
 }
 
 impl Caught {
-    /// Returns the message of the function that failed, or else the description by Step Functions.
+    /// Returns the message of the function that failed, or the description by Step Functions when there is no message.
     fn sentence(&self) -> String {
         let cause: Option<Value> = serde_json::from_str(&self.cause).ok();
         let message = cause.as_ref().and_then(|cause| cause.get("errorMessage")?.as_str());

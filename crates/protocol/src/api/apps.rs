@@ -1,4 +1,4 @@
-//! Apps, their versions and their sources.
+//! Requests and responses of the API about apps, their versions and their sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::{AppName, BuildId, ComponentName, Digest, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UploadSourceRequest {
-    /// SHA-256 of the packed bytes.
+    /// The SHA-256 of the packed bytes.
     pub digest: Digest,
     /// The size in bytes, at most 512 MiB.
     #[cfg_attr(feature = "schema", schemars(range(max = crate::limits::MAX_SOURCE_BYTES)))]

@@ -15,7 +15,7 @@ pub const REASON: Shape = Shape::Line { max: 500 };
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineagePage {
     pub lineage: Lineage,
-    /// Pass this as `after` to get the next page; absent on the last page.
+    /// The value of the parameter `after` for the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }
@@ -38,10 +38,10 @@ pub struct ArtifactView {
     pub build: BuildId,
     /// The total size of its blobs in bytes, including blobs that other artifacts share.
     pub size: u64,
-    /// Absent when the artifact has been removed.
+    /// The time of the build; absent when the artifact has been removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub built_at: Option<Timestamp>,
-    /// `kept`, `unused` (no new workflow may use it) or `removed`.
+    /// The state: `kept`, `unused` (no new workflow may use the artifact) or `removed`.
     pub state: String,
     /// The reasons why the artifact is kept, as texts for people; empty when it is unused.
     pub kept_by: Vec<String>,

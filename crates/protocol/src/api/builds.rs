@@ -43,12 +43,12 @@ pub struct LeftOut {
 pub struct BuildView {
     pub build: BuildId,
     pub component: ComponentName,
-    /// `building`, `built` or `failed`.
+    /// The state: `building`, `built` or `failed`.
     pub state: String,
     /// The digest of the artifact; absent until it is built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Digest>,
-    /// The size of all blobs in bytes; absent until they are built.
+    /// The size of all blobs of the artifact, in bytes; absent until the artifact is built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]

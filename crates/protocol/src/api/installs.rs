@@ -16,7 +16,7 @@ pub struct CreateInstallRequest {
     pub install: InstallId,
     pub app: AppName,
     pub account: AccountId,
-    /// A region of AWS, such as `eu-west-1`.
+    /// The AWS region, such as `eu-west-1`.
     #[cfg_attr(feature = "schema", schemars(schema_with = "region_schema"))]
     pub region: String,
     /// Whether to accept a region that this release of Freehold does not know.
@@ -50,7 +50,8 @@ pub struct InstallView {
     pub app: Option<AppName>,
     pub account: AccountId,
     pub region: String,
-    /// `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `ready` or `idle` (nothing is deployed).
+    /// The state: `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `ready` or `idle`
+    /// (nothing is deployed).
     pub state: String,
     /// The vendor's reason for disabling the install; absent when the install is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -56,7 +56,7 @@ pub struct TenantView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Page<T> {
     pub items: Vec<T>,
-    /// Pass this as `after` to get the next page; absent on the last page.
+    /// The value of the parameter `after` for the next page; absent on the last page.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
 }

@@ -83,9 +83,9 @@ pub struct WorkflowStarted {
 pub struct WorkflowView {
     pub workflow: WorkflowId,
     pub install: InstallId,
-    /// `provision-install`, `deploy-components`, `build-components`, `run-action` or `teardown-install`.
+    /// The kind: `provision-install`, `deploy-components`, `build-components`, `run-action` or `teardown-install`.
     pub kind: String,
-    /// `pending`, `running`, `succeeded`, `failed` or `cancelled`.
+    /// The state: `pending`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -100,7 +100,7 @@ pub struct WorkflowView {
     /// The time of the request to cancel. A job keeps its result when it ends before its runner receives the cancel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
-    /// The reason why the workflow succeeded without running a job; absent when it ran jobs.
+    /// The reason why the workflow succeeded without running a job; absent for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,
     #[serde(default)]
@@ -112,8 +112,8 @@ pub struct WorkflowView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeView {
     pub name: String,
-    /// `waiting`, `active`, `skipped`, `refused` (something that the node needs does not exist), or the final state of
-    /// its job.
+    /// The state: `waiting`, `active`, `skipped`, `refused` (something that the node needs does not exist), or the
+    /// final state of its job.
     pub state: String,
     #[serde(default)]
     pub dependencies: Vec<String>,
@@ -174,7 +174,7 @@ pub struct HistoryView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LogPage {
     pub chunks: Vec<LogChunk>,
-    /// Pass this as `after` to get the next page.
+    /// The value of the parameter `after` for the next page.
     pub cursor: String,
     /// Whether the job has ended and this is the last page.
     pub ended: bool,

@@ -11,7 +11,7 @@ use crate::flag::is_false;
 use crate::terraform::ProviderSource;
 use crate::{ActionName, ComponentName, Digest, canonical};
 
-/// One component.
+/// One component of an app version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -216,7 +216,7 @@ pub enum ComponentSpec {
         env_vars: BTreeMap<String, String>,
     },
     Pulumi {
-        /// `go`, `nodejs` or `python`.
+        /// The language runtime: `go`, `nodejs` or `python`.
         runtime: String,
         #[serde(default, skip_serializing_if = "String::is_empty")]
         pulumi_version: String,

@@ -81,7 +81,7 @@ impl Input {
         }
     }
 
-    /// Returns whether `given` is no answer. For text inputs, a text of white space is an answer.
+    /// Returns whether `given` is empty and so not an answer. For text inputs, white space is an answer.
     fn is_unanswered(&self, given: &Value) -> bool {
         match self.kind {
             InputKind::String | InputKind::Yaml | InputKind::Hcl => is_empty(given),

@@ -101,7 +101,7 @@ pub enum InputKind {
 }
 
 impl InputKind {
-    /// Returns the word that configs use.
+    /// Returns the word for the type in configs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::String => "string",

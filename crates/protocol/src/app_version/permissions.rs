@@ -62,7 +62,7 @@ impl NamedRole {
 pub enum RolePolicy {
     /// The name of an AWS managed policy, such as `ReadOnlyAccess`.
     Managed(String),
-    /// A policy document's JSON text.
+    /// A policy document as JSON text.
     Inline { name: String, document: String },
     /// The name of a Google Cloud predefined role.
     GcpPredefined(String),
@@ -75,7 +75,7 @@ pub enum RolePolicy {
 pub struct OperationRole {
     /// The part of the app: `component:<name|*>`, `sandbox` or `action:<name|*>`.
     pub principal: String,
-    /// `provision`, `reprovision`, `deprovision`, `deploy`, `teardown` or `trigger`.
+    /// The operation: `provision`, `reprovision`, `deprovision`, `deploy`, `teardown` or `trigger`.
     pub operation: String,
     /// The name of the role; a template.
     pub role: String,

@@ -149,7 +149,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// Returns the word that configs use.
+    /// Returns the word for the cloud in configs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::AwsCloudformation => "aws-cloudformation",

@@ -25,8 +25,8 @@ pub fn check_size(canonical: &[u8]) -> Result<(), TooLarge> {
     if canonical.len() > MAX_APP_VERSION_BYTES {
         return Err(TooLarge::Plain(canonical.len()));
     }
-    // A JSON string escapes quotes and backslashes with one more byte each. Canonical bytes contain no other character
-    // that it escapes.
+    // In a JSON string, each quote and each backslash takes two bytes. Canonical bytes contain no other character that
+    // a JSON string escapes.
     let quoted = canonical.len() + canonical.iter().filter(|byte| matches!(byte, b'"' | b'\\')).count();
     if quoted > MAX_QUOTED_VERSION_BYTES { Err(TooLarge::Quoted(quoted)) } else { Ok(()) }
 }

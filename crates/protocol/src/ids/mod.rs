@@ -248,7 +248,8 @@ fn derive(prefix: &str, parts: &[&str]) -> String {
 }
 
 impl WorkflowId {
-    /// Returns the id of the workflow for `subject`. `cause` starts the workflow, such as a request's idempotency key.
+    /// Returns the id of the workflow that `cause` starts for `subject`. A cause is, for example, the idempotency key
+    /// of a request.
     pub fn derive(subject: &str, cause: &str) -> Self {
         Self(derive("wf_", &[subject, cause]))
     }

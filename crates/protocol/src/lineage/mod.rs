@@ -22,7 +22,7 @@ pub const FORMAT: u32 = 1;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Lineage {
-    /// [`FORMAT`].
+    /// The format of the document, [`FORMAT`].
     pub format: u32,
     pub tenant: TenantName,
     /// The tenant's root key, as the control plane claims. A verifier compares it with the key that it trusts.
@@ -48,7 +48,7 @@ pub struct Made {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub provenance: Option<Box<Provenance>>,
-    /// Why the vendor revoked the artifact; absent when the artifact is not revoked.
+    /// The vendor's reason for revoking the artifact; absent when the artifact is not revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
     pub proof: Proof,
@@ -66,7 +66,7 @@ pub struct Used {
     pub build: BuildId,
     pub workflow: WorkflowId,
     pub approval: Approval,
-    /// Why the vendor disabled the install; absent when it is enabled.
+    /// The vendor's reason for disabling the install; absent when the install is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
     pub proof: Proof,
@@ -199,7 +199,7 @@ pub struct Link {
     pub finding: Result<String, Broken>,
 }
 
-/// The reasons for which a link fails verification.
+/// The reason why a link failed verification.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The document does not contain the evidence.

@@ -92,7 +92,7 @@ impl Payload for Cancel {
     const TYPE: &'static str = "application/vnd.freehold.cancel.v1+json";
 }
 
-/// The action of a runner that receives an order again because the runner of an earlier attempt died.
+/// The behaviour of a runner that receives an order again because the runner of an earlier attempt died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redelivery {
@@ -246,9 +246,9 @@ pub struct DeployStack {
 /// Removes a component or the sandbox: plans the removal, then executes the plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RemovePart {
-    /// The work that deployed it.
+    /// The work that deployed the component or the sandbox.
     pub what: Box<Work>,
-    /// Whether resources that hold data may be destroyed.
+    /// Whether resources that contain data may be destroyed.
     #[serde(default)]
     pub destroy_data: bool,
 }
