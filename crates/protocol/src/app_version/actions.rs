@@ -52,8 +52,7 @@ pub struct Action {
     /// The inputs that a person gives to a run, unchanged from the config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inputs: Option<Value>,
-    /// The name of the [`KubernetesContext`](super::KubernetesContext) for the cluster of the steps. Empty for the
-    /// sandbox's cluster.
+    /// The name of the `kubernetes_context` with the cluster of the steps. Empty for the sandbox's cluster.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub kubernetes_context: String,
 }
