@@ -22,7 +22,7 @@ pub struct Narrowed {
 pub struct Narrowing {
     /// The action in the original document, such as `iam:Create*`.
     pub action: String,
-    /// The used actions that it allows. Empty when the narrowed document omits the action.
+    /// The used actions that `action` allows. Empty when the narrowed document omits `action`.
     pub used: BTreeSet<String>,
 }
 

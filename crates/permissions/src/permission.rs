@@ -63,7 +63,7 @@ pub fn why_wide(managed: &str) -> Option<&'static str> {
     }
 }
 
-/// One permission that a role gains, in a list of widened permissions, or loses, in a list of narrowed ones.
+/// One permission of a role. The role gains it when the list is `widened`, and loses it when the list is `narrowed`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Permission {

@@ -41,9 +41,9 @@ pub const HELM: &str = "helm";
 /// The program that renders kustomizations; `kubectl` has it too.
 pub const KUSTOMIZE: &str = "kustomize";
 
-/// The read-only calls of a job that deploys a stack. A preflight makes these calls.
+/// The read-only calls in the deploy of a stack. A preflight makes these calls.
 pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];
-/// The calls of a job that deploys a stack and that may change something. A preflight lets IAM simulate them.
+/// The calls in the deploy of a stack that may change something. A preflight does not make them: IAM simulates them.
 pub const STACK_CHANGES: [&str; 3] =
     ["cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"];
 

@@ -13,7 +13,7 @@ use crate::{AppName, BuildId, ComponentName, Digest, Envelope, JobId, TenantName
 pub const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 /// The statement's `predicateType`.
 pub const PREDICATE_TYPE: &str = "https://slsa.dev/provenance/v1";
-/// The predicate's `buildType`, which names the kind of builds that Freehold makes.
+/// The predicate's `buildType`: the URN of Freehold's build process.
 pub const BUILD_TYPE: &str = "urn:freehold:build:v1";
 /// The referrer's `artifactType`, and the media type of its one layer: the envelope with the statement, as JSON.
 pub const REFERRER_TYPE: &str = "application/vnd.in-toto+json";

@@ -1,4 +1,4 @@
-//! Providers of Terraform modules, which are layers of the module's artifact.
+//! Providers of Terraform modules. A module's artifact contains each of its providers as a layer.
 
 use serde::{Deserialize, Serialize};
 
