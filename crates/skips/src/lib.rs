@@ -33,7 +33,7 @@ pub fn have(programs: &[&str]) -> bool {
     missing.is_none()
 }
 
-/// Returns the first of `programs` that is not on `PATH`. An element such as `terraform|tofu` needs only one of the two.
+/// Returns the first of `programs` that is not on `PATH`. An element such as `terraform|tofu` needs only one program.
 pub fn lacking_on_path<'a>(programs: &[&'a str]) -> Option<&'a str> {
     programs.iter().copied().find(|names| !names.split('|').any(|name| find_program(name).is_some()))
 }
