@@ -125,7 +125,7 @@ fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
         for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
             let record = Envelope::parse(line).and_then(|envelope| envelope.peek::<AuditRecord>());
             records.push(record.map_err(|error| {
-                Error::invalid(format!("`{}`, line {}, is no audit record: {error}", file.display(), at + 1))
+                Error::invalid(format!("`{}`, line {}, is not an audit record: {error}", file.display(), at + 1))
             })?);
         }
     }
@@ -237,7 +237,7 @@ fn text_of_role(role: &RoleProposal, out: Output) -> String {
         for PolicyProposal { policy, narrowed } in &role.policies {
             for change in &narrowed.changes {
                 let used = change.used.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                let used = if used.is_empty() { "never; left out".to_owned() } else { used };
+                let used = if used.is_empty() { "none; not in the new policy".to_owned() } else { used };
                 table.row([clean(policy), clean(&change.action), clean(&used)]);
             }
         }

@@ -73,7 +73,7 @@ impl VerifyTemplate {
         let sha256 =
             names.map(|names| names.runner_sha256.as_str()).filter(|sha256| !sha256.is_empty()).ok_or_else(|| {
                 Error::failed(format!(
-                    "`{file}` names no runner, so there is nothing to look for in `{}`",
+                    "`{file}` contains no SHA-256 of a runner, so the runner cannot be looked up in `{}`",
                     sums.display()
                 ))
             })?;

@@ -65,7 +65,7 @@ pub(crate) struct Deploy {
     /// URL from which customers' machines download the runner for arm64.
     #[arg(long, value_name = "URL", requires = "runner_sha256")]
     runner_url: Option<String>,
-    /// SHA-256 of that runner; customers' machines start no other program.
+    /// SHA-256 of the runner at `--runner-url`; a customer's machine refuses a download with another SHA-256.
     #[arg(long, value_name = "HEX", requires = "runner_url")]
     runner_sha256: Option<String>,
     /// ARN of a managed policy that no role of the tenant may exceed; see docs/tenant-role.md.

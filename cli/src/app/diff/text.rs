@@ -214,13 +214,13 @@ fn summary(diff: &Diff, to: &AppVersion) -> String {
         parts.push(plural(actions, "action"));
     }
     if !diff.answers.is_empty() {
-        parts.push(format!("{} needed first", plural(diff.answers.len(), "answer")));
+        parts.push(format!("needs {} first", plural(diff.answers.len(), "answer")));
     }
     if widened > 0 {
-        parts.push(format!("{} widened", plural(widened, "role")));
+        parts.push(format!("widens {}", plural(widened, "role")));
     }
     if !diff.egress.added.is_empty() {
-        parts.push(plural(diff.egress.added.len(), "new host"));
+        parts.push(format!("allows {}", plural(diff.egress.added.len(), "new host")));
     }
     parts.join(", ")
 }
@@ -311,7 +311,7 @@ mod tests {
             web           depends on api
             action:check  triggered by api, cache, web
 
-        a deploy runs 3 of 3 components, 1 action, 1 answer needed first, 1 role widened, 1 new host
+        a deploy runs 3 of 3 components, 1 action, needs 1 answer first, widens 1 role, allows 1 new host
         "#);
     }
 
