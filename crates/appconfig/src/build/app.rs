@@ -63,7 +63,8 @@ fn app_name(app: &mut App) -> Option<AppName> {
         Ok(name) => Some(name),
         Err(error) => {
             let file = app.files.add(".".to_owned(), String::new());
-            let draft = Draft::error(Place { file, span: 0..0 }, format!("the directory names the app, but {error}"));
+            let message = format!("the name of the directory is the name of the app, but {error}");
+            let draft = Draft::error(Place { file, span: 0..0 }, message);
             app.drafts.push(draft.help("rename the directory"));
             None
         }

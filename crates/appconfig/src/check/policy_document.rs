@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, fields: &BTreeMap<String, &'a RawValue>, known: &[&'static str]) {
         for (key, value) in fields.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
-            let message = format!("a policy document has no key `{key}`");
+            let message = format!("`{key}` is not a key of a policy document");
             let help = match meant(key, known) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known keys here: {}", known.join(", ")),

@@ -74,7 +74,8 @@ pub(super) const SECRET: &[Key] = &[
         .doc("Whether the install stack generates a random value; default `false`. Not with `required` or `default`"),
     may("format", Word(&["", "base64"]))
         .doc("The encoding of the value: plain (`\"\"`, the default) or `base64`, whose bytes a cluster gets"),
-    may("default", Text).doc("A default value; it is never part of an app version, so the customer is asked instead"),
+    may("default", Text)
+        .doc("A default value. It has no effect: an app version never contains it, so the customer enters the value"),
     may("user_configurable", Flag).doc("Has no effect here; the customer enters every secret that is not generated"),
     may("kubernetes_sync", Flag)
         .doc("Whether the sandbox's cluster gets a copy, under the key `value`; default `false`"),
@@ -148,7 +149,7 @@ const PREVIEW: &[Key] = &[
 /// The keys of a page for customers: texts and links. They do not change what is deployed.
 pub(super) const INSTALLER: &[Key] = &[
     may("name", Text).doc("The installer's name"),
-    may("description", Text).doc("What the installer installs"),
+    may("description", Text).doc("What the installer is for"),
     may("documentation_url", Text).doc("A link to the documentation"),
     may("community_url", Text).doc("A link to the community"),
     may("homepage_url", Text).doc("A link to the homepage"),

@@ -19,7 +19,7 @@ pub(super) const REPO: &[Key] = &[
 const PUBLIC_REPO: Key = may("public_repo", Table(REPO)).doc("A git repository that anyone may read");
 const CONNECTED_REPO: Key =
     may("connected_repo", Table(REPO)).doc("A private git repository, read with the vendor's own credentials");
-// Only Freehold has this key.
+// Only Freehold knows the config key `source`; other tools that read these files do not.
 const SOURCE: Key = may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory");
 const ENV_VARS: Key = may("env_vars", Scalars).doc("Environment variables; values are templates");
 
@@ -29,7 +29,7 @@ pub(super) const VAR_FILE: &[Key] =
 /// The keys that components of all types have.
 pub(super) const COMPONENT: &[Key] = &[
     must("name", Text).doc("The component's name, with which others refer to it"),
-    must("type", Word(COMPONENT_TYPES)).doc("What the component is; decides which other keys it has"),
+    must("type", Word(COMPONENT_TYPES)).doc("The type of the component; it decides which other keys the component has"),
     may("var_name", Text).doc("Another name for the component in templates: `.nuon.components.<var_name>`"),
     may("dependencies", Texts)
         .doc("Components to deploy before this one; components that its templates read need not be listed"),
@@ -115,7 +115,7 @@ pub(super) const TERRAFORM_MODULE: &[Key] = &[
     PROVIDERS,
 ];
 
-// Only Freehold has this key.
+// Only Freehold knows the config key `providers`.
 pub(super) const PROVIDERS: Key = may("providers", Word(&["packed", "registry"])).doc(
     "Where its providers come from when it is applied: `packed` with the module by the build, by default, or fetched from \
      their `registry`, which the contract then names",
@@ -177,14 +177,14 @@ pub(super) const CONTAINER_IMAGE: &[Key] = &[
     may("aws_ecr", Table(ECR_IMAGE)).doc("An image of a private Amazon ECR registry"),
     may("gcp_gar", Table(GAR_IMAGE)).doc("An image of Google Artifact Registry"),
     may("azure_acr", Table(ACR_IMAGE)).doc("An image of Azure Container Registry"),
-    // Only Freehold has this key: the image is an OCI image layout beside the config.
+    // Only Freehold knows this config key: the image is an OCI image layout beside the config.
     may("oci_layout", Table(&[must("path", Text).doc("`./path` of the layout: a directory with an `index.json`")]))
         .doc("An image that is already on disk, as an OCI image layout"),
     may("verification", Table(VERIFICATION))
         .doc("Signatures that the image must have; checked at build, before anything is copied"),
 ];
 
-/// Only Freehold has this type: a template that the runner deploys directly with the AWS API.
+/// Only Freehold knows this component type: a template that the runner deploys directly with the AWS API.
 pub(super) const CLOUDFORMATION_STACK: &[Key] = &[
     may("template", Text).doc("`./path` of the template"),
     may("source", Text).doc("`./path` of a directory with a `template.yaml` or `template.json`"),
@@ -251,7 +251,7 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,
-    // Only Freehold has this key.
+    // Only Freehold knows the config key `build_args`.
     may("build_args", Scalars).doc("Arguments of the build (`ARG`)"),
     may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
     may("hosts", Texts).doc(

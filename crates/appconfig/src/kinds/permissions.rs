@@ -27,8 +27,9 @@ const POLICIES: Key = may("policies", Tables(POLICY_OF_ROLE)).doc("What the role
 const BOUNDARY: Key = may("permissions_boundary", TemplateFile)
     .doc("The permissions boundary of the role: a policy document in JSON, or `./path` of one. Empty for no boundary")
     .not_yet();
-const ENABLED: Key = may("enabled_in_stack", Flag)
-    .doc("Whether the install stack has the role unless the customer chooses otherwise; default `true`, for break-glass `false`");
+const ENABLED: Key = may("enabled_in_stack", Flag).doc(
+    "Whether a custom role is switched on in a new install stack; default `true`. No effect on roles of other types",
+);
 const PLATFORM: Key =
     may("cloud_platform", Word(&["aws", "gcp", "azure"])).doc("The cloud that the role is for; default `aws`");
 

@@ -9,7 +9,7 @@ pub type Fetched = BTreeMap<String, String>;
 /// The addresses that a config names: those whose texts are known, and those whose texts are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
-    /// The number of the file that holds the text, by address.
+    /// For each address whose text is known: the index of the file with that text.
     pub(crate) files: BTreeMap<String, usize>,
     /// The addresses whose texts the caller has to fetch.
     pub(crate) missing: BTreeSet<String>,

@@ -165,7 +165,7 @@ fn a_document_in_its_own_file_is_marked_there() {
         .with("permissions/boundary.json", "{\n  \"Statment\": [],\n  \"Version\": \"2012-10-17\"\n}\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: a policy document has no key `Statment`
+    warning: `Statment` is not a key of a policy document
      --> permissions/boundary.json:2:15
       |
     2 |   "Statment": [],
