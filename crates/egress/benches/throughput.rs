@@ -1,5 +1,5 @@
-//! How fast bytes come through a tunnel of the way out, against a direct connection over loopback. Prints a JSON line for
-//! each run; `tests/bench/run` makes a table of them.
+//! Compares the throughput of a tunnel with that of a direct connection over loopback. Prints a JSON line for each run;
+//! `tests/bench/run` makes a table of them.
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a bench may panic")]
 

@@ -1,4 +1,4 @@
-//! The way out of one job: serves the job's listeners until the caller drops them.
+//! Serves the listeners through which one job makes outgoing connections, until the caller drops them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::upstream::Upstream;
 /// The pause before the next accept, after an accept failed (for example because no file descriptor is free).
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The way out of one job.
+/// The outgoing connections of one job: what they may reach, and their limits.
 #[derive(Clone)]
 pub struct Egress {
     gate: Arc<Gate>,
@@ -48,7 +48,7 @@ pub struct Serving {
 }
 
 impl Egress {
-    /// Returns a way out to the hosts that `rules` permit. Refusals are passed to `refusals`.
+    /// Permits connections to the hosts that `rules` permit. Passes refusals to `refusals`.
     pub fn new(rules: Rules, upstream: Upstream, refusals: impl RefusalSink) -> Self {
         Self::with(rules, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
     }

@@ -1,4 +1,5 @@
-//! The way out of a job's box: a proxy by host name, and tunnels to fixed hosts. Both run in the runner's process.
+//! The outgoing connections of a job in a box: a proxy that permits hosts by name, and tunnels to fixed hosts. Both run
+//! in the runner's process.
 //!
 //! The box has no network connection of its own. The runner creates listeners inside the box's network namespace, and
 //! [`Egress::serve`] serves them from outside. A job does not resolve names itself. This crate resolves the names of

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// The limits of one job's way out.
+/// The limits of one job's outgoing connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The maximum number of open connections, over all listeners of the job.

@@ -1,4 +1,4 @@
-//! What a job may use of the way out, and that it ends with its owner.
+//! The limits of a job's outgoing connections, and that the connections end when their owner is dropped.
 
 use std::time::Duration;
 

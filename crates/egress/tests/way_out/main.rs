@@ -1,4 +1,4 @@
-//! Connections through the way out of a job, over real sockets: what reaches its destination and what does not.
+//! Outgoing connections of a job over real sockets: which of them reach their destination and which do not.
 
 #![cfg(test)]
 

@@ -1,4 +1,5 @@
-//! A way out on loopback: a network whose names and public addresses are played by local servers, and a raw client.
+//! Outgoing connections on loopback: local servers take the place of named hosts and public addresses, and a raw client
+//! sends the requests.
 
 use std::collections::HashMap;
 use std::io;
@@ -48,7 +49,7 @@ impl Network for Played {
     }
 }
 
-/// One job's way out.
+/// The outgoing connections of one job.
 pub(crate) struct Stage {
     pub(crate) network: Arc<Played>,
     pub(crate) egress: Egress,
