@@ -24,7 +24,7 @@ pub const FORMAT: u32 = 1;
 pub struct Terms {
     pub format: u32,
     pub app: AppName,
-    /// The roles of the modes, followed by the roles that the app names itself.
+    /// The roles of the modes, followed by the app's own roles.
     pub roles: Vec<RoleTerms>,
     /// The defaults of the inputs that templates of policies use, by name. A changed default changes the permissions.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -43,7 +43,7 @@ pub struct Terms {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RoleTerms {
-    /// The name of a mode, or the key of a role that the app names itself. The role's name in the account ends with it.
+    /// The name of a mode, or the key of one of the app's own roles. The role's name in the account ends with it.
     pub role: String,
     /// Whether the install stack enables the role by default; the customer can change this.
     pub on: bool,

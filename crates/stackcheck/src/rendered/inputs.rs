@@ -44,7 +44,9 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
         } else if question.is_sensitive {
             match secret(root, id, question.default.is_some()) {
                 Some(secret) => inputs.secrets.push(secret),
-                None => findings.push(finding(node.line, id, "no secret of this name keeps the answer".to_owned())),
+                None => {
+                    findings.push(finding(node.line, id, "no secret of the same name stores the answer".to_owned()));
+                }
             }
         } else {
             inputs.plain.push(id.clone());

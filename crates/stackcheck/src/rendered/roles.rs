@@ -17,7 +17,7 @@ pub(super) struct Roles {
     pub(super) provision: Vec<String>,
     pub(super) maintenance: Vec<String>,
     pub(super) deprovision: Vec<String>,
-    /// The roles that the app names itself.
+    /// The app's own roles, which are not the roles of the modes.
     pub(super) named: Vec<NamedRole>,
 }
 

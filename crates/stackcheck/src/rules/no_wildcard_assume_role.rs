@@ -1,4 +1,4 @@
-//! Checks that a policy that allows `sts:AssumeRole` names each role.
+//! Checks that no policy allows `sts:AssumeRole` on a pattern such as `*`: the policy must list the roles by name.
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
