@@ -142,12 +142,15 @@ impl Planner<'_> {
             let tag = [("RoleName", name), ("Tags.member.1.Key", SHOWN_BOUNDARY), ("Tags.member.1.Value", "true")];
             return hold(
                 Query::new("TagRole", &tag),
-                "the role has this boundary already; from now on, reads of the role show it",
+                "the role already has this boundary; from now on, answers of IAM about the role contain it",
             );
         }
         if role.shows_boundary {
             let untag = Query::new("UntagRole", &[("RoleName", name), ("TagKeys.member.1", SHOWN_BOUNDARY)]);
-            return hold(untag, "the role keeps its boundary; from now on, reads of the role do not show it");
+            return hold(
+                untag,
+                "the role keeps its boundary; from now on, answers of IAM about the role do not contain it",
+            );
         }
         Err(Refusal::Denied(format!(
             "role `{name}` keeps the install's boundary as long as it exists; delete the role if it is no longer needed"
@@ -247,7 +250,7 @@ mod tests {
     fn plan(query: Query) -> Result<Plan, Refusal> {
         let (install, clusters) = (sample(), Clusters::default());
         let planner = Planner { install: &install, upstream: &UPSTREAM, clusters: &clusters };
-        let Rule::Write(target, parameters) = rule(query.action()) else { panic!("{} is no write", query.action()) };
+        let Rule::Write(target, parameters) = rule(query.action()) else { panic!("{} is not a write", query.action()) };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(planner.plan(target, parameters, query))
     }

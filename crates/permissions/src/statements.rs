@@ -145,7 +145,8 @@ impl Statements {
             .collect()
     }
 
-    /// Returns the statements with other elements ([`Self::other`]) that `other` does not have, for one effect.
+    /// Returns the statements with more than actions, resources and a condition ([`Self::other`]) that have this effect
+    /// and are missing in the statements `other`.
     pub(crate) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
         let only = self.other.difference(&other.other);
         only.filter(move |(known, _)| *known == effect).map(|(_, text)| text.as_str())

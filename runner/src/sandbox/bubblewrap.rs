@@ -58,7 +58,7 @@ const MASKED_FILES: [&str; 11] = [
 /// Directories of `/proc` that reveal details of the machine or control the machine.
 const MASKED_DIRECTORIES: [&str; 5] = ["/proc/acpi", "/proc/asound", "/proc/bus", "/proc/fs", "/proc/scsi"];
 
-/// Directories that exist in a box without an option that makes them.
+/// Directories that are already in every box, so that no option `--dir` has to make them.
 const OWN: [&str; 4] = ["/", "/tmp", "/dev", "/dev/shm"];
 
 /// The capabilities that the first process keeps when a job has another user. It needs them to start the program as

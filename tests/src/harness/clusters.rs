@@ -24,7 +24,7 @@ pub struct Cluster {
     pub endpoint: String,
     /// The certificate of its authority, PEM in base64, as EKS shows it.
     pub authority: String,
-    /// The kubeconfig of an administrator who is no principal of AWS, to look behind what is tested.
+    /// The kubeconfig of an administrator who is not a principal of AWS, to look behind what is tested.
     pub kubeconfig: PathBuf,
 }
 

@@ -189,7 +189,7 @@ fn declared(tokens: &[TokenTree]) -> impl Iterator<Item = String> {
     })
 }
 
-/// Returns the word at `at` unless its neighbours say that it is no name in scope.
+/// Returns the word at `at`, unless its neighbours show that it is not a name in scope.
 fn name_in_scope(tokens: &[TokenTree], at: usize) -> Option<String> {
     const DECLARES: [&str; 9] = ["const", "enum", "fn", "let", "mod", "static", "struct", "trait", "type"];
     let name = word(tokens, at)?;

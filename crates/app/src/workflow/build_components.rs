@@ -39,7 +39,7 @@ pub struct BuildComponents {
 /// # Errors
 /// None in practice: the reserved name is a valid install name.
 pub fn build_install() -> Result<InstallId, AppError> {
-    BUILD_INSTALL.parse().map_err(|_| AppError::internal("the build install's name is not an install name"))
+    BUILD_INSTALL.parse().map_err(|_| AppError::internal(format!("`{BUILD_INSTALL}` is not an install name")))
 }
 
 impl BuildComponents {

@@ -137,7 +137,7 @@ impl StartDueActions {
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
     }
 
-    /// Starts the run of one minute, or returns the reason why the install refuses it.
+    /// Starts the run that is due at `minute`. Returns the reason if the install refuses the run.
     async fn start_run(
         &self,
         install: &InstallId,

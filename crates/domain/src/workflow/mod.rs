@@ -50,7 +50,7 @@ pub struct Workflow {
 pub enum WorkflowState {
     /// The workflow is not planned yet: it has just begun, or it waits for the runner.
     Pending,
-    /// The nodes of the workflow run, at most `slots` of them at the same time.
+    /// The workflow runs its nodes, at most `slots` of them at the same time.
     Running {
         slots: u32,
     },

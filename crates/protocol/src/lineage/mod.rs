@@ -138,7 +138,7 @@ pub enum LinkName {
     /// The tenant ordered the build.
     #[serde(rename = "build order")]
     BuildOrder,
-    /// The build runner announced its key in a message that the enrolment key of the build install signed.
+    /// The build runner announced its key in a message that the build runner's enrolment key signed.
     #[serde(rename = "build runner key")]
     BuildRunnerKey,
     /// The build runner reported that it made the artifact.

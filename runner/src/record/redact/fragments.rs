@@ -6,8 +6,8 @@ use aho_corasick::{AhoCorasick, BuildError};
 
 use super::views::View;
 
-/// The length of the pieces to search for. A form is split into such pieces, so a part of `2 * PIECE - 1` contains a
-/// whole one.
+/// The length of the pieces to search for. A form of a credential is split into such pieces, so a part of a form that
+/// has `2 * PIECE - 1` characters contains a whole piece.
 const PIECE: usize = 8;
 /// The shortest part that is redacted. Random text could contain a shorter one.
 const LEAST: usize = 12;
@@ -28,7 +28,8 @@ impl Fragments {
         text.bytes().filter(u8::is_ascii_alphanumeric).count() >= 2 * PIECE
     }
 
-    /// Adds a form; returns whether it is new. Call [`Fragments::build`] after the last form.
+    /// Adds a form of a credential, such as its base64. Returns whether the form is new. Call [`Fragments::build`]
+    /// after the last form.
     pub(super) fn add(&mut self, form: &[u8]) -> bool {
         let form = View::of(form).compact().bytes;
         let is_new = form.len() >= LEAST && !self.forms.contains(&form);
