@@ -98,6 +98,7 @@ class Section:
             },
         )
         self.conditions()
+        self.optional()
         self.resources()
         self.outputs()
         lets = [f'let {name} = regex_replace(Description, "{NAMES}", {value})' for value, name in self.names.items()]
@@ -185,6 +186,25 @@ class Section:
                 f"/^Has{_class(SECRET)}$/": [condition[f"Has{SECRET}"]],
             },
         )
+
+    def optional(self):
+        """What may be left empty: as many parameters have a default as there are conditions, and secrets with one."""
+        for of, what in ((INPUT, "inputs"), (SECRET, "secrets")):
+            of = _class(of)
+            # The engine does not take a filter after a filter of keys.
+            self.clauses.append(f"let all_{what} = some Parameters[ keys == /^{of}$/ ]")
+            self.counted(f"parameters_of_{what}", f"%all_{what}[ NoEcho == true ].Default")
+            self.counted(f"conditions_of_{what}", f"Conditions[ keys == /^Has{of}$/ ]")
+            self.counted(f"uses_of_{what}", f"Resources[ keys == /^Secret{of}$/ ].Condition")
+            for kind in ("conditions", "uses"):
+                self.say(
+                    f"%count_of_{kind}_of_{what} == %count_of_parameters_of_{what}",
+                    f"Optional {what} without a condition, or a condition without its parameter",
+                )
+
+    def counted(self, name, path):
+        self.clauses.append(f"let {name} = some {path}")
+        self.clauses.append(f"let count_of_{name} = count(%{name})")
 
     def outputs(self):
         output = self.full["Outputs"]

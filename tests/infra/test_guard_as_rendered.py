@@ -77,6 +77,17 @@ SMALL = {
     "limits of more roles": lambda t: properties(t, "Limits")["Roles"].append("admin"),
     "limits without a statement": lambda t: _statements(t, "Limits").pop(),
     "a script that does more": lambda t: properties(t, "Machine")["LaunchTemplateData"].update(UserData="x"),
+    "a condition of a secret of the app that is missing": lambda t: t["Conditions"].pop("HasAppSecretApiKey"),
+    "a condition of an input that is missing": lambda t: t["Conditions"].pop(
+        next(name for name in t["Conditions"] if name.startswith("HasInput"))
+    ),
+    "an optional secret of the app without its condition": lambda t: t["Resources"]["SecretAppSecretApiKey"].pop(
+        "Condition"
+    ),
+    "a secret of the app that became optional": lambda t: t["Parameters"].update(
+        AppSecretAdminPassword={"Type": "String", "Description": "x", "NoEcho": True, "Default": ""}
+    ),
+    "a secret of the app that may no longer be empty": lambda t: t["Parameters"]["AppSecretApiKey"].pop("Default"),
     "a condition that is flipped": lambda t: t["Conditions"].update(RunnerEnabled={"Fn::Equals": ["true", "true"]}),
     "a default that is another": lambda t: t["Parameters"]["BreakGlassUntil"].update(Default="2999-01-01T00:00:00Z"),
     "values that are allowed": lambda t: t["Parameters"]["EnableRunner"]["AllowedValues"].append("maybe"),
