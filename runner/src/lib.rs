@@ -16,6 +16,7 @@ pub mod sandbox;
 pub mod state_objects;
 #[cfg(test)]
 mod testing;
+pub mod tool_image;
 mod unpacked;
 pub mod wire;
 pub mod work;

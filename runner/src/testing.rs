@@ -84,10 +84,12 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
             env_vars: Default::default(),
             idempotent: true,
             cluster: None,
+            image: String::new(),
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
+        tool_image: None,
         terms: None,
     }
 }

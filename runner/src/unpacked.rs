@@ -68,8 +68,14 @@ impl UnpackedTrees {
             let fresh = path.with_extension("new");
             remove(&fresh)?;
             std::fs::create_dir(&fresh)?;
-            unpack(&fresh)?;
-            let size = finish(&fresh)?;
+            let size = match unpack(&fresh).and_then(|()| Ok(finish(&fresh)?)) {
+                Ok(size) => size,
+                Err(error) => {
+                    // The disk may be full of it.
+                    let _ = remove(&fresh);
+                    return Err(error);
+                }
+            };
             lock.set_len(0)?;
             lock.write_all(size.to_string().as_bytes())?;
             std::fs::rename(&fresh, &path)?;
@@ -150,11 +156,12 @@ fn finish(top: &Path) -> io::Result<u64> {
                 let data = file.metadata()?;
                 let is_program = data.permissions().mode() & 0o111 != 0;
                 file.set_permissions(Permissions::from_mode(if is_program { 0o755 } else { 0o644 }))?;
-                file.sync_all()?;
                 size += data.len();
             }
         }
     }
+    // An image has thousands of files, and each would cost a write of its own.
+    rustix::fs::syncfs(File::open(top)?)?;
     Ok(size)
 }
 
@@ -185,10 +192,12 @@ mod tests {
 
         let failed = trees.find_or_unpack(&digest, unpack);
         let between = trees.find(&digest).unwrap();
+        let left_over = std::fs::read_dir(directory.path().join("trees")).unwrap().count();
         let first = trees.find_or_unpack(&digest, unpack).unwrap();
         let second = trees.find_or_unpack(&digest, unpack).unwrap();
 
         assert!(failed.is_err() && between.is_none());
+        assert_eq!(left_over, 1, "only the lock");
         assert_eq!((first.path.clone(), times.get()), (second.path, 2));
         assert_eq!(std::fs::read_dir(&first.path).unwrap().count(), 1);
     }

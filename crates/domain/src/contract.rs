@@ -36,6 +36,7 @@ pub fn terms(version: &AppVersion) -> Terms {
         policy_inputs: policy_inputs(version, &policies),
         hosts: hosts(version).into_keys().collect(),
         actions,
+        tool_image: version.tool_image().map(|component| component.name.clone()),
         policies: policy_terms.collect(),
     }
 }
@@ -96,6 +97,7 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
         role,
         reads: action.references.clone(),
         cluster: action.enable_kube_config,
+        image: action.image.clone().unwrap_or_default(),
     }
 }
 

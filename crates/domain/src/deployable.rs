@@ -126,8 +126,8 @@ fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
     if !action.step_repos.is_empty() {
         why.push("runs in a repository".into());
     }
-    if action.image.is_some() {
-        why.push("runs in an image of its own".into());
+    if action.image.as_ref().is_some_and(|image| !image.contains("{{")) {
+        why.push("runs in an image that is not one of its components".into());
     }
     why
 }

@@ -33,6 +33,9 @@ pub struct Terms {
     pub hosts: BTreeSet<String>,
     /// The actions, sorted by name.
     pub actions: Vec<ActionTerms>,
+    /// The component in whose image jobs run their programs; absent for the file system of the runner's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_image: Option<ComponentName>,
     /// The vendor's policies, with which its own plans and manifests must comply.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub policies: BTreeSet<PolicyTerms>,
@@ -65,6 +68,9 @@ pub struct ActionTerms {
     /// Whether the action gets access to a cluster.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub cluster: bool,
+    /// The image that its steps run in, as the config names it; empty for that of all jobs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
 }
 
 /// One policy by which the vendor checks its own plans and manifests.

@@ -15,7 +15,7 @@ use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack,
     Descriptor, InstallChart, Mode, Order, Package, Recipe, RemovePart, RunAction, SecretCopy, Signer, Source,
-    SyncImage, Work,
+    SyncImage, ToolImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -100,6 +100,7 @@ fn order(work: Work) -> Order {
         context: json!({ "nuon": { "install": { "id": "globex" } } }),
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
+        tool_image: None,
         terms: None,
     }
 }
@@ -259,16 +260,18 @@ fn orders() {
         inline_contents: String::new(),
         env_vars: BTreeMap::new(),
     };
-    golden(
-        "order-action",
-        &order(Work::Action(RunAction {
-            action: "health-check".parse().unwrap(),
-            steps: vec![step],
-            env_vars: BTreeMap::new(),
-            idempotent: false,
-            cluster: None,
-        })),
-    );
+    let action = RunAction {
+        action: "health-check".parse().unwrap(),
+        steps: vec![step],
+        env_vars: BTreeMap::new(),
+        idempotent: false,
+        cluster: None,
+        image: String::new(),
+    };
+    golden("order-action", &order(Work::Action(action.clone())));
+    let image = "{{ .nuon.components.own.outputs.reference }}".into();
+    let tool_image = Some(Box::new(ToolImage { component: name("tools"), artifact: artifact() }));
+    golden("order-tool-image", &Order { tool_image, ..order(Work::Action(RunAction { image, ..action })) });
     golden(
         "order-build",
         &order(Work::Build(BuildArtifact {

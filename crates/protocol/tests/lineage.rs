@@ -99,6 +99,7 @@ impl Place {
             context,
             sensitive_inputs: Vec::new(),
             secrets: Vec::new(),
+            tool_image: None,
             terms: None,
         }
     }

@@ -114,8 +114,11 @@ async fn command(
     step: &ActionStep,
     name: &str,
 ) -> Result<(PathBuf, Vec<String>), Failure> {
-    let shell = sandbox::find_program(&["bash", "sh"])
-        .ok_or_else(|| Failure::new("there is neither `bash` nor `sh` on this runner's `PATH`; install one"))?;
+    let shells = ["bash", "sh"];
+    let shell = sandbox::find_program_of(job, &shells).ok_or_else(|| {
+        let none = "there is neither `bash` nor `sh` on this runner's `PATH`; install one";
+        Failure::new(sandbox::lacks_program(job, &shells, none))
+    })?;
     if step.inline_contents.is_empty() {
         let command = templates.text(&format!("step `{name}`, command"), &step.command)?;
         if command.trim().is_empty() {

@@ -17,6 +17,7 @@ pub mod result;
 mod sync_artifact;
 mod templates;
 pub mod terraform_module;
+mod tool_image;
 
 use async_trait::async_trait;
 use freehold_oci::Manifest;
@@ -29,6 +30,7 @@ pub(crate) use templates::owner;
 use crate::work::agent::Execute;
 use crate::work::job::Job;
 use failure::Failure;
+use result::Done;
 
 /// Executes the jobs of an install runner.
 #[derive(Debug)]
@@ -43,7 +45,15 @@ impl Execute for InstallKinds {
 
 /// Does the job and returns its outcome. When `job.stop` asks it to stop, it ends soon and leaves no process running.
 pub async fn execute(job: &Job) -> Outcome {
-    let ended = match &job.order.work {
+    let ended = match tool_image::prepare(job).await {
+        Ok(()) => run(job).await,
+        Err(failure) => Err(failure),
+    };
+    result::outcome(job, ended)
+}
+
+async fn run(job: &Job) -> Result<Done, Failure> {
+    match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
         Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::apply(job, work).await,
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
@@ -56,8 +66,7 @@ pub async fn execute(job: &Job) -> Outcome {
             "an install runner does not build; start `freehold-builder` in the tenant's account for that",
         )),
         Work::Preflight(work) => preflight::run(job, work).await,
-    };
-    result::outcome(job, ended)
+    }
 }
 
 /// Returns the granted manifests in the order in which `artifact` lists them, after checking their digests.

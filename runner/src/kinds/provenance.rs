@@ -13,16 +13,17 @@ use crate::work::job::Job;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Believed<'a>(&'a Provenance);
 
-/// Verifies and returns the provenance of an artifact of the order.
-pub(super) fn verify<'a>(job: &Job, artifact: &'a Artifact) -> Result<Believed<'a>, Failure> {
+/// Verifies and returns the provenance of an artifact of `component` that the order names.
+pub(super) fn verify<'a>(
+    job: &Job,
+    component: &ComponentName,
+    artifact: &'a Artifact,
+) -> Result<Believed<'a>, Failure> {
     let Some(provenance) = &artifact.provenance else {
         return Err(refused(&ProvenanceError::Missing(artifact.digest.clone())));
     };
     let app = job.order.context.pointer("/nuon/app/name").and_then(serde_json::Value::as_str);
     let app: Option<AppName> = app.and_then(|name| name.parse().ok());
-    let Some(component) = job.order.work.component() else {
-        return Err(Failure::new("the order's work has no component"));
-    };
     check(job, provenance, &artifact.digest, app.as_ref(), component)?;
     Ok(Believed(provenance))
 }

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use freehold_oci::{
     BlobSource, Manifest, RegistryError, Repository, Version, fetch, missing_blobs, push_manifests, push_missing_blobs,
 };
-use freehold_protocol::Digest;
 use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::{ComponentName, Digest};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::provenance;
@@ -26,12 +26,24 @@ use crate::work::job::Job;
 /// The push uses the runner's own role and not the mode's, because the roles of modules and actions can only read the
 /// registry.
 pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repository, Failure> {
+    let Some(component) = job.order.work.component() else {
+        return Err(Failure::new("the order's work has no component"));
+    };
+    sync_artifact_of(job, component, artifact).await
+}
+
+/// As [`sync_artifact`], for the artifact of `component`.
+pub(super) async fn sync_artifact_of(
+    job: &Job,
+    component: &ComponentName,
+    artifact: &Artifact,
+) -> Result<Repository, Failure> {
     if job.config.repository.is_empty() {
         return Err(Failure::new(
             "this runner's config names no repository; write the install stack's `RepositoryName` into the key `repository`",
         ));
     }
-    let believed = provenance::verify(job, artifact)?;
+    let believed = provenance::verify(job, component, artifact)?;
     let repository =
         ecr_repository(&crate::aws::sdk_config(&job.config.region, None).await, &job.config.repository).await?;
     let top = Version::Digest(artifact.digest.clone());

@@ -9,7 +9,8 @@ use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_aws_errors::Meaning;
 
 use crate::aws;
-use crate::sandbox::find_program;
+use crate::sandbox::{find_program, find_program_of, lacks_program};
+use crate::work::job::Job;
 
 /// The time limit for a program to show that it works.
 pub const PROGRAM: Duration = Duration::from_secs(10);
@@ -76,6 +77,18 @@ pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
             "neither `terraform` nor `tofu` is on PATH; install one, or set `terraform` in the config".to_owned()
         }),
     }
+}
+
+/// Finds the `terraform` or `tofu` of a job: in its image, or else on the machine.
+///
+/// # Errors
+/// What is missing, with the way out.
+pub(crate) fn terraform_of(job: &Job) -> Result<PathBuf, String> {
+    const NAMES: [&str; 2] = ["terraform", "tofu"];
+    if job.image.get().is_none() {
+        return terraform(job.config.terraform.as_deref());
+    }
+    find_program_of(job, &NAMES).ok_or_else(|| lacks_program(job, &NAMES, ""))
 }
 
 /// Returns whether the name of the program at `path` contains `tofu` (OpenTofu).

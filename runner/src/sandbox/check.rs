@@ -60,7 +60,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     let _abstract = UnixListener::bind_addr(&SocketAddr::from_abstract_name(&socket)?)?;
     let outside = Outside { port: listener.local_addr()?.port(), socket, secret, bwrap };
     let user = JobUser::find();
-    let mut made = Boxed::make(&Spec::plain(&workspace, limits), &user, limits).await?;
+    let mut made = Boxed::make(&Spec::plain(&workspace, None, limits), &user, limits).await?;
     let ((out, mut printed), (err, _said)) = (pipe::pipe()?, pipe::pipe()?);
     let start = Start {
         program: INIT.into(),

@@ -36,8 +36,10 @@ pub(super) const PATHS: [&str; 7] = [
 
 /// Returns the variables that every program of `job` gets.
 pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
+    let image = job.image.get().map(|image| image.environment().clone()).unwrap_or_default();
+    let path = image.get("PATH").cloned().unwrap_or_else(|| PATH.to_owned());
     let own = [
-        ("PATH", PATH.to_owned()),
+        ("PATH", path),
         ("HOME", inside(job, "")),
         ("TMPDIR", "/tmp".to_owned()),
         ("LANG", "C.UTF-8".to_owned()),
@@ -60,7 +62,8 @@ pub fn base_environment(job: &Job) -> BTreeMap<String, String> {
     };
     let passed_on = PASSED_ON.into_iter().filter_map(own_setting).chain(proxy);
     let paths = paths().map(|(name, path)| (name, path.display().to_string()));
-    own.into_iter().chain(passed_on).chain(paths).map(|(name, value)| (name.to_owned(), value)).collect()
+    let own = own.into_iter().chain(passed_on).chain(paths).map(|(name, value)| (name.to_owned(), value));
+    image.into_iter().chain(own).collect()
 }
 
 /// Returns each variable of [`PATHS`] that names an existing file or directory, with that path.
@@ -69,6 +72,24 @@ pub(super) fn paths() -> impl Iterator<Item = (&'static str, PathBuf)> {
         let path = PathBuf::from(std::env::var_os(name)?);
         (path.is_absolute() && path.exists()).then_some((name, path))
     })
+}
+
+/// Returns the first of `names` that programs of `job` find: in the job's image, or on the runner's `PATH`.
+pub fn find_program_of(job: &Job, names: &[&str]) -> Option<PathBuf> {
+    job.image.get().map_or_else(|| find_program(names), |image| image.find_program(names))
+}
+
+/// Says that none of `names` is there: `of_machine`, or that the job's image lacks them.
+pub fn lacks_program(job: &Job, names: &[&str], of_machine: &str) -> String {
+    job.image.get().map_or_else(
+        || of_machine.to_owned(),
+        |image| {
+            let (names, digest) = (names.join("` or `"), image.digest());
+            format!(
+                "the image `{digest}`, which the job runs in, has no `{names}` on its `PATH`; add the program to it"
+            )
+        },
+    )
 }
 
 /// Returns the path of the first program of `names` that is executable on the runner's `PATH`.

@@ -33,7 +33,7 @@ pub use boxed::{remove, use_init};
 pub use check::{check, user, walls};
 pub use egress::own_loopback;
 pub use ended::Ended;
-pub use environment::{base_environment, find_program};
+pub use environment::{base_environment, find_program, find_program_of, lacks_program};
 pub(crate) use frame::ProcessLimits;
 pub use output::{Output, Printed};
 pub use program::{Interrupt, Program, SandboxError, inside};

@@ -13,28 +13,35 @@ use super::program::{INSIDE, Interrupt, Program, SandboxError, inside};
 use super::purpose::{IMAGE_ROOT, Purpose};
 use super::service::Service;
 use super::users::{INSIDE_USER, JobUser};
+use super::warm::WaitingBox;
 use super::{egress, output};
+use crate::tool_image::ToolImage;
 use crate::work::job::{Job, StopReason};
 
 /// Runs `program` until it ends or the attempt must stop.
 pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<Ended, SandboxError> {
-    let executable = canonical(program.executable);
+    let image = job.image.get();
+    // The path of a program of an image means nothing on this machine.
+    let executable = image.map_or_else(|| canonical(program.executable), |_| program.executable.to_owned());
     let name = executable.display().to_string();
     let not_run = |source| SandboxError::NotRun { program: name.clone(), source };
     let user = JobUser::find();
     if purpose == Purpose::ImageBuild && !user.can_build_images() {
         return Err(SandboxError::NoUsers);
     }
+    let own_program = image.is_none().then(|| executable.clone());
     let spec = Spec {
         purpose,
+        image: image.map(ToolImage::root),
         workspace: job.workspace.clone(),
-        shown: program.readable.iter().cloned().chain([executable.clone()]).collect(),
+        shown: program.readable.iter().cloned().chain(own_program).collect(),
         writable: program.writable.clone(),
         memory_files: job.config.limits.memory_files(),
     };
-    let waiting = job.first_box.take::<Boxed>().filter(|waiting| spec.is_plain() && waiting.is_alive());
+    let waiting = job.first_box.take::<WaitingBox>();
+    let waiting = waiting.filter(|waiting| spec.is_plain() && waiting.shows(image) && waiting.made.is_alive());
     let mut made = match waiting {
-        Some(made) => made,
+        Some(waiting) => waiting.made,
         None => Boxed::make(&spec, &user, &job.config.limits).await?,
     };
     let services: Vec<Service> =

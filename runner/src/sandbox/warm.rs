@@ -1,7 +1,7 @@
 //! Makes boxes before jobs need them, so that the start of a job's first program is only one message.
 //!
 //! A waiting box has an empty workspace directory. An attempt that takes the box renames this directory to the path of
-//! its own workspace. The mount inside the box is not affected by the new name.
+//! its own workspace. The mount inside the box is not affected by the new name. The boxes have the image of the last job.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use freehold_protocol::Digest;
+
 use super::boxed::Boxed;
 use super::bubblewrap::Spec;
 use super::users::JobUser;
 use crate::config::{Config, SandboxKind};
 use crate::files;
+use crate::tool_image::ToolImage;
 use crate::work::first_box::FirstBox;
 
 /// The number of waiting boxes: one for the next job, and one for a job that comes before the first box is replaced.
@@ -22,6 +25,9 @@ const WAITING: usize = 2;
 /// The delay between the use of a box and the making of the next one.
 const AFTER_START: Duration = Duration::from_millis(30);
 
+/// The file in the state directory with the digest of the image that the last job had.
+const LAST_IMAGE: &str = "tool-image";
+
 /// The boxes that wait for a job.
 #[derive(Debug, Clone)]
 pub struct WarmBoxes(Arc<Inner>);
@@ -29,38 +35,53 @@ pub struct WarmBoxes(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     config: Arc<Config>,
-    waiting: Mutex<VecDeque<WarmBox>>,
+    waiting: Mutex<VecDeque<WaitingBox>>,
+    /// The image of the next boxes, if the last job had one.
+    image: Mutex<Option<Digest>>,
     /// The lock of the task that makes boxes. Two such tasks would make more boxes than needed, and delay jobs meanwhile.
     filling: tokio::sync::Mutex<()>,
     /// The number for the name of the next workspace directory.
     next: AtomicU64,
 }
 
-/// A waiting box and its workspace directory.
+/// A waiting box, its workspace directory, and its image, which stays on the machine meanwhile.
 #[derive(Debug)]
-struct WarmBox {
-    made: Boxed,
+pub(super) struct WaitingBox {
+    pub(super) made: Boxed,
     workspace: PathBuf,
+    image: Option<ToolImage>,
+}
+
+impl WaitingBox {
+    /// Returns whether the box shows `image`.
+    pub(super) fn shows(&self, image: Option<&ToolImage>) -> bool {
+        self.image.as_ref().map(ToolImage::digest) == image.map(ToolImage::digest)
+    }
 }
 
 impl WarmBoxes {
     /// Returns an empty set of boxes for a runner with `config`.
     pub fn new(config: Arc<Config>) -> Self {
+        let last = std::fs::read_to_string(config.state_dir.join(LAST_IMAGE)).ok();
+        let image = Mutex::new(last.and_then(|digest| digest.parse().ok()));
         let filling = tokio::sync::Mutex::default();
-        Self(Arc::new(Inner { config, waiting: Mutex::default(), filling, next: AtomicU64::new(0) }))
+        Self(Arc::new(Inner { config, waiting: Mutex::default(), image, filling, next: AtomicU64::new(0) }))
     }
 
-    /// Makes an empty directory at `workspace` for a job. If a box was waiting, the directory comes with that box,
-    /// which is returned too.
+    /// Makes an empty directory at `workspace` for a job. If a box with `image` was waiting, the directory comes with that
+    /// box, which is returned too.
     ///
     /// # Errors
     /// When the directory cannot be made.
-    pub fn take(&self, workspace: &Path) -> std::io::Result<FirstBox> {
+    pub fn take(&self, workspace: &Path, image: Option<&Digest>) -> std::io::Result<FirstBox> {
+        self.0.follow(image);
         while let Some(warm) = self.0.waiting().pop_front() {
+            let shows = warm.image.as_ref().map(ToolImage::digest) == image;
             // A waiting box may have ended, for example when a person killed it.
-            if warm.made.is_alive() && std::fs::rename(&warm.workspace, workspace).is_ok() {
-                return Ok(FirstBox::new(warm.made));
+            if shows && warm.made.is_alive() && std::fs::rename(&warm.workspace, workspace).is_ok() {
+                return Ok(FirstBox::new(warm));
             }
+            let _ = std::fs::remove_dir(&warm.workspace);
         }
         files::make_private_dir(workspace)?;
         Ok(FirstBox::default())
@@ -102,16 +123,32 @@ impl WarmBoxes {
 }
 
 impl Inner {
-    async fn make(&self) -> Result<WarmBox, Box<dyn std::error::Error + Send + Sync>> {
+    async fn make(&self) -> Result<WaitingBox, Box<dyn std::error::Error + Send + Sync>> {
+        let image = match self.image.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            Some(digest) => Some(ToolImage::find(&self.config.state_dir, &digest)?.ok_or("its image is not unpacked")?),
+            None => None,
+        };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let workspace = self.config.state_dir.join("work").join(format!("next-{number}"));
         files::make_private_dir(&workspace)?;
-        let spec = Spec::plain(&workspace, &self.config.limits);
+        let spec = Spec::plain(&workspace, image.as_ref().map(ToolImage::root), &self.config.limits);
         let made = Boxed::make(&spec, &JobUser::find(), &self.config.limits).await?;
-        Ok(WarmBox { made, workspace })
+        Ok(WaitingBox { made, workspace, image })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<WarmBox>> {
+    /// Makes the next boxes with `image`, also after a restart.
+    fn follow(&self, image: Option<&Digest>) {
+        let mut known = self.image.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() != image {
+            *known = image.cloned();
+            let text = image.map(Digest::to_string).unwrap_or_default();
+            if let Err(error) = files::write_atomic_relaxed(&self.config.state_dir.join(LAST_IMAGE), text.as_bytes()) {
+                tracing::debug!("Cannot write which image the last job had: {error}");
+            }
+        }
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingBox>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

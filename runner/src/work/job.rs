@@ -2,7 +2,7 @@
 //! grants.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use aws_credential_types::provider::SharedCredentialsProvider;
@@ -17,6 +17,7 @@ use tokio::sync::watch;
 
 use crate::config::Config;
 use crate::record::log::JobLog;
+use crate::tool_image::ToolImage;
 use crate::work::first_box::FirstBox;
 
 /// The time that a job has to end after [`Stop::stopped`]. Then its future is dropped, which must end all processes
@@ -40,6 +41,9 @@ pub struct Job {
     pub grants: Arc<dyn Grants>,
     /// A box that was made ahead for the job's first program, or empty.
     pub first_box: FirstBox,
+    /// The image whose root file system the job's programs see. It is set when the image is unpacked; without one, the
+    /// programs see the file system of the machine.
+    pub image: Arc<OnceLock<ToolImage>>,
     /// Records the connections that were refused to the job.
     pub connections: Arc<dyn Connections>,
     /// Records the IAM actions of the job's programs.

@@ -33,6 +33,7 @@ fn bench(steps: Vec<ActionStep>) -> Bench {
         env_vars,
         idempotent: false,
         cluster: None,
+        image: String::new(),
     }))
 }
 

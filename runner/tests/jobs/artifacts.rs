@@ -49,6 +49,28 @@ pub(crate) async fn of_image(cloud: &Cloud, from: &Repository, version: &str) ->
     attested(&repository, Package::Image, Source::Image { reference: from.address() }, artifact).await
 }
 
+/// Makes an image of gzipped layers with these variables for one processor.
+pub(crate) async fn of_layers(cloud: &Cloud, architecture: &str, env: &[&str], layers: &[Vec<u8>]) -> Artifact {
+    let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
+    let config = json!({ "os": "linux", "architecture": architecture, "config": { "Env": env } }).to_string();
+    let mut blobs = vec![descriptor("application/vnd.oci.image.config.v1+json", config.as_bytes())];
+    repository.push_blob(&blobs[0], &BlobSource::Bytes(Bytes::from(config))).await.unwrap();
+    for layer in layers {
+        let blob = descriptor("application/vnd.oci.image.layer.v1.tar+gzip", layer);
+        repository.push_blob(&blob, &BlobSource::Bytes(Bytes::from(layer.clone()))).await.unwrap();
+        blobs.push(blob);
+    }
+    let document =
+        json!({ "schemaVersion": 2, "mediaType": MANIFEST_TYPE, "config": &blobs[0], "layers": &blobs[1..] });
+    let manifest = Manifest::new(None, Bytes::from(document.to_string())).unwrap();
+    push_manifests(&repository, std::slice::from_ref(&manifest)).await.unwrap();
+    let top = manifest.descriptor();
+    let (digest, media_type) = (top.digest.clone(), top.media_type.clone());
+    let source = Source::Image { reference: "registry.example/tools:1".into() };
+    let artifact = Artifact { digest, media_type, manifests: vec![top], blobs, provenance: None };
+    attested(&repository, Package::Image, source, artifact).await
+}
+
 /// Makes the tenant's statement about the artifact refer to it.
 async fn attested(repository: &Repository, package: Package, source: Source, artifact: Artifact) -> Artifact {
     let work = BuildArtifact {

@@ -23,6 +23,7 @@ fn action(commands: &[&str]) -> Work {
         env_vars: BTreeMap::new(),
         idempotent: true,
         cluster: Some(ClusterOf::Sandbox),
+        image: String::new(),
     })
 }
 

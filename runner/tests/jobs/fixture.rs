@@ -119,6 +119,7 @@ impl Bench {
             credentials: SharedCredentialsProvider::new(Credentials::new(ACCOUNT, "secret", None, None, "test")),
             grants: Arc::new(NoGrants),
             first_box: Default::default(),
+            image: Default::default(),
             connections: Arc::new(NoGrants),
             iam: Arc::new(IamRecords::default()),
         };
@@ -184,6 +185,7 @@ fn order(work: Work) -> Order {
         } }),
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
+        tool_image: None,
         terms: None,
     }
 }

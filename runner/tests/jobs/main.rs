@@ -20,4 +20,5 @@ mod preflight;
 mod registry;
 mod sandbox;
 mod terraform_module;
+mod tool_image;
 mod walls;

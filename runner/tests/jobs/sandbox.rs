@@ -12,7 +12,14 @@ use crate::fixture::{Bench, eventually, processes};
 
 pub(crate) fn bench() -> Bench {
     let (action, steps) = ("check".parse().unwrap(), Vec::new());
-    Bench::new(Work::Action(RunAction { action, steps, env_vars: BTreeMap::new(), idempotent: false, cluster: None }))
+    Bench::new(Work::Action(RunAction {
+        action,
+        steps,
+        env_vars: BTreeMap::new(),
+        idempotent: false,
+        cluster: None,
+        image: String::new(),
+    }))
 }
 
 pub(crate) fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {

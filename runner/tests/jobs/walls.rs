@@ -313,7 +313,7 @@ async fn a_job_starts_in_the_box_that_waited_and_finds_what_was_put_into_its_wor
         tokio::task::yield_now().await;
     }
 
-    bench.job.first_box = boxes.take(&workspace).unwrap();
+    bench.job.first_box = boxes.take(&workspace, None).unwrap();
     bench.job.workspace = workspace.clone();
     std::fs::write(workspace.join("given"), "given\n").unwrap();
     let before = boxes.len();

@@ -115,6 +115,7 @@ impl Measured {
             context: serde_json::json!({"nuon": {}}),
             sensitive_inputs: Vec::new(),
             secrets: Vec::new(),
+            tool_image: None,
             terms: None,
         };
         self.sqs.send(ORDERS, &signed(&order)?, Some(group), Some(&format!("{job}.1")));

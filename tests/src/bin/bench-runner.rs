@@ -93,6 +93,7 @@ async fn starts(runner: &mut Measured, jobs: u32, idle: bool) -> anyhow::Result<
             env_vars: Default::default(),
             idempotent: false,
             cluster: None,
+            image: String::new(),
         };
         if idle {
             runner.settled().await?;

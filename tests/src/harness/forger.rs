@@ -112,10 +112,12 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
             env_vars: Default::default(),
             idempotent: true,
             cluster: None,
+            image: String::new(),
         }),
         context: serde_json::json!({}),
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
+        tool_image: None,
         terms: None,
     })
 }

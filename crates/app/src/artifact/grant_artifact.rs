@@ -120,7 +120,7 @@ impl GrantArtifact {
             let reason = format!("grant `{}` does not belong to this attempt and artifact", request.grant);
             return Ok(Err(deny(GrantRefusal::OtherAttempt, reason)));
         }
-        let Some(build) = self.build_of(job).await? else {
+        let Some(build) = self.build_of(job, &request.artifact).await? else {
             return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` needs no artifact", job.id))));
         };
         let BuildState::Built { artifact, .. } = build.state else {
@@ -230,18 +230,27 @@ impl GrantArtifact {
         }
     }
 
-    /// Returns the build of the artifact that the job deploys or tears down.
-    async fn build_of(&self, job: &Job) -> Result<Option<Build>, AppError> {
+    /// Returns the build of `artifact`: of what the job deploys, of what it removes, or of the image that it runs in. When
+    /// it is none of them, returns one of them.
+    async fn build_of(&self, job: &Job, artifact: &Digest) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let build = match target(&workflow, job) {
             Some(Target::TearDown { build, .. }) => build.as_ref(),
             other => other.and_then(Target::deploys).map(|Deploys { build, .. }| build),
         };
-        let Some(build) = build else { return Ok(None) };
         let install = table::install(&*self.store, &job.install).await?.value;
         let Some(app) = install.app() else { return Ok(None) };
-        let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
-        Ok(record.map(|record| record.value))
+        let mut found = None;
+        for id in workflow.tool_image.iter().map(|image| &image.build).chain(build) {
+            let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, id)).await?;
+            found = record.map(|record| record.value).or(found);
+            let is_it =
+                |build: &Build| matches!(&build.state, BuildState::Built { artifact: a, .. } if a.digest == *artifact);
+            if found.as_ref().is_some_and(is_it) {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     async fn granted(

@@ -12,7 +12,7 @@ use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
-use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Recipe, RemovePart, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Recipe, RemovePart, ToolImage, Work};
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest, Envelope, TenantName};
@@ -144,6 +144,7 @@ impl DispatchJob {
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
         let Task { work, context, sensitive_inputs, secrets, terms } = self.task(&workflow, node, install).await?;
+        let tool_image = self.tool_image(&workflow, install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -162,8 +163,15 @@ impl DispatchJob {
             context,
             sensitive_inputs,
             secrets,
+            tool_image,
             terms,
         })
+    }
+
+    async fn tool_image(&self, workflow: &Workflow, install: &Install) -> Result<Option<Box<ToolImage>>, AppError> {
+        let (Some(tools), Some(app)) = (&workflow.tool_image, install.app()) else { return Ok(None) };
+        let artifact = self.artifact(app, &tools.build).await?;
+        Ok(Some(Box::new(ToolImage { component: tools.component.clone(), artifact })))
     }
 
     async fn task(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {

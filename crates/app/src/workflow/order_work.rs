@@ -29,6 +29,7 @@ pub(super) fn action_work(version: &AppVersion, name: &ActionName) -> Result<Wor
         steps: action.steps.clone(),
         env_vars: action.env_vars.clone(),
         idempotent: action.idempotent,
+        image: action.image.clone().unwrap_or_default(),
     }))
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use freehold_domain::build::Build;
 use freehold_domain::install::{Install, InstallError};
-use freehold_domain::plan::{action_nodes, build_nodes};
-use freehold_domain::workflow::{Advance, Node, Request, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::{Digest, WorkflowId};
+use freehold_domain::plan::{PlanError, action_nodes, build_nodes};
+use freehold_domain::workflow::{Advance, Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
+use freehold_protocol::{BuildId, Digest, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
@@ -69,6 +70,7 @@ impl PlanWorkflow {
         self.note_schedules(workflow, &install, version.as_ref()).await?;
         let next = if nodes.is_empty() { Next::Finish } else { Next::Run };
         let mut planned = workflow.clone();
+        planned.tool_image = self.tool_image(&install, version.as_ref()).await?;
         planned.version = version;
         planned.nodes = nodes;
         if let Some(graph) = table::graph_write(&planned)? {
@@ -86,6 +88,28 @@ impl PlanWorkflow {
             self.outbox.dispatch(&[message]).await?;
         }
         Ok(next)
+    }
+
+    /// Returns the build of the image that the version's jobs run in. A workflow keeps it, whatever is built meanwhile.
+    async fn tool_image(
+        &self,
+        install: &Install,
+        version: Option<&Digest>,
+    ) -> Result<Option<ToolImageBuild>, AppError> {
+        let (Some(app), Some(version)) = (install.app(), version) else { return Ok(None) };
+        let version = self.versions.load(app, Some(version)).await?.document;
+        let Some(component) = version.tool_image() else { return Ok(None) };
+        let source_digest = component.source_digest()?.ok_or_else(|| {
+            // INVARIANT: the check of a config permits images only, and each of those has a source.
+            AppError::internal(format!("component `{}` has no source", component.name))
+        })?;
+        let build = BuildId::derive(&version.app, &source_digest, &component.name);
+        let known: Option<Stored<Build>> = table::load(&*self.store, &table::build_key(app, &build)).await?;
+        if known.is_none_or(|known| known.value.usable().is_none()) {
+            let error = PlanError::NotBuilt { app: app.to_string(), component: component.name.clone() };
+            return Err(error.into());
+        }
+        Ok(Some(ToolImageBuild { component: component.name.clone(), build }))
     }
 
     /// Stores a task to look up the cron runs of the install after the deploy has ended. The task is stored before the

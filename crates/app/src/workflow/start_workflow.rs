@@ -98,6 +98,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         serial,
         request: new.request,
         version: None,
+        tool_image: None,
         cancel_requested: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,

@@ -60,6 +60,7 @@ mod workflow {
     mod start_due_actions;
     mod sweep;
     mod tear_down;
+    mod tool_image;
     mod triggers;
 }
 

@@ -99,7 +99,7 @@ impl Reader<'_> {
                 role: text("role"),
                 break_glass_role: text("break_glass_role"),
                 enable_kube_config: [root].into_iter().chain(nodes).any(|node| node.flag("enable_kube_config")),
-                image: root.get("image").map(Node::to_json),
+                image: root.text("image").filter(|image| !image.is_empty()).map(str::to_owned),
                 labels: scalars(root.get("labels")),
                 inputs: root.get("inputs").map(Node::to_json),
                 kubernetes_context: text("kubernetes_context"),

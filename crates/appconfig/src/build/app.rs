@@ -107,6 +107,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let metadata = metadata::build(app, &index);
     let sandbox = sandbox::build(app, &index, &mut sources);
     let (secrets, stack, policies) = (secrets::build(app), stack::build(app), policies::build(app, &index));
+    let runner = stack::runner(app, &components);
     installs::check(app, &index, &inputs);
     branch::check(app);
     let role_places = roles.places;
@@ -119,7 +120,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
         inputs,
         secrets,
         sandbox,
-        runner: stack::runner(app),
+        runner,
         stack,
         components,
         actions,

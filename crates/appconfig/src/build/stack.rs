@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{NestedStack, Platform, RunnerSettings, StackSettings};
+use freehold_protocol::ComponentName;
+use freehold_protocol::app_version::{Component, ComponentSpec, NestedStack, Platform, RunnerSettings, StackSettings};
 
 use crate::build::values::{scalars, whole};
 use crate::check::names;
@@ -13,17 +14,40 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the settings of the runner.
-pub(crate) fn runner(app: &App) -> Option<RunnerSettings> {
-    let root = &app.of(Kind::Runner).next()?.root;
+/// Returns the settings of the runner; reports a tool image that is none of the app's images.
+pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSettings> {
+    let checked = app.of(Kind::Runner).next()?;
+    let root = &checked.root;
     let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
-    Some(RunnerSettings {
-        runner_type: root.text("runner_type")?.to_owned(),
+    let (tool_image, draft) = tool_image(checked, components);
+    let settings = root.text("runner_type").map(|runner_type| RunnerSettings {
+        runner_type: runner_type.to_owned(),
         env_vars: scalars(root.get("env_vars")),
         helm_driver: text("helm_driver"),
         instance_type: text("instance_type"),
         init_script_url: text("init_script_url"),
-    })
+        tool_image,
+    });
+    app.drafts.extend(draft);
+    settings
+}
+
+/// Returns the component whose image jobs run in, or what is wrong with it. A name that no component has is reported with
+/// all such names.
+fn tool_image(checked: &Checked, components: &[Component]) -> (Option<ComponentName>, Option<Draft>) {
+    let node = checked.root.get("tool_image");
+    let component = node.and_then(|node| components.iter().find(|one| node.as_text() == Some(one.name.as_str())));
+    let Some((node, component)) = node.zip(component) else { return (None, None) };
+    match &component.spec {
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } => {
+            (Some(component.name.clone()), None)
+        }
+        other => {
+            let message = format!("component `{}` is a `{}`, which is not an image", component.name, other.kind());
+            let draft = Draft::error(checked.place(node), message);
+            (None, Some(draft.help("name a component of type `container_image` or `docker_build`")))
+        }
+    }
 }
 
 /// Returns the settings of the install stack. Reports templates whose values are not known when the stack is created.

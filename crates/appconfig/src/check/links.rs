@@ -134,6 +134,7 @@ impl Names<'_> {
                     Thing::InputGroup,
                 );
             }
+            Kind::Runner => self.each(root.get("tool_image"), Thing::Component),
             Kind::InputGroup
             | Kind::Secrets
             | Kind::Secret
@@ -142,7 +143,6 @@ impl Names<'_> {
             | Kind::BreakGlass
             | Kind::OperationRoles
             | Kind::Sandbox
-            | Kind::Runner
             | Kind::Stack
             | Kind::Installer
             | Kind::Branch

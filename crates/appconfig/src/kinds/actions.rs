@@ -23,7 +23,10 @@ pub(super) const ACTION: &[Key] = &[
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text)
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
-    may("image", Template).doc("The image that steps run in; a template; the runner itself by default"),
+    may("image", Template).doc(
+        "The image that steps run in, as `{{ .nuon.components.NAME.outputs.reference }}` of an image component; \
+         `tool_image` of `runner.toml` by default",
+    ),
     may("labels", Scalars).doc("Labels by which people find and group actions").not_yet(),
     may("inputs", Any)
         .doc("Inputs that a person gives to a manual run: a list of tables with `name`, `description` and `required`")

@@ -35,6 +35,11 @@ pub(super) const RUNNER: &[Key] = &[
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")
         .not_yet_for(&["nuon"]),
+    // A key that only Freehold has.
+    may("tool_image", Text).doc(
+        "The component of type `container_image` or `docker_build` whose image jobs run their programs in; the file \
+         system of the runner's machine by default",
+    ),
     may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
     may("instance_type", Text)
         .doc("The kind of machine, such as `t3a.medium`; when absent, the install stack chooses")

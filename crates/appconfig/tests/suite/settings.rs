@@ -329,6 +329,47 @@ fn the_keys_of_the_runner_are_checked() {
 }
 
 #[test]
+fn the_tool_image_is_a_component_with_an_image() {
+    let named = |name: &str| good().with("runner.toml", &format!("runner_type = \"aws\"\ntool_image = \"{name}\"\n"));
+
+    assert_eq!(named("web").load().version.tool_image().unwrap().name.as_str(), "web");
+    insta::assert_snapshot!(named("net").faults(), @r#"
+    error: component `net` is a `terraform_module`, which is not an image
+     --> runner.toml:2:14
+      |
+    2 | tool_image = "net"
+      |              ^^^^^
+      |
+      = help: name a component of type `container_image` or `docker_build`
+    "#);
+    insta::assert_snapshot!(named("tools").faults(), @r#"
+    error: there is no component `tools`
+     --> runner.toml:2:14
+      |
+    2 | tool_image = "tools"
+      |              ^^^^^^^
+      |
+      = help: define the component, or remove what refers to it
+    "#);
+}
+
+#[test]
+fn the_image_of_an_action_is_that_of_a_component() {
+    let action = |image: &str| {
+        let step = "[[steps]]\nname = \"one\"\ncommand = \"true\"\n";
+        good().with("actions/check.toml", &format!("name = \"check\"\nimage = \"{image}\"\n{step}"))
+    };
+
+    let loaded = action("{{ .nuon.components.web.outputs.reference }}").load();
+    let check = &loaded.version.actions[0];
+    assert!(check.dependencies.contains(&"web".parse().unwrap()) && loaded.warnings.is_empty(), "{}", loaded.warnings);
+    let warned = |image: &str| action(image).all().to_string();
+    let warning = "the app cannot be deployed yet: action `check` runs in an image that is not one of its components";
+    assert!(warned("alpine:3").contains(warning), "{}", warned("alpine:3"));
+    assert!(!warned("{{ .nuon.components.web.outputs.reference }}").contains("image"));
+}
+
+#[test]
 fn the_config_of_a_runner_is_no_part_of_an_app() {
     let runner = "# Start the runner with: freehold-runner run --config FILE\ntenant = \"acme\"\ninstall = \"globex\"\n\
                   orders_queue_url = \"https://o\"\nreports_queue_url = \"https://r\"\ntenant_key = \"k\"\n";

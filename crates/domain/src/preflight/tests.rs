@@ -90,6 +90,7 @@ fn workflow(nodes: Vec<Node>) -> Workflow {
             former_inputs: BTreeMap::new(),
         },
         version: None,
+        tool_image: None,
         cancel_requested: None,
         nodes,
         state: WorkflowState::Pending,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::Mode;
-use freehold_protocol::{ActionName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,10 +38,20 @@ pub struct Workflow {
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
+    /// The image that its jobs run their programs in; absent until the workflow is planned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_image: Option<ToolImageBuild>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
     pub nodes: Vec<Node>,
     pub state: WorkflowState,
+}
+
+/// The component that makes a workflow's tool image, and the build of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolImageBuild {
+    pub component: ComponentName,
+    pub build: BuildId,
 }
 
 /// The state of a workflow.

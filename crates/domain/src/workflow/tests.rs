@@ -25,6 +25,7 @@ fn pending() -> Workflow {
             former_inputs: BTreeMap::new(),
         },
         version: None,
+        tool_image: None,
         cancel_requested: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,

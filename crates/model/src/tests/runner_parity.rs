@@ -65,10 +65,12 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
             env_vars: Default::default(),
             idempotent: false,
             cluster: None,
+            image: String::new(),
         }),
         context: serde_json::Value::Null,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
+        tool_image: None,
         terms: None,
     }
 }

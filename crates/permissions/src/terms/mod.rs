@@ -86,6 +86,13 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
         found.narrow(&format!("host `{host}`"), "is no longer contacted".to_owned());
     }
     found.actions(&before.actions, &after.actions);
+    if before.tool_image != after.tool_image {
+        let says = match &after.tool_image {
+            Some(component) => format!("run in the image of component `{component}`"),
+            None => "see the file system of the runner's machine".to_owned(),
+        };
+        found.widen("programs of jobs", says);
+    }
     found.policies(&before.policies, &after.policies);
     found
 }
@@ -148,6 +155,10 @@ impl TermsDiff {
             (true, false) => self.narrow(about, "no longer gets access to a cluster".to_owned()),
             (true, true) | (false, false) => {}
         }
+        if before.image != after.image {
+            let image = if after.image.is_empty() { "the image of all jobs".to_owned() } else { image(&after.image) };
+            self.widen(about, format!("runs in {image}"));
+        }
     }
 
     /// Compares policies. They restrict the vendor, so the removal or the change of a policy counts as widened.
@@ -184,7 +195,14 @@ pub fn describe_action(action: &ActionTerms) -> String {
     if action.cluster {
         parts.push("gets access to a cluster".to_owned());
     }
+    if !action.image.is_empty() {
+        parts.push(format!("runs in {}", image(&action.image)));
+    }
     parts.join(", ")
+}
+
+fn image(reference: &str) -> String {
+    format!("image `{reference}`")
 }
 
 /// Returns a description of a value that an action reads, such as "input `domain`".

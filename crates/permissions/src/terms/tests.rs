@@ -203,3 +203,20 @@ proptest! {
         prop_assert!(is_narrower(&of(&all), &of(&fewer)), "{all:?}");
     }
 }
+
+#[test]
+fn another_image_for_programs_is_a_widening_in_both_directions() {
+    let action = |image: &str| json!([{ "name": "check", "role": "maintenance", "image": image }]);
+    let before = terms(&json!({ "actions": action("") }));
+    let after =
+        terms(&json!({ "actions": action("{{ .nuon.components.own.outputs.reference }}"), "tool_image": "tools" }));
+
+    insta::assert_snapshot!(summary(&before, &after), @r"
+    + action `check` runs in image `{{ .nuon.components.own.outputs.reference }}`
+    + programs of jobs run in the image of component `tools`
+    ");
+    insta::assert_snapshot!(summary(&after, &before), @r"
+    + action `check` runs in the image of all jobs
+    + programs of jobs see the file system of the runner's machine
+    ");
+}

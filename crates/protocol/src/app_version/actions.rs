@@ -44,9 +44,9 @@ pub struct Action {
     pub break_glass_role: String,
     #[serde(default, skip_serializing_if = "is_false")]
     pub enable_kube_config: bool,
-    /// The image in which the steps run, unchanged from the config.
+    /// The image that steps run in; a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<Value>,
+    pub image: Option<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The inputs that a person gives to a run, unchanged from the config.

@@ -115,6 +115,9 @@ pub struct RunnerSettings {
     /// The address of a start script for the runner of another system. Freehold never runs it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub init_script_url: String,
+    /// The component whose image jobs run their programs in; absent for the file system of the runner's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_image: Option<ComponentName>,
 }
 
 /// The config's settings for the install stack.

@@ -106,6 +106,11 @@ impl AppVersion {
         self.components.iter().find(|component| component.name == *name)
     }
 
+    /// Returns the component whose image jobs run their programs in, if the app names one.
+    pub fn tool_image(&self) -> Option<&Component> {
+        self.component(self.runner.as_ref()?.tool_image.as_ref()?)
+    }
+
     /// Returns all parts that are built and deployed: the sandbox as a component, if any, then the components.
     pub fn parts(&self) -> impl Iterator<Item = Cow<'_, Component>> {
         let sandbox = self.sandbox.as_ref().map(|sandbox| Cow::Owned(sandbox.part()));

@@ -60,6 +60,9 @@ pub struct Order {
     /// and never shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// The image whose root file system the programs of the work see; absent for that of the runner's machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_image: Option<Box<ToolImage>>,
     /// The terms of the app version that the work belongs to; absent for builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<OrderTerms>>,
@@ -203,6 +206,13 @@ impl Work {
     }
 }
 
+/// The image of a component, in which a job runs its programs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolImage {
+    pub component: ComponentName,
+    pub artifact: Artifact,
+}
+
 /// Copies an image into the install registry. The outputs are `reference` (by digest), `repository`, `digest`, and
 /// `image` with `repository`, `tag` and `digest`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -266,6 +276,9 @@ pub struct RunAction {
     /// The cluster for which the steps get a kubeconfig; absent when they get none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterOf>,
+    /// The image that the steps run in, by digest in the install registry; a template; empty for the order's tool image.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub image: String,
 }
 
 /// Makes one artifact and pushes it to the tenant registry.

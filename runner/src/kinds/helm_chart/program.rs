@@ -42,8 +42,10 @@ pub(super) struct Helm<'a> {
 impl<'a> Helm<'a> {
     /// Finds the program `helm` and prepares its environment variables.
     pub(super) fn find(job: &'a Job, release: Release, access: &ClusterAccess, aws: &JobAws) -> Result<Self, Failure> {
-        let executable = sandbox::find_program(&["helm"])
-            .ok_or_else(|| Failure::new("there is no `helm` on this runner's `PATH`; install Helm 3.17 or newer"))?;
+        let executable = sandbox::find_program_of(job, &["helm"]).ok_or_else(|| {
+            let none = "there is no `helm` on this runner's `PATH`; install Helm 3.17 or newer";
+            Failure::new(sandbox::lacks_program(job, &["helm"], none))
+        })?;
         let mut environment = sandbox::base_environment(job);
         environment.extend(aws.environment());
         environment.extend(access.environment());

@@ -112,11 +112,12 @@ fn arguments(options: &Value) -> Vec<String> {
 }
 
 async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, Failure> {
-    let (executable, command) = match sandbox::find_program(&["kustomize"]) {
+    let (executable, command) = match sandbox::find_program_of(job, &["kustomize"]) {
         Some(kustomize) => (kustomize, "build"),
         None => (
-            sandbox::find_program(&["kubectl"]).ok_or_else(|| {
-                Failure::new("there is neither `kustomize` nor `kubectl` on this runner's `PATH`; install one")
+            sandbox::find_program_of(job, &["kubectl"]).ok_or_else(|| {
+                let none = "there is neither `kustomize` nor `kubectl` on this runner's `PATH`; install one";
+                Failure::new(sandbox::lacks_program(job, &["kustomize", "kubectl"], none))
             })?,
             "kustomize",
         ),

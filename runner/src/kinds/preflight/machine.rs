@@ -53,7 +53,9 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     if work.terraform_versions.is_empty() {
         return Vec::new();
     }
-    let path = match checks::terraform(job.config.terraform.as_deref()) {
+    let path = match checks::terraform_of(job) {
+        // What is in an image only runs in a box with it.
+        Ok(path) if job.image.get().is_some() => return vec![pass(CHECK, in_image(&path))],
         Ok(path) => path,
         Err(problem) => return vec![fail(CHECK, problem, "install Terraform or OpenTofu on the runner's machine")],
     };
@@ -64,15 +66,23 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
 }
 
 /// Looks for the program `name`, which a component needs.
-pub(super) fn tool(name: &str) -> Finding {
+pub(super) fn tool(job: &Job, name: &str) -> Finding {
     let names: &[&str] = if name == KUSTOMIZE { &[KUSTOMIZE, "kubectl"] } else { &[name] };
-    match sandbox::find_program(names) {
+    match sandbox::find_program_of(job, names) {
+        Some(path) if job.image.get().is_some() => pass(name, in_image(&path)),
+        None if job.image.get().is_some() => {
+            fail(name, sandbox::lacks_program(job, names, ""), "build the tool image with it")
+        }
         Some(path) => pass(name, format!("`{}`", path.display())),
         None => {
             let names = names.join("` or `");
             fail(name, format!("there is no `{names}` on this runner's `PATH`"), "install it on the runner's machine")
         }
     }
+}
+
+fn in_image(path: &Path) -> String {
+    format!("`{}` in the tool image", path.display())
 }
 
 async fn version(path: &Path, directory: &Path) -> Result<String, String> {

@@ -61,7 +61,7 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     for found in all_in_time(checks).await {
         findings.extend(found);
     }
-    findings.extend(work.tools.iter().map(|tool| machine::tool(tool)));
+    findings.extend(work.tools.iter().map(|tool| machine::tool(job, tool)));
     findings.push(machine::disk(job, work));
     findings
 }

@@ -49,7 +49,7 @@ pub(super) struct Terraform<'a> {
 impl<'a> Terraform<'a> {
     /// Finds the program `terraform` or `tofu` and prepares its environment variables.
     pub(super) fn find(job: &'a Job, work: &'a ApplyTerraform, aws: &JobAws) -> Result<Self, Failure> {
-        let executable = checks::terraform(job.config.terraform.as_deref()).map_err(Failure::new)?;
+        let executable = checks::terraform_of(job).map_err(Failure::new)?;
         let plugins = job.config.state_dir.join("terraform-plugins");
         std::fs::create_dir_all(&plugins)
             .map_err(|error| Failure::because("could not make the plugin cache", &error))?;

@@ -38,7 +38,7 @@ async fn blocking(tree: &Path) -> io::Result<()> {
 async fn clear(tree: &Path, config: &Config) -> io::Result<()> {
     let user = JobUser::find();
     let purpose = if user.can_build_images() { Purpose::ImageBuild } else { Purpose::Program };
-    let spec = Spec { purpose, ..Spec::plain(tree, &config.limits) };
+    let spec = Spec { purpose, ..Spec::plain(tree, None, &config.limits) };
     let mut made = Boxed::make(&spec, &user, &config.limits).await.map_err(io::Error::other)?;
     made.channel.send(&ToInit::Clear, &[]).await?;
     match made.next().await {

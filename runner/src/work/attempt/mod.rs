@@ -207,11 +207,17 @@ impl Attempt<'_> {
                     config: agent.config.clone(),
                     credentials: credentials.clone(),
                     first_box,
+                    image: Arc::default(),
                     connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                     iam: Arc::new(IamAudit::new(agent, &held.order.job, held.fence)),
                 };
-                supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await
+                let ended = supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await;
+                // The image of the next job may be unpacked only now.
+                if agent.boxes.is_empty() {
+                    agent.boxes.refill();
+                }
+                ended
             }
             Err(reason) => Ended::Finished(Outcome::Failed { reason, partial: false }),
         };
@@ -347,9 +353,15 @@ impl Attempt<'_> {
         // An earlier process may have left a workspace of the same attempt.
         let _ = files::remove_tree(&path);
         let removed = Workspace(path.clone(), self.agent.config.clone());
+        let image = self.held.order.tool_image.as_ref().map(|image| &image.artifact.digest);
         let first_box = match self.held.order.work.made_by() {
+            // Its image is known when its template is rendered.
+            Work::Action(action) if !action.image.is_empty() => {
+                files::make_private_dir(&path)?;
+                FirstBox::default()
+            }
             Work::Action(_) | Work::TerraformModule(_) | Work::Sandbox(_) => {
-                let first_box = self.agent.boxes.take(&path)?;
+                let first_box = self.agent.boxes.take(&path, image)?;
                 self.agent.boxes.refill();
                 first_box
             }

@@ -239,7 +239,7 @@ fn an_unknown_key_is_accepted_as_the_reader_only_warns_of_it() {
 }
 
 /// Texts that name something else, or are in another language: their shape does not depend on it.
-const NAMES_ELSEWHERE: [&str; 18] = [
+const NAMES_ELSEWHERE: [&str; 19] = [
     "role",
     "post_deploy_runbooks",
     "group",
@@ -258,6 +258,7 @@ const NAMES_ELSEWHERE: [&str; 18] = [
     "repo_url",
     "iam_role_arn",
     "template_url",
+    "tool_image",
 ];
 
 /// Returns `file` with one key gone or one value another, in every way; each with the keys that lead there.

@@ -155,6 +155,7 @@ contents = "a = 1"
         r#"runner_type = "aws"
 helm_driver = "configmap"
 instance_type = "t3.medium"
+tool_image = "web"
 [env_vars]
 A = "b"
 "#,

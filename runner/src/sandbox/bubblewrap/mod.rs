@@ -1,6 +1,9 @@
 //! Builds the options with which `bwrap` makes a box. `bwrap` reads them from a file descriptor, because every user of
 //! the machine can read a command line.
 
+mod image;
+mod loader;
+
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
@@ -8,15 +11,19 @@ use std::path::{Path, PathBuf};
 
 use command_fds::FdMapping;
 
-use super::environment::paths;
-use super::program::INSIDE;
-use super::purpose::Purpose;
-use super::users::{INSIDE_USER, JobUser, RUNNER_INSIDE};
-use super::{init, seccomp};
 use crate::config::limits::Limits;
+use crate::sandbox::environment::paths;
+use crate::sandbox::program::INSIDE;
+use crate::sandbox::purpose::Purpose;
+use crate::sandbox::users::{INSIDE_USER, JobUser, RUNNER_INSIDE};
+use crate::sandbox::{init, seccomp};
+use loader::Loader;
 
 /// The path inside a box of the program that runs as its first process.
-pub(super) const INIT: &str = "/run/freehold/init";
+pub(in crate::sandbox) const INIT: &str = "/run/freehold/init";
+/// The paths inside a box with an image of the libraries of that program, and of their loader.
+const LIBRARIES: &str = "/run/freehold/lib";
+const LOADER: &str = "/run/freehold/lib/loader";
 /// The number of the first file descriptor that `bwrap` inherits beside the standard three.
 const FIRST_FD: i32 = 3;
 
@@ -68,55 +75,75 @@ const KEPT: [&str; 6] = ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER", 
 
 /// The description of a box: its purpose, the paths that a program sees in it, and the size of its `/tmp`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Spec {
-    pub(super) purpose: Purpose,
+pub(in crate::sandbox) struct Spec {
+    pub(in crate::sandbox) purpose: Purpose,
+    /// The root file system of an image, if the box shows one instead of the machine's.
+    pub(in crate::sandbox) image: Option<PathBuf>,
     /// The directory outside of the box that the job sees as its workspace.
-    pub(super) workspace: PathBuf,
+    pub(in crate::sandbox) workspace: PathBuf,
     /// Files and directories that the program may read, under the same path.
-    pub(super) shown: Vec<PathBuf>,
+    pub(in crate::sandbox) shown: Vec<PathBuf>,
     /// Directories that the program may write to, under the same path.
-    pub(super) writable: Vec<PathBuf>,
+    pub(in crate::sandbox) writable: Vec<PathBuf>,
     /// The size of `/tmp` and of `/dev/shm`, in bytes. Both are in memory.
-    pub(super) memory_files: u64,
+    pub(in crate::sandbox) memory_files: u64,
 }
 
 impl Spec {
     /// Returns the description of a plain box: it has `workspace` and no other paths of its own. Boxes that are made in
     /// advance are plain.
-    pub(super) fn plain(workspace: &Path, limits: &Limits) -> Self {
+    pub(in crate::sandbox) fn plain(workspace: &Path, image: Option<PathBuf>, limits: &Limits) -> Self {
         let memory_files = limits.memory_files();
         let (purpose, workspace) = (Purpose::Program, workspace.to_owned());
-        Self { purpose, workspace, shown: Vec::new(), writable: Vec::new(), memory_files }
+        Self { purpose, image, workspace, shown: Vec::new(), writable: Vec::new(), memory_files }
     }
 
-    /// Returns whether a plain box is sufficient for this description.
-    pub(super) fn is_plain(&self) -> bool {
-        let shows_no_more = self.shown.iter().all(|path| is_shown(path));
+    /// Returns whether a plain box with the same image is sufficient for this description.
+    pub(in crate::sandbox) fn is_plain(&self) -> bool {
+        let shows_no_more = self.shown.iter().all(|path| self.is_shown(path));
         self.purpose == Purpose::Program && self.writable.is_empty() && shows_no_more
     }
 }
 
+impl Spec {
+    /// Returns whether the box shows `path` of the machine anyway.
+    fn is_shown(&self, path: &Path) -> bool {
+        self.image.is_none()
+            && ["/usr", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"].iter().any(|root| path.starts_with(root))
+    }
+}
+
 /// The options for one run of `bwrap`, and the file descriptors that it inherits.
-pub(super) struct Options {
+pub(in crate::sandbox) struct Options {
     bytes: Vec<u8>,
     inherited: Vec<FdMapping>,
     directories: BTreeSet<PathBuf>,
+    /// The command of the first process.
+    init: Vec<String>,
 }
 
 impl Options {
     /// Returns the options for the box that `spec` describes. `user` is the job's user. `program` is the path, outside
     /// of the box, of the program for the first process.
-    pub(super) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
-        let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new() };
+    pub(in crate::sandbox) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
+        let init = [INIT, init::COMMAND].map(str::to_owned).to_vec();
+        let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new(), init };
+        let shown: Vec<PathBuf> = spec.shown.iter().cloned().chain(paths().map(|(_, path)| path)).collect();
         all.namespaces(user);
         all.filters(spec.purpose)?;
-        all.file_systems(spec)?;
+        all.file_systems(spec);
+        match &spec.image {
+            Some(image) => {
+                let others: Vec<PathBuf> = shown.iter().chain(&spec.writable).cloned().chain([INSIDE.into()]).collect();
+                all.image(image, &others)?;
+                all.own_libraries(program)?;
+            }
+            None => all.machine(),
+        }
         all.show_as(program, Path::new(INIT));
         all.etc(user)?;
-        for path in spec.shown.iter().chain(paths().map(|(_, path)| path).collect::<Vec<_>>().iter()) {
-            if !is_shown(path) {
-                all.show_as(path, path);
-            }
+        for path in shown.iter().filter(|path| !spec.is_shown(path)) {
+            all.show_as(path, path);
         }
         for path in &spec.writable {
             all.bind(path, &path.display().to_string());
@@ -129,7 +156,11 @@ impl Options {
     /// Returns the arguments of `bwrap` and the file descriptors that it inherits. `bwrap` writes JSON about the box
     /// into `info`. With `waits`, `bwrap` reads one byte from its standard output before it continues, so that the
     /// runner can map the box's users first.
-    pub(super) fn finish(mut self, info: OwnedFd, waits: bool) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
+    pub(in crate::sandbox) fn finish(
+        mut self,
+        info: OwnedFd,
+        waits: bool,
+    ) -> std::io::Result<(Vec<String>, Vec<FdMapping>)> {
         let info = self.inherit(info);
         let bytes = std::mem::take(&mut self.bytes);
         let options = self.carry(&bytes)?;
@@ -138,7 +169,8 @@ impl Options {
             // The first process inherits this file descriptor, but a program in the box gets another standard output.
             words.extend(["--userns-block-fd", "1"].map(str::to_owned));
         }
-        words.extend(["--", INIT, init::COMMAND].map(str::to_owned));
+        words.push("--".to_owned());
+        words.append(&mut self.init);
         Ok((words, self.inherited))
     }
 
@@ -171,7 +203,7 @@ impl Options {
         Ok(())
     }
 
-    fn file_systems(&mut self, spec: &Spec) -> std::io::Result<()> {
+    fn file_systems(&mut self, spec: &Spec) {
         self.add(&["--proc", "/proc", "--dev", "/dev"]);
         let size = spec.memory_files.max(1).to_string();
         for place in ["/tmp", "/dev/shm"] {
@@ -189,22 +221,36 @@ impl Options {
             // Buildah mounts `/sys` in each step. The box has an empty one instead of the machine's.
             self.add(&["--perms", "0755", "--dir", "/sys"]);
         }
+    }
+
+    /// Shows the programs of the machine, and what they need of `/etc`.
+    fn machine(&mut self) {
         for path in ROOT {
             match std::fs::read_link(path) {
                 Ok(target) => self.add(&["--symlink", &target.display().to_string(), path]),
                 Err(_) => self.show_as(Path::new(path), Path::new(path)),
             }
         }
+        for name in ETC {
+            let path = Path::new("/etc").join(name);
+            self.show_as(&path, &path);
+        }
+    }
+
+    /// Shows the libraries of the first process, which starts with them instead of the image's.
+    fn own_libraries(&mut self, program: &Path) -> std::io::Result<()> {
+        let Some(loader) = Loader::of(program)? else { return Ok(()) };
+        self.show_as(&loader.program, Path::new(LOADER));
+        for (name, path) in &loader.libraries {
+            self.show_as(path, &Path::new(LIBRARIES).join(name));
+        }
+        self.init = [LOADER, "--library-path", LIBRARIES, INIT, init::COMMAND].map(str::to_owned).to_vec();
         Ok(())
     }
 
     /// Makes `/etc`. The box has its own lists of users and groups, no name server, and an `/etc/hosts` that the first
     /// process writes.
     fn etc(&mut self, user: &JobUser) -> std::io::Result<()> {
-        for name in ETC {
-            let path = Path::new("/etc").join(name);
-            self.show_as(&path, &path);
-        }
         let id = INSIDE_USER;
         let root = if *user == JobUser::Same { "" } else { "root:x:0:0::/:/bin/false\n" };
         let passwd = format!("{root}job:x:{id}:{id}::{INSIDE}:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n");
@@ -272,11 +318,7 @@ impl Options {
     }
 }
 
-fn is_shown(path: &Path) -> bool {
-    ["/usr", "/etc/ssl", "/etc/pki", "/etc/ca-certificates"].iter().any(|root| path.starts_with(root))
-}
-
 /// Returns `path` with all symbolic links resolved.
-pub(super) fn canonical(path: &Path) -> PathBuf {
+pub(in crate::sandbox) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }

@@ -1,0 +1,265 @@
+//! Makes the image of a job ready: it is in the install registry, verified and unpacked, before a program of the job starts.
+
+use std::path::PathBuf;
+
+use freehold_oci::{BlobSource, Manifest, Repository, Version, fetch};
+use freehold_protocol::Digest;
+use freehold_protocol::order::{Descriptor, RunAction, ToolImage as Ordered, Work};
+use freehold_protocol::terraform::own_platform;
+use serde::Deserialize;
+use tokio::sync::Mutex;
+
+use crate::config::SandboxKind;
+use crate::kinds::failure::Failure;
+use crate::kinds::provenance;
+use crate::kinds::result::until_stopped;
+use crate::kinds::sync_artifact::sync_artifact_of;
+use crate::kinds::templates::Templates;
+use crate::registry::ecr_repository;
+use crate::tool_image::{self, CONFIG, ImageConfig, Layer, LayerError, MAX_PACKED, ROOT, ToolImage};
+use crate::work::job::Job;
+
+/// How many bytes of unpacked images stay on the machine when no job uses them.
+const KEPT: u64 = 8 << 30;
+/// The largest config of an image, in bytes, and the most layers.
+const MAX_CONFIG: u64 = 1 << 20;
+const MAX_LAYERS: usize = 128;
+
+/// Lets one job fetch an image at a time: the next one then finds it.
+static PULL: Mutex<()> = Mutex::const_new(());
+
+/// The image that a job runs in.
+enum Wanted<'a> {
+    /// That of a component, which the order brings.
+    Component(&'a Ordered),
+    /// An image of the install registry that an action names.
+    Named { digest: Digest, reference: String },
+}
+
+/// Unpacks the image that the order or its action names, where programs of the job run in a box.
+pub(super) async fn prepare(job: &Job) -> Result<(), Failure> {
+    let Some(wanted) = wanted(job)? else { return Ok(()) };
+    check_agreed(job, &wanted)?;
+    if job.config.sandbox == SandboxKind::None {
+        return without_box(job, &wanted);
+    }
+    let about = wanted.describe();
+    let image = ready(job, &wanted).await.map_err(|failure| match failure {
+        Failure::Failed { reason, partial } => Failure::Failed { reason: format!("{about}: {reason}"), partial },
+        stopped @ Failure::Stopped { .. } => stopped,
+    })?;
+    job.log.line(&format!("programs run in image {}", image.digest()));
+    // INVARIANT: an attempt prepares its image once.
+    let _ = job.image.set(image);
+    Ok(())
+}
+
+impl Wanted<'_> {
+    const fn digest(&self) -> &Digest {
+        match self {
+            Self::Component(ordered) => &ordered.artifact.digest,
+            Self::Named { digest, .. } => digest,
+        }
+    }
+
+    fn describe(&self) -> String {
+        match self {
+            Self::Component(ordered) => format!("the tool image of component `{}`", ordered.component),
+            Self::Named { reference, .. } => format!("image `{reference}`"),
+        }
+    }
+}
+
+fn wanted(job: &Job) -> Result<Option<Wanted<'_>>, Failure> {
+    match job.order.work.made_by() {
+        Work::Action(action) if !action.image.is_empty() => named(job, action).map(Some),
+        Work::Action(_)
+        | Work::TerraformModule(_)
+        | Work::Sandbox(_)
+        | Work::HelmChart(_)
+        | Work::KubernetesManifest(_)
+        | Work::Preflight(_)
+        | Work::Remove(_) => Ok(job.order.tool_image.as_deref().map(Wanted::Component)),
+        Work::ContainerImage(_) | Work::CloudformationStack(_) | Work::CopySecrets(_) | Work::Build(_) => Ok(None),
+    }
+}
+
+/// Returns the image of an action. Only one of the install registry, by digest, is known to be the one that was built.
+fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
+    let reference = Templates::of(job).text("image", &action.image)?;
+    let parts = reference.split_once('@');
+    let digest = parts.and_then(|(place, digest)| {
+        let own = place.strip_suffix(&job.config.repository).is_some_and(|host| host.ends_with('/'));
+        digest.parse().ok().filter(|_| own && !job.config.repository.is_empty())
+    });
+    match digest {
+        Some(digest) => Ok(Wanted::Named { digest, reference }),
+        None => Err(Failure::new(format!(
+            "action `{}`: image `{reference}` is not an image of the install registry by digest; add it to the app as a \
+             component of type `container_image`, and write `{{{{ .nuon.components.NAME.outputs.reference }}}}`",
+            action.action
+        ))),
+    }
+}
+
+/// Compares the image with the terms that the order carries, which consent has compared with the accepted ones.
+fn check_agreed(job: &Job, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    let asked = job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
+    let Some(terms) = asked else { return Ok(()) };
+    let agreed = match (wanted, &job.order.work) {
+        (Wanted::Component(ordered), _) => terms.tool_image.as_ref() == Some(&ordered.component),
+        (Wanted::Named { .. }, Work::Action(action)) => {
+            let known = terms.actions.iter().find(|known| known.name == action.action);
+            known.is_some_and(|known| known.image == action.image)
+        }
+        (Wanted::Named { .. }, _) => false,
+    };
+    if agreed {
+        return Ok(());
+    }
+    Err(Failure::new(format!("{} is not in the contract of the order; report it to the vendor", wanted.describe())))
+}
+
+/// Without a box there is no root file system but the machine's.
+fn without_box(job: &Job, wanted: &Wanted<'_>) -> Result<(), Failure> {
+    let about = wanted.describe();
+    if matches!(wanted, Wanted::Named { .. }) {
+        return Err(Failure::new(format!(
+            "{about} needs a box, and this runner has `sandbox = \"none\"`; write `sandbox = \"bubblewrap\"` into its config"
+        )));
+    }
+    job.log.line(&format!("{about} is not used: this runner has `sandbox = \"none\"`"));
+    Ok(())
+}
+
+async fn ready(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
+    if let Wanted::Component(ordered) = wanted {
+        provenance::verify(job, &ordered.component, &ordered.artifact)?;
+    }
+    if let Some(image) = find(job, wanted.digest()).await? {
+        return Ok(image);
+    }
+    let _alone = until_stopped(job, async { Ok(PULL.lock().await) }).await?;
+    if let Some(image) = find(job, wanted.digest()).await? {
+        return Ok(image);
+    }
+    let image = until_stopped(job, pull(job, wanted)).await?;
+    let store = tool_image::store(&job.config.state_dir).map_err(|error| unkept(&error))?;
+    let pruned = tokio::task::spawn_blocking(move || store.prune(KEPT)).await;
+    pruned.map_err(|error| unkept(&error))?.map_err(|error| unkept(&error))?;
+    Ok(image)
+}
+
+async fn find(job: &Job, digest: &Digest) -> Result<Option<ToolImage>, Failure> {
+    let (state_dir, digest) = (job.config.state_dir.clone(), digest.clone());
+    let found = tokio::task::spawn_blocking(move || ToolImage::find(&state_dir, &digest)).await;
+    found.map_err(|error| unkept(&error))?.map_err(|error| unkept(&error))
+}
+
+fn unkept(error: &dyn std::error::Error) -> Failure {
+    Failure::because("could not keep it on this machine", error)
+}
+
+/// Fetches the image from the install registry, into which the order's image is copied first where it lacks it.
+async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
+    let repository = match wanted {
+        Wanted::Component(ordered) => sync_artifact_of(job, &ordered.component, &ordered.artifact).await?,
+        Wanted::Named { .. } => {
+            ecr_repository(&crate::aws::sdk_config(&job.config.region, None).await, &job.config.repository).await?
+        }
+    };
+    let digest = wanted.digest();
+    let manifest = manifest(&repository, digest).await?;
+    let parts = manifest.parts().map_err(Failure::new)?;
+    let Some((config, layers)) = parts.blobs.split_first().filter(|(_, layers)| !layers.is_empty()) else {
+        return Err(Failure::new("it has no layers; name a component of type `container_image` or `docker_build`"));
+    };
+    let packed: u64 = layers.iter().map(|layer| layer.size).sum();
+    if config.size > MAX_CONFIG || layers.len() > MAX_LAYERS || packed > MAX_PACKED {
+        return Err(Failure::new(format!(
+            "it has {} layers with {packed} bytes, and at most {MAX_LAYERS} with {MAX_PACKED} are unpacked",
+            layers.len()
+        )));
+    }
+    job.log.line(&format!("unpacking image {digest}: {} layers, {packed} bytes", layers.len()));
+    let config = fetched(job, &repository, config, "config").await?;
+    check_platform(&config)?;
+    let mut fetched_layers = Vec::new();
+    for (number, layer) in layers.iter().enumerate() {
+        let file = fetched(job, &repository, layer, &format!("layer-{number}")).await?;
+        fetched_layers.push(Layer { file, media_type: layer.media_type.clone() });
+    }
+    unpack(job, digest, config, fetched_layers).await
+}
+
+/// Returns the manifest of the image for this machine.
+async fn manifest(repository: &Repository, digest: &Digest) -> Result<Manifest, Failure> {
+    #[derive(Deserialize)]
+    struct Index {
+        manifests: Vec<Entry>,
+    }
+    #[derive(Deserialize)]
+    struct Entry {
+        digest: Digest,
+        platform: Option<ImageConfig>,
+    }
+    let top = repository.manifest(&Version::Digest(digest.clone())).await?;
+    if !top.is_index() {
+        return Ok(top);
+    }
+    let index: Index =
+        serde_json::from_slice(&top.bytes).map_err(|error| Failure::because("could not read its index", &error))?;
+    let own = |entry: &&Entry| entry.platform.as_ref().is_some_and(is_own);
+    let Some(entry) = index.manifests.iter().find(own) else {
+        return Err(Failure::new(format!("it has no platform `{}`, which this machine is", slashed())));
+    };
+    Ok(repository.manifest(&Version::Digest(entry.digest.clone())).await?)
+}
+
+fn is_own(platform: &ImageConfig) -> bool {
+    format!("{}_{}", platform.os, platform.architecture) == own_platform()
+}
+
+fn slashed() -> String {
+    own_platform().replace('_', "/")
+}
+
+fn check_platform(config: &std::path::Path) -> Result<(), Failure> {
+    let unreadable = |error: &dyn std::error::Error| Failure::because("could not read its config", error);
+    let bytes = std::fs::read(config).map_err(|error| unreadable(&error))?;
+    let config: ImageConfig = serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))?;
+    if is_own(&config) {
+        return Ok(());
+    }
+    let found = format!("{}/{}", config.os, config.architecture);
+    Err(Failure::new(format!(
+        "it is for `{found}`, and this machine is `{}`; build it for that platform too",
+        slashed()
+    )))
+}
+
+async fn fetched(job: &Job, repository: &Repository, blob: &Descriptor, name: &str) -> Result<PathBuf, Failure> {
+    let path = job.workspace.join(format!("image-{name}"));
+    fetch(&BlobSource::Repository(repository.clone()), blob, &path).await?;
+    Ok(path)
+}
+
+async fn unpack(job: &Job, digest: &Digest, config: PathBuf, layers: Vec<Layer>) -> Result<ToolImage, Failure> {
+    let files: Vec<PathBuf> = layers.iter().map(|layer| layer.file.clone()).chain([config.clone()]).collect();
+    let (state_dir, digest) = (job.config.state_dir.clone(), digest.clone());
+    let unpacked = tokio::task::spawn_blocking(move || {
+        let tree = tool_image::store(&state_dir)?.find_or_unpack(&digest, |into| {
+            std::fs::create_dir(into.join(ROOT))?;
+            tool_image::unpack(&layers, &into.join(ROOT))?;
+            std::fs::copy(&config, into.join(CONFIG))?;
+            Ok::<_, LayerError>(())
+        })?;
+        Ok::<_, LayerError>(ToolImage::open(&digest, tree)?)
+    });
+    let unpacked = unpacked.await.map_err(|error| unkept(&error))?;
+    for file in files {
+        // What stays is removed with the workspace.
+        let _ = std::fs::remove_file(file);
+    }
+    unpacked.map_err(|error| Failure::because("could not unpack it", &error))
+}
