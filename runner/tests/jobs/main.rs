@@ -5,6 +5,7 @@
 
 mod action;
 mod artifacts;
+mod bare_machine;
 mod cloud;
 mod cloudformation_stack;
 mod cluster;

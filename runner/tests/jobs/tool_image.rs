@@ -25,8 +25,8 @@ fn own() -> &'static str {
 }
 
 /// Returns a gzipped tar of these files, programs and links (`-> target`).
-fn layer(entries: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+pub(crate) fn gzipped_tar(entries: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::none()));
     for (path, content) in entries {
         let mut header = tar::Header::new_gnu();
         header.set_mode(if path.starts_with("bin/") { 0o755 } else { 0o600 });
@@ -42,10 +42,15 @@ fn layer(entries: &[(&str, &[u8])]) -> Vec<u8> {
     tar.into_inner().unwrap().finish().unwrap()
 }
 
+/// An image of these files.
+pub(crate) async fn of_files(cloud: &Cloud, files: &[(&str, &[u8])]) -> Artifact {
+    of_layers(cloud, own(), &[], &[gzipped_tar(files)]).await
+}
+
 /// An image of nothing but busybox, whose second layer removes a file of the first; `mark` makes it one of its own.
 async fn image(cloud: &Cloud, mark: &str) -> Artifact {
     let busybox = std::fs::read(BUSYBOX).unwrap();
-    let below = layer(&[
+    let below = gzipped_tar(&[
         ("bin/busybox", &busybox),
         ("bin/sh", b"-> busybox"),
         ("etc/mark", mark.as_bytes()),
@@ -54,10 +59,10 @@ async fn image(cloud: &Cloud, mark: &str) -> Artifact {
         ("var/lib/own", b"x"),
     ]);
     let env = ["PATH=/opt/bin:/bin", "GREETING=hello", "HOME=/root"];
-    of_layers(cloud, own(), &env, &[below, layer(&[("etc/.wh.gone", b"")])]).await
+    of_layers(cloud, own(), &env, &[below, gzipped_tar(&[("etc/.wh.gone", b"")])]).await
 }
 
-fn work(command: &str, image: &str) -> Work {
+pub(crate) fn work(command: &str, image: &str) -> Work {
     let command = ActionStep {
         name: "look".into(),
         command: command.into(),
@@ -190,7 +195,7 @@ async fn an_action_runs_in_the_image_that_it_names() {
 #[tokio::test]
 async fn an_image_that_cannot_be_used_is_named_with_the_way_out() {
     let Some(cloud) = cloud("an_image_that_cannot_be_used_is_named_with_the_way_out").await else { return };
-    let hello = layer(&[("etc/mark", b"x")]);
+    let hello = gzipped_tar(&[("etc/mark", b"x")]);
     let foreign = of_layers(&cloud, "s390x", &[], std::slice::from_ref(&hello)).await;
     let broken = of_layers(&cloud, own(), &[], &[b"not a layer".to_vec()]).await;
     let empty = of_layers(&cloud, own(), &[], &[hello]).await;
