@@ -40,6 +40,9 @@ pub(super) fn contract(
         format!("  {}{}", clean(host), clean(&by.unwrap_or_default()))
     }));
     parts.push(lines.join("\n"));
+    if let Some(component) = &terms.tool_image {
+        parts.push(format!("{}\n  run in the image of component `{component}`", title("programs of jobs")));
+    }
     if !terms.actions.is_empty() {
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
@@ -139,6 +142,7 @@ mod tests {
                 { "role": "break-glass", "on": false, "policies": [] },
             ],
             "actions": [{ "name": "dump", "role": "maintenance", "reads": [{ "to": "secret", "name": "tok\u{1b}en" }] }],
+            "tool_image": "tools",
         }))
         .unwrap()
     }
@@ -176,6 +180,9 @@ mod tests {
         hosts contacted
           *.amazonaws.com
           x.example  by component `web` URL
+
+        programs of jobs
+          run in the image of component `tools`
 
         ACTION  DOES                                          STEPS
         dump    runs as `maintenance`, reads secret `tok?en`  043a718774c5
