@@ -8,7 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, teardown, tenant, workflow,
+    action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, teardown, tenant, tools,
+    workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -97,6 +98,9 @@ enum Command {
     /// OCI artifacts that builds made.
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
+    /// The image that jobs run their programs in.
+    #[command(subcommand)]
+    Tools(tools::ToolsCommand),
     Lineage(Box<lineage::LineageArgs>),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
@@ -143,6 +147,7 @@ impl Cli {
             Command::Release(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,
             Command::Artifact(command) => command.run(&context).await,
+            Command::Tools(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {

@@ -26,6 +26,7 @@ mod runner_config;
 mod secret;
 mod teardown;
 mod tenant;
+mod tools;
 mod workflow;
 
 use std::process::ExitCode;

@@ -1,0 +1,126 @@
+//! Fetches the bytes of an item into a file, and returns their SHA-256.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+use std::time::Duration;
+
+use freehold_protocol::Digest;
+use reqwest::redirect::Policy;
+use sha2::{Digest as _, Sha256};
+
+use super::list::{Item, Origin};
+use crate::api::http_builder;
+use crate::error::{Error, Result, ResultExt, chain};
+
+/// The largest file that is fetched, in bytes.
+const MAX_BYTES: u64 = 1 << 30;
+/// How long one file may take.
+const LONGEST: Duration = Duration::from_secs(900);
+const REDIRECTS: usize = 5;
+
+/// Fetches items.
+pub(super) struct Fetcher {
+    http: reqwest::Client,
+}
+
+/// The bytes of an item, in a file without a name.
+pub(super) struct Fetched {
+    pub(super) file: File,
+    pub(super) digest: Digest,
+    pub(super) size: u64,
+}
+
+impl Fetcher {
+    pub(super) fn new() -> Result<Self> {
+        let redirects = Policy::custom(|attempt| {
+            if attempt.url().scheme() != "https" {
+                attempt.error("it redirects to an address without https")
+            } else if attempt.previous().len() > REDIRECTS {
+                attempt.error("it redirects too often")
+            } else {
+                attempt.follow()
+            }
+        });
+        let http = http_builder().https_only(true).redirect(redirects).timeout(LONGEST).build();
+        let http = http.map_err(|e| Error::internal(format!("cannot make an HTTP client: {}", chain(&e))))?;
+        Ok(Self { http })
+    }
+
+    /// Returns the bytes of `item` of the list in `dir`, whatever their checksum is.
+    pub(super) async fn any(&self, dir: &Path, item: &Item) -> Result<Fetched> {
+        let mut taken = Taken::new()?;
+        match item.origin()? {
+            Origin::File(file) => {
+                let path = dir.join(&file);
+                let mut from = File::open(&path).doing(format!("read `{}`", path.display()))?;
+                let mut chunk = vec![0; 1 << 16];
+                while let read @ 1.. = from.read(&mut chunk).doing(format!("read `{}`", path.display()))? {
+                    taken.add(chunk.get(..read).unwrap_or_default())?;
+                }
+            }
+            Origin::Url(url) => {
+                let lost = |e: reqwest::Error| {
+                    Error::transient(format!(
+                        "cannot fetch `{url}`: {}; check the address and the network",
+                        chain(&e.without_url())
+                    ))
+                };
+                let mut answer = self.http.get(&url).send().await.map_err(lost)?;
+                if !answer.status().is_success() {
+                    let status = answer.status();
+                    return Err(Error::invalid(format!(
+                        "the server answered {status} for `{url}`; correct the address"
+                    )));
+                }
+                while let Some(chunk) = answer.chunk().await.map_err(lost)? {
+                    taken.add(&chunk)?;
+                }
+            }
+        }
+        taken.finish()
+    }
+
+    /// Returns the bytes of `item` after checking that they have its checksum.
+    pub(super) async fn checked(&self, dir: &Path, item: &Item) -> Result<Fetched> {
+        let wanted = item.digest()?;
+        let fetched = self.any(dir, item).await?;
+        if fetched.digest == wanted {
+            return Ok(fetched);
+        }
+        Err(Error::invalid(format!(
+            "its bytes have the SHA-256 {}, and the list says {}; use nothing of it before you know why",
+            fetched.digest.hex(),
+            wanted.hex()
+        )))
+    }
+}
+
+struct Taken {
+    file: File,
+    hash: Sha256,
+    size: u64,
+}
+
+impl Taken {
+    fn new() -> Result<Self> {
+        let file = tempfile::tempfile().doing("make a temporary file")?;
+        Ok(Self { file, hash: Sha256::new(), size: 0 })
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        self.size += bytes.len() as u64;
+        if self.size > MAX_BYTES {
+            return Err(Error::invalid(format!("it has more than {MAX_BYTES} bytes")));
+        }
+        self.hash.update(bytes);
+        self.file.write_all(bytes).doing("write a temporary file")
+    }
+
+    fn finish(mut self) -> Result<Fetched> {
+        self.file.rewind().doing("read a temporary file")?;
+        let digest = format!("sha256:{}", freehold_protocol::digest::hex(self.hash.finalize().as_slice())).parse();
+        let digest = digest.map_err(|_| Error::internal("a SHA-256 is not a digest"))?;
+        Ok(Fetched { file: self.file, digest, size: self.size })
+    }
+}

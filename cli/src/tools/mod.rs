@@ -1,0 +1,75 @@
+//! `freehold tools`: makes the image that jobs run their programs in, from a list of pinned programs.
+
+mod build;
+mod entry;
+mod fetch;
+mod init;
+mod layout;
+mod list;
+mod pin;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::context::Context;
+use crate::error::Result;
+
+/// The list of programs.
+const LIST: &str = "tools.toml";
+/// The image, in the directory of the list.
+const IMAGE: &str = "image";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ToolsCommand {
+    Init(Init),
+    Pin(Pin),
+    Build(Build),
+}
+
+/// Write a list of programs to start from, and the component whose image it makes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold tools init ./my-app
+  freehold tools pin ./my-app/tools
+  freehold tools build ./my-app/tools")]
+pub(crate) struct Init {
+    /// The app's directory.
+    #[arg(default_value = ".")]
+    app: PathBuf,
+}
+
+/// Fetch what has no checksum in the list yet, and write its SHA-256 there; compare it with the publisher's.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold tools pin ./my-app/tools")]
+pub(crate) struct Pin {
+    /// The directory of `tools.toml`.
+    #[arg(default_value = "tools")]
+    dir: PathBuf,
+}
+
+/// Make the image: every program and archive of the list, checked by its SHA-256. The same list gives the same bytes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold tools build ./my-app/tools
+  freehold app sync ./my-app
+  freehold build my-app")]
+pub(crate) struct Build {
+    /// The directory of `tools.toml`; the image is written into its directory `image`.
+    #[arg(default_value = "tools")]
+    dir: PathBuf,
+}
+
+impl ToolsCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        match self {
+            Self::Init(init) => init.run(context),
+            Self::Pin(pin) => pin.run(context).await,
+            Self::Build(build) => build.run(context).await,
+        }
+    }
+}
