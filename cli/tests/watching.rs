@@ -5,6 +5,8 @@
 
 mod tenant_api;
 
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -95,6 +97,61 @@ fn a_watched_workflow_says_that_it_waits_for_the_installs_runner() {
     assert!(stderr.contains(" s (it has not announced itself yet); "), "{stderr}");
     assert!(stderr.contains("it must run as arn:aws:iam::222222222222:role/fh-acme--globex--runner"), "{stderr}");
     assert_eq!(stderr.matches("waiting for the runner of `globex` for ").count(), 1, "{stderr}");
+}
+
+/// Returns `text` with `N` for every number.
+fn without_numbers(text: &str) -> String {
+    let mut last = ' ';
+    let mut all = String::new();
+    for c in text.chars().map(|c| if c.is_ascii_digit() { 'N' } else { c }) {
+        if c != 'N' || last != 'N' {
+            all.push(c);
+        }
+        last = c;
+    }
+    all
+}
+
+#[test]
+fn the_page_about_messages_shows_the_sentence_of_a_command_that_waits() {
+    let api = nobody_takes_the_order("build", runner(now() - 185_000));
+    let page = include_str!("../../docs/errors.md");
+
+    let (_, _, stderr) = run(&api, &["build", "web"]);
+
+    let shown = page.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
+    let said = stderr.lines().find(|line| line.starts_with("waiting for the build runner")).unwrap();
+    assert_eq!(without_numbers(said), without_numbers(shown));
+}
+
+#[test]
+fn ctrl_c_ends_the_watching_with_130_and_says_how_to_resume_or_cancel() {
+    let api = tenant_api::of_answers(vec![(
+        "/v1/workflows/wf_00000000000000000001",
+        workflow("running", &json!([{ "name": "web", "state": "active", "job": JOB }]), ""),
+    )]);
+    let place = tempfile::tempdir().unwrap();
+    let mut command = tenant_api::freehold(&api, place.path(), &["workflow", "watch", WORKFLOW]);
+    let mut watching = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(watching.stderr.take().unwrap());
+    let mut first = String::new();
+    // The command listens for ctrl-c since before its first request.
+    stderr.read_line(&mut first).unwrap();
+
+    let sent = Command::new("sh").args(["-c", &format!("kill -INT {}", watching.id())]).status().unwrap();
+    let mut rest = String::new();
+    stderr.read_to_string(&mut rest).unwrap();
+    let ended = watching.wait().unwrap();
+
+    assert!(sent.success());
+    assert_eq!((first.as_str(), ended.code()), ("deploy-components wf_00000000000000000001: running\n", Some(130)));
+    assert_eq!(
+        rest.lines().last().unwrap_or_default(),
+        format!(
+            "error: stopped watching; `{WORKFLOW}` continues: `freehold workflow watch {WORKFLOW}`, or `freehold workflow \
+             cancel {WORKFLOW}`"
+        )
+    );
 }
 
 #[test]

@@ -100,6 +100,33 @@ fn is_consequence(reason: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn failed(failures: &[&str], reason: &str) -> String {
+        let events = Events {
+            stack: String::new(),
+            seen: BTreeSet::new(),
+            states: BTreeMap::new(),
+            failures: failures.iter().map(|line| (*line).to_owned()).collect(),
+        };
+        let described = aws_sdk_cloudformation::types::Stack::builder()
+            .stack_name("freehold-acme--globex")
+            .stack_status("ROLLBACK_COMPLETE".into())
+            .stack_status_reason(reason)
+            .build();
+        let what = "stack `freehold-acme--globex` could not be created".to_owned();
+        events.failure(what, &Stack::of(&described)).to_string()
+    }
+
+    #[test]
+    fn a_failure_without_any_reason_says_so_and_where_one_may_be() {
+        insta::assert_snapshot!(failed(&[], ""), @"stack `freehold-acme--globex` could not be created (ROLLBACK_COMPLETE): CloudFormation gave no reason; the stack's events in its console may have one");
+    }
+
+    #[test]
+    fn the_reasons_of_resources_come_before_the_reason_of_the_stack() {
+        assert!(failed(&[], "The following resource(s) failed").ends_with(": The following resource(s) failed"));
+        assert!(failed(&["Bucket: exists", "B", "C", "D", "E"], "x").ends_with(": Bucket: exists; B; C; and 2 more"));
+    }
+
     #[test]
     fn a_cancelled_resource_is_not_the_reason_of_a_failure() {
         assert!(is_consequence("Resource creation cancelled"));

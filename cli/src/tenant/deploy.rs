@@ -148,3 +148,24 @@ async fn upload(bucket: &Bucket, objects: &[Object<'_>], progress: &Progress) ->
     }
     Ok(put)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_that_may_not_make_the_stack_is_named_with_the_policy_that_suffices() {
+        let refused = Error::denied("cannot make a change set: AccessDenied: not authorized; allow the action");
+
+        let error = too_weak(refused, "arn:aws:sts::111111111111:assumed-role/ci/me");
+
+        insta::assert_snapshot!(error, @"`arn:aws:sts::111111111111:assumed-role/ci/me` may not deploy a tenant: cannot make a change set: AccessDenied: not authorized; use a role with the policy infra/deploy-policy.json, as docs/tenant-role.md describes");
+    }
+
+    #[test]
+    fn an_error_of_another_kind_is_not_blamed_on_the_role() {
+        let throttled = Error::transient("ThrottlingException; try again");
+
+        assert_eq!(too_weak(throttled.clone(), "arn"), throttled);
+    }
+}

@@ -262,3 +262,26 @@ async fn remove_workspaces(config: &Config) {
 fn state_dir_error(path: &Path, source: std::io::Error) -> StartError {
     StartError::StateDir { path: path.display().to_string(), source }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_runner_on_a_state_directory_is_refused_until_the_first_has_ended() {
+        let place = tempfile::tempdir().unwrap();
+        let first = lock_state_dir(place.path()).unwrap();
+
+        let refused = lock_state_dir(place.path()).unwrap_err().to_string();
+        drop(first);
+
+        assert_eq!(
+            refused,
+            format!(
+                "another runner uses the state directory `{}`; end it first, or give this one another `state_dir`",
+                place.path().display()
+            )
+        );
+        lock_state_dir(place.path()).unwrap();
+    }
+}
