@@ -168,3 +168,24 @@ fn arguments_of_graph_and_diff_that_do_not_go_together_are_refused() {
         assert!(text(&done.stderr).contains("Usage: freehold app"), "{args:?}: {}", text(&done.stderr));
     }
 }
+
+#[test]
+fn with_json_a_sync_prints_every_mistake_of_the_config() {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("broken/components")).unwrap();
+    std::fs::write(place.path().join("broken/metadata.toml"), "version = \"v2\"\nversoin = \"v2\"\n").unwrap();
+    std::fs::write(place.path().join("broken/components/web.toml"), "name = \"web\"\ntype = \"x\"\n").unwrap();
+
+    let synced = freehold(place.path(), &["app", "sync", "broken", "--json"]);
+    let checked = freehold(place.path(), &["app", "check", "broken", "--json"]);
+
+    let error: Value =
+        serde_json::from_slice(&synced.stderr).unwrap_or_else(|e| panic!("{e}: {}", text(&synced.stderr)));
+    let found = error["error"]["found"].as_array().unwrap();
+    assert_eq!(synced.status.code(), Some(2));
+    assert!(found.iter().any(|one| one["file"] == "components/web.toml" && one["line"] == 2), "{error}");
+    assert!(found.iter().all(|one| one["message"].is_string() && one["severity"].is_string()), "{error}");
+    let checked: Value = serde_json::from_slice(&checked.stdout).unwrap();
+    let errors = |all: &Value| all.as_array().unwrap().iter().filter(|one| one["severity"] == "error").count();
+    assert_eq!(errors(&error["error"]["found"]), errors(&checked["found"]));
+}

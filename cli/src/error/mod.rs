@@ -87,6 +87,8 @@ pub(crate) struct Error {
     /// The advice to the user, if the message does not contain it.
     way_out: Option<String>,
     soon: bool,
+    /// Every mistake that was found in an app config, for programs.
+    found: Option<Value>,
 }
 
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
@@ -112,7 +114,7 @@ impl Error {
             Some((message, way_out)) => (message, Some(way_out.to_owned())),
             None => (text, None),
         };
-        Self { kind, message: message.to_owned(), way_out, soon: false }
+        Self { kind, message: message.to_owned(), way_out, soon: false, found: None }
     }
 
     /// Returns this error with another message. A semicolon in this message does not begin a way out.
@@ -125,13 +127,19 @@ impl Error {
         Self { way_out: Some(way_out.into()), ..self }
     }
 
+    /// Returns this error with every mistake that was found in an app config.
+    pub(crate) fn with_found(self, found: Value) -> Self {
+        Self { found: Some(found), ..self }
+    }
+
     /// Returns the error as `--json` prints it.
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({
             "code": self.kind.code(), "exit_code": self.kind.exit_code(), "message": self.message,
         });
-        if let (Some(way_out), Some(error)) = (&self.way_out, error.as_object_mut()) {
-            error.insert("way_out".to_owned(), json!(way_out));
+        let more = [("way_out", self.way_out.as_ref().map(|text| json!(text))), ("found", self.found.clone())];
+        if let Some(error) = error.as_object_mut() {
+            error.extend(more.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))));
         }
         json!({ "error": error })
     }

@@ -1,14 +1,37 @@
-//! The check of `freehold-builder doctor` for the program that builds images.
+//! Checks for `freehold-builder doctor` the programs that a build runner starts.
+
+use std::path::PathBuf;
 
 use freehold_runner::config::{Config, SandboxKind};
+use freehold_runner::operate::checks;
 use freehold_runner::operate::doctor::{Finding, State};
 use freehold_runner::sandbox::{JobUser, SandboxError, find_program};
 
 use crate::dockerfile::builders;
 
-/// Reports which program builds Dockerfiles, and whether this machine has user ids for the steps of a build. If one of
-/// the two is missing, that is not an error, because only components of type `docker_build` need them.
-pub async fn image_builder(config: &Config) -> Finding {
+/// Reports the programs that only some components need. An absent one is not an error until a component needs it.
+pub async fn programs(config: &Config) -> Vec<Finding> {
+    vec![terraform(config), image_builder(config)]
+}
+
+/// Reports the program that chooses the providers of Terraform modules.
+fn terraform(config: &Config) -> Finding {
+    let found = checks::terraform(config.terraform.as_deref());
+    Finding { what: "terraform".into(), state: judge_terraform(found, config.terraform.is_some()) }
+}
+
+fn judge_terraform(found: Result<PathBuf, String>, is_configured: bool) -> State {
+    match found {
+        Ok(path) => State::Works(path.display().to_string()),
+        Err(wrong) if is_configured => State::Blocked(wrong),
+        Err(absent) => {
+            State::Off(format!("{absent}; components of type `terraform_module` cannot be built before that"))
+        }
+    }
+}
+
+/// Reports which program builds Dockerfiles, and whether this machine has user ids for the steps of a build.
+fn image_builder(config: &Config) -> Finding {
     let state = match find_program(builders(config.sandbox)) {
         None => State::Off(
             "`buildah` is not on PATH: components of type `docker_build` cannot be built; install the package `buildah` if \
@@ -39,5 +62,17 @@ mod tests {
         let state = judge("/usr/bin/buildah", SandboxKind::Bubblewrap, &JobUser::Same);
 
         assert!(matches!(state, State::Off(text) if text.contains("/etc/subuid") && text.contains("65536")));
+    }
+
+    #[test]
+    fn an_absent_terraform_is_reported_with_the_components_that_need_it() {
+        let absent = || Err("neither `terraform` nor `tofu` is on PATH; install one".to_owned());
+
+        let State::Off(text) = judge_terraform(absent(), false) else { panic!("it is not off") };
+        assert!(text.contains("install one") && text.contains("`terraform_module`"), "{text}");
+        assert!(matches!(judge_terraform(absent(), true), State::Blocked(_)));
+        assert!(
+            matches!(judge_terraform(Ok("/usr/bin/tofu".into()), false), State::Works(path) if path == "/usr/bin/tofu")
+        );
     }
 }

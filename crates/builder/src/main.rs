@@ -71,8 +71,6 @@ async fn dispatch(command: &Command) -> ExitCode {
     match (Config::load(&from.config, Role::Build), command) {
         (Err(error), _) => program::fail(2, &program::explain(&error)),
         (Ok(config), Command::Run(_)) => program::run(config, None, Arc::new(BuildKind)).await,
-        (Ok(config), Command::Doctor { json, .. }) => {
-            program::examine(&config, doctor::image_builder(&config), *json).await
-        }
+        (Ok(config), Command::Doctor { json, .. }) => program::examine(&config, doctor::programs(&config), *json).await,
     }
 }

@@ -50,8 +50,9 @@ impl Finding {
     }
 }
 
-/// Checks everything that the runner of `config` needs. `program` checks the program that its kinds of job start.
-pub async fn examine(config: &Config, program: impl Future<Output = Finding>) -> Vec<Finding> {
+/// Checks everything that the runner of `config` needs. `programs` checks the programs
+/// that its kinds of job start.
+pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding>>) -> Vec<Finding> {
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let mut findings = vec![Finding::new("state directory", state_dir(&config.state_dir))];
@@ -80,7 +81,7 @@ pub async fn examine(config: &Config, program: impl Future<Output = Finding>) ->
     if let Some(bucket) = config.bucket.as_ref().filter(|_| config.role == Role::Install) {
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
-    findings.push(program.await);
+    findings.extend(programs.await);
     findings.extend(sandbox(config).await);
     findings
 }
@@ -165,9 +166,9 @@ fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State 
 }
 
 /// Looks for the Terraform program of an install runner.
-pub async fn terraform(config: &Config) -> Finding {
+pub async fn terraform(config: &Config) -> Vec<Finding> {
     let terraform = checks::terraform(config.terraform.as_deref());
-    Finding::new("terraform", terraform.map(|path| path.display().to_string()))
+    vec![Finding::new("terraform", terraform.map(|path| path.display().to_string()))]
 }
 
 async fn sandbox(config: &Config) -> Vec<Finding> {

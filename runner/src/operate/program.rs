@@ -42,8 +42,8 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
 }
 
 /// Prints the findings of the doctor, for people or as JSON. Returns the exit code of a success when all is well.
-pub async fn examine(config: &Config, program: impl Future<Output = Finding>, json: bool) -> ExitCode {
-    let findings = doctor::examine(config, program).await;
+pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding>>, json: bool) -> ExitCode {
+    let findings = doctor::examine(config, programs).await;
     print!("{}", if json { doctor::json(&findings) } else { doctor::text(&findings) });
     if findings.iter().all(Finding::is_well) { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }

@@ -11,13 +11,14 @@ use freehold_appconfig::Loaded;
 use freehold_appconfig::git_address;
 use reqwest::redirect::Policy;
 use reqwest::{StatusCode, Url};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::check::has_errors;
 use crate::api::{Backoff, http_builder};
 use crate::error::{Error, Result, ResultExt, chain};
-use crate::output::{bytes, note};
+use crate::output::{bytes, note, stderr_is_json};
 use crate::progress::Progress;
 
 /// The maximum size of a text at an address, in bytes.
@@ -36,6 +37,9 @@ pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
     let mut texts = Texts::new()?;
     for _ in 0..ROUNDS {
         let loaded = freehold_appconfig::load_with(dir, &texts.fetched).map_err(|found| {
+            if stderr_is_json() {
+                return has_errors(dir, &found).with_found(json!(found));
+            }
             note(&found.to_string());
             has_errors(dir, &found)
         })?;
