@@ -254,7 +254,9 @@ async fn audit(world: &World, install: &Install) -> anyhow::Result<Vec<String>> 
     let bucket = format!("fh-acme--globex--{}", install.account);
     let objects = s3.list_objects_v2().bucket(&bucket).prefix("audit/").send().await?;
     let mut reasons = Vec::new();
-    for key in objects.contents().iter().filter_map(|object| object.key()) {
+    // The runner's public key is beside the records.
+    let keys = objects.contents().iter().filter_map(|object| object.key()).filter(|key| key.ends_with(".json"));
+    for key in keys {
         let object = s3.get_object().bucket(&bucket).key(key).send().await?;
         let text = object.body.collect().await?.into_bytes();
         let envelope = Envelope::parse(&text)?;

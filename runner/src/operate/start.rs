@@ -138,7 +138,7 @@ fn assemble(
     let bucket = config.bucket.as_ref().filter(|_| config.role == Role::Install);
     let bucket = bucket.map(|name| (aws_sdk_s3::Client::new(sdk), name.clone()));
     if let Some((client, name)) = &bucket {
-        audit = audit.with_bucket(client.clone(), name);
+        audit = audit.with_bucket(client.clone(), name)?;
     }
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;

@@ -2,21 +2,25 @@
 //! customer's bucket holds them too, and gets a record before the effect that it announces.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::{Digest, Envelope, InstallId, TenantName};
 
 use crate::aws;
+use crate::files;
 use crate::identity::runner_key::Identity;
 use crate::wire::clock;
 
 const FILE: &str = "audit.jsonl";
+/// The file with the number of the last record before which the bucket has every record.
+const SENT: &str = "audit.sent";
 /// The maximum length of a record, in bytes.
 const LONGEST: u64 = 64 * 1024;
 /// The time limit for writing one record into the bucket.
@@ -30,7 +34,7 @@ pub struct Audit {
     install: InstallId,
     path: PathBuf,
     chain: Mutex<Chain>,
-    bucket: Option<Bucket>,
+    bucket: Option<Arc<dyn Bucket>>,
 }
 
 #[derive(Debug)]
@@ -40,12 +44,34 @@ struct Chain {
     head: Digest,
     /// The records that are not in the bucket yet, with their sequence numbers.
     pending: Vec<(u64, Vec<u8>)>,
+    /// Whether this process has put the public key into the bucket.
+    key_is_sent: bool,
+}
+
+/// The part of the customer's bucket in which the records are.
+#[async_trait]
+trait Bucket: std::fmt::Debug + Send + Sync {
+    /// Puts an object; the same object may be put again.
+    async fn put(&self, key: String, bytes: Vec<u8>) -> Result<(), AuditError>;
 }
 
 #[derive(Debug)]
-struct Bucket {
+struct S3Bucket {
     client: aws_sdk_s3::Client,
     name: String,
+}
+
+#[async_trait]
+impl Bucket for S3Bucket {
+    async fn put(&self, key: String, bytes: Vec<u8>) -> Result<(), AuditError> {
+        let call = self.client.put_object().bucket(&self.name).key(key).body(ByteStream::from(bytes));
+        let reason = match tokio::time::timeout(PUT_DEADLINE, call.send()).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(error)) => aws::explain(&error),
+            Err(_) => format!("no answer within {} s", PUT_DEADLINE.as_secs()),
+        };
+        Err(AuditError::Bucket { bucket: self.name.clone(), reason })
+    }
 }
 
 /// The reason why an audit record was not written.
@@ -88,15 +114,38 @@ impl Audit {
                 (record.map_err(|_| AuditError::Damaged { path: path.clone() })?.seq, Digest::of(&line))
             }
         };
-        let chain = Mutex::new(Chain { file, seq, head, pending: Vec::new() });
+        let chain = Mutex::new(Chain { file, seq, head, pending: Vec::new(), key_is_sent: false });
         Ok(Self { identity, tenant, install, path, chain, bucket: None })
     }
 
-    /// Also writes each record to the bucket `name`, at the latest with the next [`Audit::announce`].
-    #[must_use]
-    pub fn with_bucket(mut self, client: aws_sdk_s3::Client, name: &str) -> Self {
-        self.bucket = Some(Bucket { client, name: name.to_owned() });
-        self
+    /// Also writes each record to the bucket `name`, at the latest with the next [`Audit::announce`], and the records that an
+    /// earlier process did not write there.
+    ///
+    /// # Errors
+    /// An [`AuditError`] when the file cannot be read.
+    pub fn with_bucket(self, client: aws_sdk_s3::Client, name: &str) -> Result<Self, AuditError> {
+        self.copied_to(Arc::new(S3Bucket { client, name: name.to_owned() }))
+    }
+
+    fn copied_to(mut self, bucket: Arc<dyn Bucket>) -> Result<Self, AuditError> {
+        let io = |source| AuditError::Io { path: self.path.clone(), source };
+        let sent: u64 = match std::fs::read_to_string(self.sent_file()) {
+            // The bucket takes a record twice, so a damaged number only costs time.
+            Ok(text) => text.trim().parse().unwrap_or(0),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
+            Err(error) => return Err(io(error)),
+        };
+        let lines = BufReader::new(File::open(&self.path).map_err(io)?).split(b'\n');
+        // A chain counts its records from 1.
+        let unsent = (1..).zip(lines).skip_while(|(seq, _)| *seq <= sent);
+        self.chain().pending =
+            unsent.map(|(seq, line)| Ok((seq, line?))).collect::<std::io::Result<_>>().map_err(io)?;
+        self.bucket = Some(bucket);
+        Ok(self)
+    }
+
+    fn sent_file(&self) -> PathBuf {
+        self.path.with_file_name(SENT)
     }
 
     /// Records an event that has happened. The bucket gets this record together with the next announced one.
@@ -104,11 +153,7 @@ impl Audit {
     /// # Errors
     /// An [`AuditError`].
     pub fn record(&self, event: AuditEvent) -> Result<(), AuditError> {
-        let record = self.append(event)?;
-        if self.bucket.is_some() {
-            self.chain().pending.push(record);
-        }
-        Ok(())
+        self.append(event)
     }
 
     /// Records an event that is about to happen, also in the customer's bucket. If this fails, the event must not
@@ -117,22 +162,40 @@ impl Audit {
     /// # Errors
     /// An [`AuditError`].
     pub async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
-        let announced = self.append(event)?;
+        self.append(event)?;
+        let Some(bucket) = &self.bucket else { return Ok(()) };
+        if !self.chain().key_is_sent {
+            let key = format!("audit/{}.pub", self.identity.id());
+            bucket.put(key, format!("{}\n", self.identity.public_key()).into_bytes()).await?;
+            self.chain().key_is_sent = true;
+        }
         // Earlier records go first, so that the chain in the bucket has no gap.
-        let mut due = self.chain().pending.clone();
-        due.push(announced);
+        let due = self.chain().pending.clone();
         for (seq, line) in due {
-            self.put(seq, line).await?;
+            bucket.put(self.key_of(seq, &line), line).await?;
             self.chain().pending.retain(|(pending, _)| *pending != seq);
         }
-        Ok(())
+        self.note_sent()
+    }
+
+    /// Stores up to which record the bucket has all, so that the next process continues there.
+    fn note_sent(&self) -> Result<(), AuditError> {
+        let chain = self.chain();
+        let sent = chain.pending.first().map_or(chain.seq, |(seq, _)| seq.saturating_sub(1));
+        files::write_atomic_relaxed(&self.sent_file(), sent.to_string().as_bytes()).map_err(|source| self.io(source))
+    }
+
+    /// Returns the key of a record in the bucket.
+    fn key_of(&self, seq: u64, line: &[u8]) -> String {
+        let hash = Digest::of(line);
+        format!("audit/{}/{seq:012}-{}.json", self.identity.id(), hash.hex().get(..12).unwrap_or_default())
     }
 
     fn chain(&self) -> MutexGuard<'_, Chain> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn append(&self, event: AuditEvent) -> Result<(u64, Vec<u8>), AuditError> {
+    fn append(&self, event: AuditEvent) -> Result<(), AuditError> {
         let mut chain = self.chain();
         let record = AuditRecord {
             tenant: self.tenant.clone(),
@@ -154,20 +217,10 @@ impl Audit {
         }
         chain.seq = record.seq;
         chain.head = Digest::of(&line);
-        Ok((record.seq, line))
-    }
-
-    async fn put(&self, seq: u64, line: Vec<u8>) -> Result<(), AuditError> {
-        let Some(bucket) = &self.bucket else { return Ok(()) };
-        let hash = Digest::of(&line);
-        let key = format!("audit/{}/{seq:012}-{}.json", self.identity.id(), hash.hex().get(..12).unwrap_or_default());
-        let call = bucket.client.put_object().bucket(&bucket.name).key(key).body(ByteStream::from(line));
-        let reason = match tokio::time::timeout(PUT_DEADLINE, call.send()).await {
-            Ok(Ok(_)) => return Ok(()),
-            Ok(Err(error)) => aws::explain(&error),
-            Err(_) => format!("no answer within {} s", PUT_DEADLINE.as_secs()),
-        };
-        Err(AuditError::Bucket { bucket: bucket.name.clone(), reason })
+        if self.bucket.is_some() {
+            chain.pending.push((record.seq, line));
+        }
+        Ok(())
     }
 
     fn io(&self, source: std::io::Error) -> AuditError {
@@ -194,6 +247,9 @@ fn last_line(file: &mut File) -> std::io::Result<Option<Vec<u8>>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use ed25519_dalek::SigningKey;
     use freehold_protocol::report::Fence;
 
@@ -238,6 +294,78 @@ mod tests {
         open(directory.path()).record(ended(3)).unwrap();
 
         assert_eq!(verified(directory.path()), 3);
+    }
+
+    /// A bucket in memory. It refuses everything while it is closed.
+    #[derive(Debug, Default)]
+    struct Memory {
+        objects: Mutex<BTreeMap<String, Vec<u8>>>,
+        closed: AtomicBool,
+    }
+
+    #[async_trait]
+    impl Bucket for Memory {
+        async fn put(&self, key: String, bytes: Vec<u8>) -> Result<(), AuditError> {
+            if self.closed.load(Ordering::SeqCst) {
+                return Err(AuditError::Bucket { bucket: "b".into(), reason: "closed".into() });
+            }
+            self.objects.lock().unwrap().insert(key, bytes);
+            Ok(())
+        }
+    }
+
+    impl Memory {
+        /// Returns the numbers of the records that it has.
+        fn numbers(&self) -> Vec<u64> {
+            let objects = self.objects.lock().unwrap();
+            let names =
+                objects.keys().filter_map(|key| key.rsplit('/').next()?.strip_suffix(".json").map(str::to_owned));
+            names.map(|name| name.split('-').next().unwrap().parse().unwrap()).collect()
+        }
+    }
+
+    #[tokio::test]
+    async fn records_that_a_process_did_not_put_into_the_bucket_are_put_by_the_next_process() {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = Arc::new(Memory::default());
+        let first = open(directory.path()).copied_to(bucket.clone()).unwrap();
+        first.announce(ended(1)).await.unwrap();
+        first.record(ended(2)).unwrap();
+        drop(first);
+
+        let second = open(directory.path()).copied_to(bucket.clone()).unwrap();
+        second.announce(ended(3)).await.unwrap();
+
+        assert_eq!(bucket.numbers(), [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_record_that_the_bucket_refused_is_put_with_the_next_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = Arc::new(Memory::default());
+        let audit = open(directory.path()).copied_to(bucket.clone()).unwrap();
+        audit.announce(ended(1)).await.unwrap();
+        bucket.closed.store(true, Ordering::SeqCst);
+
+        let refused = audit.announce(ended(2)).await;
+        bucket.closed.store(false, Ordering::SeqCst);
+        audit.announce(ended(3)).await.unwrap();
+
+        assert!(matches!(refused, Err(AuditError::Bucket { .. })));
+        assert_eq!(bucket.numbers(), [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn the_bucket_has_the_public_key_that_verifies_the_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = Arc::new(Memory::default());
+
+        open(directory.path()).copied_to(bucket.clone()).unwrap().announce(ended(1)).await.unwrap();
+
+        let identity = Identity::from_key(SigningKey::from_bytes(&[3; 32]));
+        let objects = bucket.objects.lock().unwrap();
+        let key = objects.get(&format!("audit/{}.pub", identity.id())).unwrap();
+        assert_eq!(std::str::from_utf8(key).unwrap().trim(), identity.public_key().to_string());
     }
 
     #[test]
