@@ -1,5 +1,6 @@
-//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
+//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config, audit).
 
+mod audit;
 mod create;
 mod delete;
 mod disable;
@@ -42,6 +43,8 @@ pub(crate) enum InstallCommand {
     Disable(Disable),
     Enable(Enable),
     VerifyTemplate(VerifyTemplate),
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
 }
 
 /// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
@@ -244,6 +247,7 @@ impl InstallCommand {
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
             Self::VerifyTemplate(args) => args.run(context),
+            Self::Audit(command) => command.run(context),
         }
     }
 }
