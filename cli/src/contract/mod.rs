@@ -5,7 +5,7 @@ mod propose;
 mod text;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -259,6 +259,11 @@ async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Resul
     Ok(Signature::of(&signed, &tenant.tenant_key))
 }
 
+/// Reads the file that `freehold contract show -o FILE` wrote, and checks its signature.
+pub(crate) fn signed(path: &Path, root: &PublicKey) -> Result<SignedContract> {
+    open(&envelope_file::read(path)?, root)
+}
+
 fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {
     SignedContract::open(envelope, root)
         .map_err(|error| Error::failed(format!("the signature of the contract is not valid: {error}")))
@@ -266,7 +271,7 @@ fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {
 
 impl Verify {
     fn run(&self, context: &Context) -> Result<()> {
-        let signed = open(&envelope_file::read(&self.file)?, &self.root_key)?;
+        let signed = signed(&self.file, &self.root_key)?;
         let terms = digest(&signed.contract.terms)?;
         let verified = Signature::of(&signed, &self.root_key);
         context.out.show(&Verified { terms, verified, signed }, |all| {

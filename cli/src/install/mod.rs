@@ -54,12 +54,14 @@ pub(crate) enum InstallCommand {
 Examples:
   freehold install verify-template globex.yaml
   freehold install verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
+  freehold install verify-template globex.yaml --contract my-app.contract.json
   freehold install verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
   freehold install verify-template globex.yaml --release SHA256SUMS --release-key freehold.pem
 
 Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
-one. The answer lists the vendor, the account, the queues, the contract and the runner that the template names: compare them
-with what you were told.")]
+one. With the contract, each role must have the policies of its terms and no other; without it, the answer says that they were
+not compared. The answer lists the vendor, the account, the queues, the contract and the runner that the template names: compare
+them with what you were told.")]
 pub(crate) struct VerifyTemplate {
     /// The template.
     file: PathBuf,
@@ -69,6 +71,13 @@ pub(crate) struct VerifyTemplate {
     /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
+    /// The contract, as `freehold contract show -o FILE` wrote it for you: the roles must have its policies and no other.
+    #[arg(long, value_name = "FILE")]
+    contract: Option<PathBuf>,
+    /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`, `name:=JSON` or
+    /// `name=@FILE`. Repeatable.
+    #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
+    inputs: Vec<Input>,
     /// The file of checksums of a Freehold release, with its signature file beside it. The runner must be a program of
     /// that release.
     #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]

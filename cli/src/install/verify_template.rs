@@ -2,14 +2,21 @@
 //! rules. Each finding names its line.
 
 use freehold_protocol::Digest;
-use freehold_stackcheck::{Added, Checked, Finding, Names, RULES, verify};
+use freehold_protocol::contract::SignedContract;
+use freehold_protocol::envelope::PublicKey;
+use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, RULES, verify};
 use serde::Serialize;
 
 use super::VerifyTemplate;
 use super::release::runner_of_release;
 use crate::context::Context;
+use crate::contract;
 use crate::error::{Error, Result, ResultExt};
+use crate::inputs::by_name;
 use crate::output::{Output, Table};
+
+/// The part of a template that only the contract can judge.
+const POLICIES_OF_ROLES: &str = "what the roles may do; pass --contract";
 
 #[derive(Debug, Serialize)]
 struct Verified<'a> {
@@ -21,6 +28,8 @@ struct Verified<'a> {
     added: &'a [Added],
     /// The names in the template that the customer should compare, such as the vendor's account, if they can be read.
     names: Option<&'a Names>,
+    /// The parts of the template that nothing was compared with, each with the way to compare it.
+    not_compared: &'a [&'a str],
     /// The path of the template's runner in the release that the customer named.
     #[serde(skip_serializing_if = "Option::is_none")]
     runner_of_release: Option<String>,
@@ -45,8 +54,7 @@ impl VerifyTemplate {
         let text = String::from_utf8(bytes).map_err(|_| {
             Error::invalid(format!("`{shown}` is not text; name the template that `install stack` wrote"))
         })?;
-        let Checked { findings, added, names } = verify(&text, &self.allow)
-            .map_err(|wrong| Error::invalid(format!("`{shown}` is not a template: {wrong}")))?;
+        let Checked { findings, added, names } = self.checked(&text, &shown)?;
         let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
             file: shown.clone(),
@@ -55,6 +63,7 @@ impl VerifyTemplate {
             findings: &findings,
             added: &added,
             names: names.as_ref(),
+            not_compared: if self.contract.is_some() { &[] } else { &[POLICIES_OF_ROLES] },
             runner_of_release,
         };
         context.out.show(&verified, |verified| render(verified, context.out))?;
@@ -65,6 +74,27 @@ impl VerifyTemplate {
                 Err(Error::failed(format!("{shown}:{}: {}{more}", first.line, first.reason)))
             }
         }
+    }
+
+    /// Checks the template, and the policies of its roles if the customer has given the contract.
+    fn checked(&self, template: &str, file: &str) -> Result<Checked> {
+        let check = |agreed: Option<&Agreed<'_>>| {
+            verify(template, &self.allow, agreed)
+                .map_err(|wrong| Error::invalid(format!("`{file}` is not a template: {wrong}")))
+        };
+        let checked = check(None)?;
+        let (Some(path), Some(names)) = (&self.contract, &checked.names) else { return Ok(checked) };
+        let key: PublicKey =
+            names.tenant_key.parse().map_err(|error| Error::failed(format!("the public key in `{file}`: {error}")))?;
+        let SignedContract { tenant, contract, .. } = contract::signed(path, &key)?;
+        if tenant != names.tenant {
+            return Err(Error::failed(format!(
+                "`{}` is a contract of vendor `{tenant}`, and `{file}` is of `{}`",
+                path.display(),
+                names.tenant
+            )));
+        }
+        check(Some(&Agreed { terms: &contract.terms, answers: &by_name(&self.inputs)? }))
     }
 
     /// Finds the template's runner in the release, if the customer named a release.
@@ -89,6 +119,7 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
     let sections = [
         Some(judgement(verified, out)),
         verified.names.map(named),
+        (!verified.not_compared.is_empty()).then(|| format!("Not compared: {}", verified.not_compared.join("; "))),
         verified.runner_of_release.as_ref().map(|path| format!("The runner is `{path}` of the release.")),
         (!verified.added.is_empty()).then(|| added(verified.added)),
         Some(format!("SHA-256: {}", verified.sha256)),

@@ -3,6 +3,7 @@
 //! widened.
 
 mod allowance;
+mod in_stack;
 mod narrow;
 mod pattern;
 mod permission;
@@ -10,6 +11,7 @@ mod statements;
 mod terms;
 
 pub use allowance::{Allowance, Answer};
+pub use in_stack::{Answers, InStack, RolePlace};
 pub use narrow::{Narrowed, Narrowing, narrow};
 pub use permission::{Gap, Permission, Powers, compare, permissions, why_wide};
 pub use statements::Effect;

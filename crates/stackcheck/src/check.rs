@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::finding::{Finding, Rule};
 use crate::node::{Kind, Node};
 use crate::read::{Unreadable, read};
-use crate::rendered::{self, Names};
+use crate::rendered::{self, Agreed, Names};
 use crate::rules;
 use crate::template::Template;
 
@@ -63,18 +63,23 @@ pub struct Checked {
 /// # Errors
 /// [`Unreadable`] when the text is not a template.
 pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
-    Ok(verify(template, &[])?.findings)
+    Ok(verify(template, &[], None)?.findings)
 }
 
-/// Checks a template to which a customer may have added the resources `own`.
+/// Checks a template to which a customer may have added the resources `own`. Compares the policies of the roles with what the
+/// customer agreed to, if `agreed` says that.
 ///
 /// # Errors
 /// [`Unreadable`] when the text is not a template.
-pub fn verify(template: &str, own: &[Own]) -> Result<Checked, Unreadable> {
+pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Result<Checked, Unreadable> {
     let whole = read(template)?;
     let (root, added) = without(whole, own);
     let mut findings = rules::find(&Template::new(&root)?);
-    let (differences, names) = rendered::compare(&root);
+    let (mut differences, names) = rendered::compare(&root, None);
+    if agreed.is_some() {
+        // Whatever the contract says, the policies have the form that every policy has.
+        differences.extend(rendered::compare(&root, agreed).0);
+    }
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
     // If a rule has a finding for a line, the finding that this line differs is left out, because it says less.
     findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));

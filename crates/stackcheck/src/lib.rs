@@ -17,5 +17,5 @@ pub use check::{Added, Checked, Own, check, verify};
 pub use facts::{Bound, Facts};
 pub use finding::{Finding, RULES, Rule};
 pub use read::Unreadable;
-pub use rendered::Names;
+pub use rendered::{Agreed, Names};
 pub use rules::check_rules;

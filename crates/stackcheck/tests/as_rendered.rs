@@ -320,7 +320,7 @@ fn what_names_another_install_in_one_place_is_found() {
 #[test]
 fn a_resource_of_the_customers_own_is_listed_and_not_judged() {
     let template = with("  Alarm: {Type: AWS::SNS::Topic}");
-    let own = |text: &str| verify(&template, &[text.parse().unwrap()]).unwrap();
+    let own = |text: &str| verify(&template, &[text.parse().unwrap()], None).unwrap();
 
     let allowed = own("Alarm=AWS::SNS::Topic");
     let other = own("Alarm=AWS::Lambda::Function");
@@ -340,14 +340,14 @@ fn a_resource_of_the_customers_own_is_listed_and_not_judged() {
 fn a_part_of_the_stack_is_not_the_customers_own() {
     let own = "Boundary=AWS::IAM::ManagedPolicy".parse().unwrap();
 
-    let found = verify(RENDERED, &[own]).unwrap().findings;
+    let found = verify(RENDERED, &[own], None).unwrap().findings;
 
     assert!(found.iter().any(|one| one.reason == "`Resources.Boundary` is missing"), "{found:#?}");
 }
 
 #[test]
 fn the_template_says_whom_and_what_it_names() {
-    let names = verify(RENDERED, &[]).unwrap().names.unwrap();
+    let names = verify(RENDERED, &[], None).unwrap().names.unwrap();
 
     assert_eq!((names.tenant.as_str(), names.tenant_account.as_str()), ("acme", "111111111111"));
     assert_eq!((names.install.as_str(), names.account.as_str()), ("globex", "222222222222"));

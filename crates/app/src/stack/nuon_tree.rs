@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
+use freehold_permissions::RolePlace;
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{ComponentName, TenantName, names};
+use freehold_protocol::{AppName, ComponentName, TenantName};
 use serde_json::{Map, Value, json};
 
 /// Returns the tree for a job of `install`.
@@ -17,6 +18,7 @@ pub fn tree(
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Value {
     let sandbox = ComponentName::sandbox();
+    let place = role_place(tenant, install, &version.app);
     // In an app with a sandbox, the record of this name is the sandbox's. In other apps, a component may have this
     // name.
     let of_sandbox = version.sandbox.as_ref().and_then(|_| deployed.get(&sandbox));
@@ -40,27 +42,15 @@ pub fn tree(
             },
             "inputs": { "inputs": inputs },
             "sandbox": { "outputs": outputs },
-            "install_stack": { "outputs": stack_outputs(tenant, install) },
-            "cloud_account": cloud_account(install),
+            "install_stack": { "outputs": place.stack_outputs() },
+            "cloud_account": place.cloud_account(),
             "components": components,
             "actions": { "workflows": {} },
         }
     })
 }
 
-/// Returns the outputs of the install stack that are known before the stack is launched.
-pub(crate) fn stack_outputs(tenant: &TenantName, install: &Install) -> Value {
-    let boundary = names::install_part(tenant, &install.id, "boundary");
-    json!({
-        "account_id": install.account,
-        "region": install.region,
-        "boundary_arn": format!("arn:aws:iam::{}:policy/{boundary}", install.account),
-        "prefix": names::app_prefix(tenant, &install.id),
-        "role_path": names::app_path(tenant, &install.id),
-    })
-}
-
-/// Returns the AWS account and the region of an install.
-pub(crate) fn cloud_account(install: &Install) -> Value {
-    json!({ "aws": { "account_id": install.account, "region": install.region } })
+/// Returns whose stack the policies of an install's roles are in.
+pub(crate) fn role_place<'a>(tenant: &'a TenantName, install: &'a Install, app: &'a AppName) -> RolePlace<'a> {
+    RolePlace { tenant, app, install: &install.id, account: &install.account, region: &install.region }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::hole::Hole;
 use super::identity::Names;
 use super::inputs::Inputs;
-use super::roles::{NamedRole, Roles};
+use super::roles::{Granted, NamedRole, Roles};
 use crate::node::Node;
 use crate::read::read;
 
@@ -76,13 +76,22 @@ fn named(role: &NamedRole) -> Value {
         "about": "",
         "label": Hole::Line.quoted(),
         "description": Hole::Line.quoted(),
-        "granted": granted(&role.managed),
+        "granted": granted(&role.granted),
     })
 }
 
-fn granted(managed: &[String]) -> Value {
-    let managed: Vec<String> = managed.iter().map(|arn| quoted(arn)).collect();
-    json!({ "inline": Hole::Policies.quoted(), "managed": managed })
+fn granted(granted: &Granted) -> Value {
+    let managed: Vec<String> = granted.managed.iter().map(|arn| quoted(arn)).collect();
+    let inline = granted.inline.as_ref().map_or_else(|| Hole::Policies.quoted(), |inline| yaml(&json!(inline)));
+    json!({ "inline": inline, "managed": managed })
+}
+
+/// Returns JSON as YAML reads it: characters that end a line in YAML, or that YAML does not take, are escaped.
+fn yaml(value: &Value) -> String {
+    let is_refused =
+        |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
+    let text = value.to_string();
+    text.chars().map(|c| if is_refused(c) { format!("\\u{:04X}", u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// Puts quotes around a text. Earlier checks ensure that the text has no quotes, backslashes or line breaks.

@@ -1,5 +1,6 @@
 //! Compares a template with the one that Freehold renders for the same install: every difference is a finding.
 
+mod agreed;
 mod app_secrets;
 mod compare;
 mod difference;
@@ -12,6 +13,7 @@ mod policies;
 mod roles;
 mod secret_ids;
 
+pub use agreed::Agreed;
 pub use identity::Names;
 
 use difference::finding;
@@ -19,8 +21,9 @@ use difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Returns every difference between a template and the one that Freehold renders, and the names in the template.
-pub(crate) fn compare(root: &Node) -> (Vec<Finding>, Option<Names>) {
+/// Returns every difference between a template and the one that Freehold renders, and the names in the template. Without
+/// `agreed`, the policies of the roles may be any.
+pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>, Option<Names>) {
     let mut findings = dynamic_references(root);
     let names = match identity::read(root) {
         Ok(names) => names,
@@ -29,8 +32,11 @@ pub(crate) fn compare(root: &Node) -> (Vec<Finding>, Option<Names>) {
             return (findings, None);
         }
     };
-    let roles = roles::read(root, &mut findings);
+    let mut roles = roles::read(root, &mut findings);
     let inputs = inputs::read(root, &mut findings);
+    if let Some(agreed) = agreed {
+        agreed::give(agreed, root, &names, &inputs, &mut roles, &mut findings);
+    }
     // Only the vendor knows whether its app needs a network, so the template itself decides. The parts of the network
     // are always the same.
     let has_network = root.at(&["Parameters", "PrivateSubnetIds"]).is_some();

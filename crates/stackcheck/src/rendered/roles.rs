@@ -2,6 +2,7 @@
 //! policies of AWS that roles list.
 
 use freehold_protocol::RoleKey;
+use serde_json::Value;
 
 use super::difference::finding;
 use crate::finding::Finding;
@@ -14,9 +15,9 @@ const SWITCHES: [&str; 5] =
 /// The parts of a template's roles that its app decides.
 #[derive(Debug, Default)]
 pub(super) struct Roles {
-    pub(super) provision: Vec<String>,
-    pub(super) maintenance: Vec<String>,
-    pub(super) deprovision: Vec<String>,
+    pub(super) provision: Granted,
+    pub(super) maintenance: Granted,
+    pub(super) deprovision: Granted,
     /// The app's own roles, which are not the roles of the modes.
     pub(super) named: Vec<NamedRole>,
 }
@@ -25,8 +26,37 @@ pub(super) struct Roles {
 pub(super) struct NamedRole {
     pub(super) key: RoleKey,
     pub(super) is_on: bool,
+    pub(super) granted: Granted,
+}
+
+/// The policies of a role.
+#[derive(Debug, Default)]
+pub(super) struct Granted {
     /// The ARNs of the managed policies of AWS that the role lists.
     pub(super) managed: Vec<String>,
+    /// Nothing where the inline policies may be any.
+    pub(super) inline: Option<Vec<Value>>,
+}
+
+impl Roles {
+    /// Returns each role's name in terms, its logical id, and its policies.
+    pub(super) fn all(&mut self) -> impl Iterator<Item = (String, String, &mut Granted)> {
+        let modes = [
+            ("provision", &mut self.provision),
+            ("maintenance", &mut self.maintenance),
+            ("deprovision", &mut self.deprovision),
+        ];
+        let modes = modes.into_iter().map(|(mode, granted)| (mode.to_owned(), logical_id(mode), granted));
+        let named = self.named.iter_mut();
+        modes.chain(named.map(|role| (role.key.to_string(), format!("{}Role", role.key.camel()), &mut role.granted)))
+    }
+}
+
+/// Returns the logical id of the role of a mode.
+fn logical_id(mode: &str) -> String {
+    let mut letters = mode.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).chain("Role".chars()).collect()
 }
 
 /// Reads the roles of a template. Reports a switch that does not belong to a role.
@@ -57,11 +87,11 @@ fn named(root: &Node, name: &str, switch: &Node) -> Option<NamedRole> {
     let key = ends.into_iter().find(|key| key.camel() == camel)?;
     let is_on = switch.get("Default").and_then(Node::text) == Some("true") && !key.is_break_glass();
     let is_of_app = key.is_break_glass() || key.as_str().starts_with("custom");
-    is_of_app.then(|| NamedRole { key, is_on, managed: managed(root, &role) })
+    is_of_app.then(|| NamedRole { key, is_on, granted: managed(root, &role) })
 }
 
-/// Returns the ARNs of the managed policies of AWS that a role lists.
-fn managed(root: &Node, role: &str) -> Vec<String> {
+/// Returns the managed policies of AWS that a role lists. Its inline policies may be any.
+fn managed(root: &Node, role: &str) -> Granted {
     let listed = root.at(&["Resources", role, "Properties", "ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
     let mut arns = Vec::new();
     for arn in listed.iter().filter_map(Node::text).filter(|arn| is_of_aws(arn)) {
@@ -69,7 +99,7 @@ fn managed(root: &Node, role: &str) -> Vec<String> {
             arns.push(arn.to_owned());
         }
     }
-    arns
+    Granted { managed: arns, inline: None }
 }
 
 fn is_of_aws(arn: &str) -> bool {

@@ -1,0 +1,142 @@
+//! `freehold install verify-template --contract`: the real binary, a template, a signed contract, and nothing else.
+
+#![cfg(test)]
+
+use std::process::{Command, Output};
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::contract::SignedContract;
+use freehold_protocol::envelope::Delegate;
+use freehold_protocol::{Digest, Envelope, Timestamp};
+use serde_json::{Value, json};
+
+const RENDERED: &str = include_str!("../../crates/app/golden/install-with-inputs.yaml");
+const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+/// The key whose public half the golden stack names.
+const ROOT: [u8; 32] = [1; 32];
+
+fn contract(tenant: &str) -> SignedContract {
+    let inline = |name: &str, document: &Value| json!({ "inline": { "name": name, "document": document.to_string() } });
+    let statement = |action: &str, resource: &str| json!({ "Effect": "Allow", "Action": action, "Resource": resource });
+    let tables = json!({
+        "Version": "2012-10-17",
+        "Statement": [statement("dynamodb:*", "arn:aws:dynamodb:*:222222222222:table/{{ .nuon.install.id }}-*")],
+    });
+    let all = json!({ "Statement": [statement("*", "*")] });
+    serde_json::from_value(json!({
+        "tenant": tenant,
+        "signed_at": AT,
+        "contract": {
+            "format": 1, "app": "demo", "version": Digest::of(b"version"), "artifacts": {},
+            "terms": {
+                "format": 1, "app": "demo", "hosts": [], "actions": [],
+                "roles": [
+                    { "role": "provision", "on": true,
+                      "policies": [{ "managed": "PowerUserAccess" }, inline("tables", &tables)] },
+                    { "role": "break-glass", "on": false, "policies": [inline("all", &all)] },
+                    { "role": "custom-support", "on": true, "policies": [{ "managed": "ReadOnlyAccess" }] },
+                ],
+            },
+        },
+    }))
+    .unwrap()
+}
+
+fn sealed(signed: &SignedContract, root: [u8; 32]) -> String {
+    let worker = SigningKey::from_bytes(&[2; 32]);
+    let delegate = Delegate {
+        tenant: signed.tenant.clone(),
+        public_key: worker.verifying_key().into(),
+        not_before: AT,
+        not_after: AT.plus_secs(60),
+    };
+    let cert = Envelope::seal(&delegate, &[&SigningKey::from_bytes(&root)]).unwrap();
+    Envelope::seal_delegated(signed, &worker, &cert).unwrap().to_json().unwrap()
+}
+
+/// Returns the golden stack for the terms of a contract.
+fn template(signed: &SignedContract) -> String {
+    let digest = RENDERED.lines().find_map(|line| line.trim().strip_prefix("Default: sha256:")).unwrap();
+    RENDERED.replace(&format!("sha256:{digest}"), signed.contract.terms.digest().unwrap().as_str())
+}
+
+fn verify(template: &str, contract: &str, more: &[&str]) -> Output {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("stack.yaml"), template).unwrap();
+    std::fs::write(place.path().join("demo.contract.json"), contract).unwrap();
+    Command::new(env!("CARGO_BIN_EXE_freehold"))
+        .args(["install", "verify-template", "stack.yaml"])
+        .args(more)
+        .current_dir(place.path())
+        .env_clear()
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn with_contract(template: &str, contract: &str) -> Output {
+    verify(template, contract, &["--contract", "demo.contract.json"])
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_roles_are_compared_with_the_contract_alone() {
+    let signed = contract("acme");
+    let stack = template(&signed);
+
+    let without = verify(&stack, "", &[]);
+    let with = with_contract(&stack, &sealed(&signed, ROOT));
+
+    assert_eq!([without.status.code(), with.status.code()], [Some(0), Some(0)], "{}", text(&with.stderr));
+    assert!(text(&without.stdout).contains("\nNot compared: what the roles may do; pass --contract\n"));
+    assert!(!text(&with.stdout).contains("Not compared"), "{}", text(&with.stdout));
+    let json: Value = serde_json::from_slice(&verify(&stack, "", &["--json"]).stdout).unwrap();
+    assert_eq!(json["not_compared"], json!(["what the roles may do; pass --contract"]));
+}
+
+#[test]
+fn a_role_that_may_do_more_than_the_contract_says_is_refused_with_line_and_reason() {
+    let signed = contract("acme");
+    let stack = template(&signed);
+    let line = 1 + stack.lines().position(|line| line.contains("\"PolicyName\":\"tables\"")).unwrap();
+
+    let everything = with_contract(&stack.replacen("\"dynamodb:*\"", "\"*\"", 1), &sealed(&signed, ROOT));
+    let powerful = stack.replacen("aws:policy/PowerUserAccess", "aws:policy/AdministratorAccess", 1);
+    let powerful = with_contract(&powerful, &sealed(&signed, ROOT));
+
+    assert_eq!([everything.status.code(), powerful.status.code()], [Some(1), Some(1)]);
+    let place = "Resources.ProvisionRole.Properties";
+    let expected = format!(
+        "error: stack.yaml:{line}: `{place}.Policies[0].PolicyDocument.Statement[0].Action` is `*`, and Freehold renders \
+         `dynamodb:*`\n"
+    );
+    assert_eq!(text(&everything.stderr), expected);
+    let expected = format!(
+        "error: stack.yaml:{}: `{place}.ManagedPolicyArns[1]` is `arn:aws:iam::aws:policy/AdministratorAccess`, and Freehold \
+         renders `arn:aws:iam::aws:policy/PowerUserAccess`\n",
+        line - 1
+    );
+    assert_eq!(text(&powerful.stderr), expected);
+}
+
+#[test]
+fn a_contract_that_the_key_of_the_template_did_not_sign_is_refused() {
+    let (signed, of_another) = (contract("acme"), contract("initech"));
+    let stack = template(&signed);
+
+    let other_key = with_contract(&stack, &sealed(&signed, [9; 32]));
+    let other_vendor = with_contract(&stack, &sealed(&of_another, ROOT));
+    let no_contract = with_contract(&stack, "{}");
+
+    assert_eq!([&other_key, &other_vendor, &no_contract].map(|done| done.status.code()), [Some(1), Some(1), Some(2)]);
+    assert!(
+        text(&other_key.stderr).contains("the signature of the contract is not valid"),
+        "{}",
+        text(&other_key.stderr)
+    );
+    assert!(text(&other_vendor.stderr).contains("is a contract of vendor `initech`"), "{}", text(&other_vendor.stderr));
+    assert!(text(&no_contract.stderr).contains("is not a signed contract"), "{}", text(&no_contract.stderr));
+}

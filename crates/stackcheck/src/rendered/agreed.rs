@@ -1,0 +1,122 @@
+//! What the roles may do by the terms that the customer agreed to: in place of whatever the template gives them.
+
+use std::collections::BTreeMap;
+
+use freehold_permissions::{Answers, InStack, RolePlace};
+use freehold_protocol::app_version::{RolePolicy, parameter_id};
+use freehold_protocol::contract::{RoleTerms, Terms};
+use freehold_template::Template;
+use serde_json::Value;
+
+use super::difference::finding;
+use super::identity::Names;
+use super::inputs::Inputs;
+use super::roles::{Granted, Roles};
+use crate::finding::Finding;
+use crate::node::Node;
+
+/// The terms of a contract, and the vendor's own answers to inputs that policies use.
+#[derive(Debug, Clone, Copy)]
+pub struct Agreed<'a> {
+    pub terms: &'a Terms,
+    /// By the name of the input. An input that is not there has the default of the terms.
+    pub answers: &'a BTreeMap<String, Value>,
+}
+
+/// Gives each role the policies of the terms. Terms of another app, or that the template does not name, are findings.
+pub(super) fn give(
+    agreed: &Agreed<'_>,
+    root: &Node,
+    names: &Names,
+    inputs: &Inputs,
+    roles: &mut Roles,
+    findings: &mut Vec<Finding>,
+) {
+    findings.extend(other_terms(agreed.terms, root, names));
+    let Names { tenant, app, install, account, region, .. } = names;
+    let place = RolePlace { tenant, app, install, account, region };
+    let answers = answers(agreed, inputs);
+    for (name, logical, role) in roles.all() {
+        let line = root.at(&["Resources", &logical]).map_or(root.line, |role| role.line);
+        let terms = agreed.terms.roles.iter().find(|terms| terms.role == name);
+        let policies = terms.map(|terms| terms.policies.as_slice()).unwrap_or_default();
+        match InStack::of(policies, place, &answers) {
+            Ok(InStack { inline, managed }) => *role = Granted { managed, inline: Some(inline) },
+            Err(reason) => {
+                let reason = format!(
+                    "the policies of role `{name}` in the contract cannot be compared: {reason}; for an input of the vendor's, \
+                     pass `--input NAME=VALUE`"
+                );
+                findings.push(finding(line, &logical, reason));
+            }
+        }
+    }
+    for role in &mut roles.named {
+        let terms = agreed.terms.roles.iter().find(|terms| terms.role == role.key.as_str());
+        // No break-glass role is on from the start, whatever the terms say.
+        role.is_on = terms.is_some_and(|terms| terms.on) && !role.key.is_break_glass();
+    }
+    let known: Vec<String> = roles.all().map(|(name, ..)| name).collect();
+    findings.extend(unknown_to_terms(&known, agreed.terms, root));
+}
+
+fn other_terms(terms: &Terms, root: &Node, names: &Names) -> Option<Finding> {
+    let place = ["Parameters", "AcceptedContract", "Default"];
+    let line = root.at(&place).map_or(root.line, |node| node.line);
+    let digest = match terms.digest() {
+        Ok(digest) => digest,
+        Err(error) => return Some(finding(line, "AcceptedContract", format!("the terms have no digest: {error}"))),
+    };
+    (digest != names.contract || terms.app != names.app).then(|| {
+        let reason = format!(
+            "the template is for the terms {} of app `{}`, and the contract has the terms {digest} of app `{}`; ask the vendor \
+             for the contract of this template",
+            names.contract, names.app, terms.app
+        );
+        finding(line, "AcceptedContract", reason)
+    })
+}
+
+/// Finds roles of the template that the terms do not have, and the opposite.
+fn unknown_to_terms(known: &[String], terms: &Terms, root: &Node) -> Vec<Finding> {
+    let modes = ["provision", "maintenance", "deprovision"];
+    let is_in_terms = |name: &str| terms.roles.iter().any(|role| role.role == name);
+    let more = known.iter().filter(|name| !modes.contains(&name.as_str()) && !is_in_terms(name));
+    let more = more.map(|name| format!("the stack has the role `{name}`, which the contract does not have"));
+    let is_missing = |role: &&RoleTerms| !known.contains(&role.role);
+    let less = terms.roles.iter().filter(is_missing);
+    let less = less.map(|role| format!("the contract has the role `{}`, which the stack does not have", role.role));
+    more.chain(less).map(|reason| finding(root.line, "", reason)).collect()
+}
+
+/// Returns the values of the inputs that policies use. An input of which the terms say nothing is the customer's to answer.
+fn answers(agreed: &Agreed<'_>, inputs: &Inputs) -> Answers {
+    let mut answers = Answers::default();
+    for (name, default) in &agreed.terms.policy_inputs {
+        match agreed.answers.get(name) {
+            Some(answer) => answers.known(name, answer.clone()),
+            None if default.is_null() => {}
+            None => answers.known(name, default.clone()),
+        }
+    }
+    let documents = agreed.terms.roles.iter().flat_map(|role| &role.policies).filter_map(|policy| match policy {
+        RolePolicy::Inline { document, .. } => Template::parse(document).ok(),
+        RolePolicy::Managed(_) | RolePolicy::GcpPredefined(_) => None,
+    });
+    for name in documents.flat_map(|document| document.references()).filter_map(|path| input_of(&path)) {
+        let parameter = parameter_id("Input", &name);
+        if !agreed.terms.policy_inputs.contains_key(&name) && inputs.is_plain(&parameter) {
+            answers.asked(&name, &parameter);
+        }
+    }
+    answers
+}
+
+/// Returns the input that a path of a template reads.
+fn input_of(path: &[String]) -> Option<String> {
+    let path: Vec<&str> = path.iter().map(String::as_str).collect();
+    match path.as_slice() {
+        ["nuon", "inputs" | "install", "inputs", name, ..] => Some((*name).to_owned()),
+        _ => None,
+    }
+}

@@ -1,0 +1,160 @@
+//! With the contract, each role of a template has the policies of the terms and no other.
+
+#![cfg(test)]
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::contract::Terms;
+use freehold_stackcheck::{Agreed, Finding, verify};
+use serde_json::{Value, json};
+
+const RENDERED: &str = include_str!("../../app/golden/install-with-inputs.yaml");
+const TABLES: &str = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"dynamodb:*","Resource":"arn:aws:dynamodb:*:{{ .nuon.install_stack.outputs.account_id }}:table/{{ .nuon.install.id }}-*"}]}"#;
+
+fn terms(tables: &str, policy_inputs: &Value) -> Terms {
+    let inline = |name: &str, document: &str| json!({ "inline": { "name": name, "document": document } });
+    let everything = r#"{"Statement":[{"Effect":"Allow","Action":"*","Resource":"*"}]}"#;
+    let roles = json!([
+        { "role": "provision", "on": true, "policies": [{ "managed": "PowerUserAccess" }, inline("tables", tables)] },
+        { "role": "break-glass", "on": false, "policies": [inline("all", everything)] },
+        { "role": "custom-support", "on": true, "policies": [{ "managed": "ReadOnlyAccess" }] },
+    ]);
+    let app = RENDERED.lines().find_map(|line| line.split_once("App: \"")?.1.split('"').next()).unwrap();
+    let terms = json!({
+        "format": 1, "app": app, "roles": roles, "hosts": [], "actions": [], "policy_inputs": policy_inputs,
+    });
+    serde_json::from_value(terms).unwrap()
+}
+
+/// Returns the golden stack with the digest of these terms.
+fn asking_for(terms: &Terms) -> String {
+    let default = RENDERED.lines().find_map(|line| line.trim().strip_prefix("Default: sha256:")).unwrap();
+    RENDERED.replace(&format!("sha256:{default}"), terms.digest().unwrap().as_str())
+}
+
+fn found(template: &str, terms: &Terms, answers: &[(&str, Value)]) -> Vec<Finding> {
+    let answers: BTreeMap<String, Value> =
+        answers.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+    verify(template, &[], Some(&Agreed { terms, answers: &answers })).unwrap().findings
+}
+
+fn is_found(template: &str, terms: &Terms, of: &str, line: &str, reason: &str) {
+    let all = found(template, terms, &[]);
+    let at = 1 + template.lines().position(|text| text.contains(line)).unwrap();
+    let is_it = |one: &Finding| one.of == of && one.line == at && one.reason.contains(reason);
+    assert!(all.iter().any(is_it), "{at} {of} {reason}: {all:#?}");
+}
+
+#[test]
+fn a_stack_with_the_policies_of_the_terms_has_no_finding() {
+    let terms = terms(TABLES, &json!({}));
+
+    assert_eq!(found(&asking_for(&terms), &terms, &[]), []);
+}
+
+#[test]
+fn policies_that_the_terms_do_not_have_are_found_in_their_lines() {
+    let terms = terms(TABLES, &json!({}));
+    let template = asking_for(&terms);
+    let table = "arn:aws:dynamodb:*:222222222222:table/globex-*";
+    let wider = template.replacen(r#""Action":"dynamodb:*","#, r#""Action":"*","#, 1);
+    let elsewhere = template.replacen(table, "*", 1);
+    let more = r#"Policies: [{"PolicyDocument":{"Statement":[{"Action":"*","Effect":"Allow","Resource":"*"}]},"PolicyName":"more"}]"#;
+    let maintenance = template.find("  MaintenanceRole:").unwrap();
+    let (before, after) = template.split_at(maintenance);
+    let given = format!("{before}{}", after.replacen("Policies: []", more, 1));
+    let powerful = template.replacen("aws:policy/PowerUserAccess", "aws:policy/AdministratorAccess", 1);
+    let managed = template.replacen(
+        "aws:policy/ReadOnlyAccess\"",
+        "aws:policy/ReadOnlyAccess\"\n        - \"arn:aws:iam::aws:policy/AdministratorAccess\"",
+        1,
+    );
+
+    is_found(&wider, &terms, "ProvisionRole", "\"PolicyName\":\"tables\"", "is `*`, and Freehold renders `dynamodb:*`");
+    is_found(&elsewhere, &terms, "ProvisionRole", "\"PolicyName\":\"tables\"", "is `*`, and Freehold renders");
+    is_found(&given, &terms, "MaintenanceRole", "\"PolicyName\":\"more\"", "has 1 items, and Freehold renders 0");
+    is_found(
+        &powerful,
+        &terms,
+        "ProvisionRole",
+        "AdministratorAccess",
+        "Freehold renders `arn:aws:iam::aws:policy/PowerUserAccess`",
+    );
+    is_found(
+        &managed,
+        &terms,
+        "CustomSupportRole",
+        "AdministratorAccess",
+        "is not in the template that Freehold renders",
+    );
+    // Nothing but the terms tells these from what the vendor may write.
+    for template in [wider, elsewhere, given, powerful, managed] {
+        assert_eq!(verify(&template, &[], None).unwrap().findings, []);
+    }
+}
+
+#[test]
+fn a_contract_of_another_template_is_found() {
+    let asked = terms(TABLES, &json!({}));
+    let other = terms(r#"{"Statement":[]}"#, &json!({}));
+
+    is_found(
+        &asking_for(&asked),
+        &other,
+        "AcceptedContract",
+        "Default: sha256:",
+        "ask the vendor for the contract of this template",
+    );
+}
+
+#[test]
+fn roles_and_switches_are_those_of_the_terms() {
+    let mut fewer = terms(TABLES, &json!({}));
+    fewer.roles.pop();
+    let mut off = terms(TABLES, &json!({}));
+    off.roles[2].on = false;
+
+    let more = found(&asking_for(&fewer), &fewer, &[]);
+    is_found(
+        &asking_for(&off),
+        &off,
+        "EnableCustomSupport",
+        "  EnableCustomSupport: {Type",
+        "is `true`, and Freehold renders `false`",
+    );
+    let says = "the stack has the role `custom-support`, which the contract does not have";
+    assert!(more.iter().any(|one| one.reason == says), "{more:#?}");
+}
+
+#[test]
+fn an_answer_of_the_vendors_that_policies_use_is_the_default_of_the_terms_or_what_the_customer_was_told() {
+    let with_prefix = TABLES.replace("{{ .nuon.install.id }}", "{{ .nuon.inputs.inputs.prefix }}");
+    let same = terms(&with_prefix, &json!({ "prefix": "globex" }));
+    let other = terms(&with_prefix, &json!({ "prefix": "shop" }));
+    let none = terms(&with_prefix, &json!({ "prefix": null }));
+
+    assert_eq!(found(&asking_for(&same), &same, &[]), []);
+    is_found(
+        &asking_for(&other),
+        &other,
+        "ProvisionRole",
+        "\"PolicyName\":\"tables\"",
+        "Freehold renders `arn:aws:dynamodb:*:222222222222:table/shop-*`",
+    );
+    assert_eq!(found(&asking_for(&other), &other, &[("prefix", json!("globex"))]), []);
+    let unknown = found(&asking_for(&none), &none, &[]);
+    assert!(unknown[0].reason.ends_with("; for an input of the vendor's, pass `--input NAME=VALUE`"), "{unknown:#?}");
+    assert_eq!(unknown[0].of, "ProvisionRole");
+}
+
+#[test]
+fn an_answer_of_the_customers_is_a_reference_to_the_parameter() {
+    let with_colour = TABLES.replace("{{ .nuon.install.id }}", "{{ .nuon.inputs.inputs.colour }}");
+    let terms = terms(&with_colour, &json!({}));
+    let template = asking_for(&terms);
+    let written = r#""arn:aws:dynamodb:*:222222222222:table/globex-*""#;
+    let referring = r#"{"Fn::Sub":"arn:aws:dynamodb:*:222222222222:table/${InputColour}-*"}"#;
+
+    assert_eq!(found(&template.replacen(written, referring, 1), &terms, &[]), []);
+    assert_ne!(found(&template, &terms, &[]), []);
+}
