@@ -110,6 +110,7 @@ fn job(
         grants: Arc::new(NoGrants),
         image: Default::default(),
         first_box: Default::default(),
+        image: Default::default(),
         connections: Arc::new(NoGrants),
         iam: Arc::new(NoGrants),
     };

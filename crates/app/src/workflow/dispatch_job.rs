@@ -143,8 +143,9 @@ impl DispatchJob {
             // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, context, sensitive_inputs, secrets, terms } = self.task(&workflow, node, install).await?;
-        let tool_image = self.tool_image(&workflow, install).await?;
+        let Task { work, context, sensitive_inputs, secrets, tools, terms } =
+            self.task(&workflow, node, install).await?;
+        let tool_image = self.tool_image(&workflow, tools.as_ref(), install).await?;
         Ok(Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
@@ -168,10 +169,20 @@ impl DispatchJob {
         })
     }
 
-    async fn tool_image(&self, workflow: &Workflow, install: &Install) -> Result<Option<Box<ToolImage>>, AppError> {
-        let (Some(tools), Some(app)) = (&workflow.tool_image, install.app()) else { return Ok(None) };
-        let artifact = self.artifact(app, &tools.build).await?;
-        Ok(Some(Box::new(ToolImage { component: tools.component.clone(), artifact })))
+    /// Returns the image of the component `tools`, which the task's version names. A teardown works by an older version, which
+    /// may name none: the customer agreed to that version's terms.
+    async fn tool_image(
+        &self,
+        workflow: &Workflow,
+        tools: Option<&ComponentName>,
+        install: &Install,
+    ) -> Result<Option<Box<ToolImage>>, AppError> {
+        let (Some(image), Some(app)) = (&workflow.tool_image, install.app()) else { return Ok(None) };
+        if tools != Some(&image.component) {
+            return Ok(None);
+        }
+        let artifact = self.artifact(app, &image.build).await?;
+        Ok(Some(Box::new(ToolImage { component: image.component.clone(), artifact })))
     }
 
     async fn task(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
@@ -237,7 +248,7 @@ impl DispatchJob {
             repository: self.repository.clone(),
         };
         let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-        Ok(Task { work, context, sensitive_inputs: Vec::new(), secrets: Vec::new(), terms: None })
+        Ok(Task { work, context, sensitive_inputs: Vec::new(), secrets: Vec::new(), tools: None, terms: None })
     }
 
     /// Returns the task for an install's runner, with the context for its templates.
@@ -247,7 +258,8 @@ impl DispatchJob {
         let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
         let terms = terms::for_order(&*self.store, install, version).await?;
         let (sensitive_inputs, secrets) = (sensitive_inputs(version), secrets(version));
-        Ok(Task { work, context, sensitive_inputs, secrets, terms: Some(Box::new(terms)) })
+        let tools = version.tool_image().map(|component| component.name.clone());
+        Ok(Task { work, context, sensitive_inputs, secrets, tools, terms: Some(Box::new(terms)) })
     }
 
     /// Returns the install's app and the version that the workflow deploys.
@@ -325,13 +337,15 @@ impl DispatchJob {
     }
 }
 
-/// The parts of an order that depend on its node: the work, the context for templates, the inputs, the secrets and the
-/// terms.
+/// The parts of an order that depend on its node: the work, the context for templates, the inputs, the secrets, the
+/// component of the tool image, and the terms.
 struct Task {
     work: Work,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
     secrets: Vec<Secret>,
+    /// The component whose image the task's version names for its jobs.
+    tools: Option<ComponentName>,
     terms: Option<Box<OrderTerms>>,
 }
 

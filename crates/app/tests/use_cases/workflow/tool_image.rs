@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_app::messages::{GrantMessage, Wants};
+use freehold_protocol::api::TearDownRequest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
 use freehold_protocol::order::{Order, ToolImage, Work};
@@ -131,4 +132,15 @@ async fn an_image_that_is_not_built_stops_the_plan_with_the_way_out() {
     let error = world.deploy(&with_input("days", 9), "deploy-2").await.unwrap_err();
 
     assert_eq!(error.message, "component `settings` has no artifact; run `freehold build demo` and deploy again");
+}
+
+#[tokio::test]
+async fn a_teardown_by_a_version_without_an_image_brings_none() {
+    let mut world = with_install().await;
+
+    world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    let found = orders(&world);
+    assert!(!found.is_empty() && found.iter().all(|(kind, image)| *kind == "remove" && image.is_none()), "{found:?}");
 }
