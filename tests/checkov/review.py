@@ -1,8 +1,7 @@
 """Compares checkov's findings in the tenant stack and in a rendered install stack with `infra/checkov.yaml`.
 
-Each finding is mended, or its reason stands there with the template, the check and the resource. The reasons are not
-comments in the templates, because an install stack of more than 51,200 bytes cannot be launched from a file. A finding
-without a reason fails, and so does a reason without a finding.
+Each finding is mended, or its reason stands there with the template, the check and the resource. That file says why the
+reasons are not comments in the templates. A finding without a reason fails, and so does a reason without a finding.
 """
 
 import argparse
