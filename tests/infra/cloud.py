@@ -14,7 +14,7 @@ from botocore.config import Config
 import bootstrap
 import templates
 import waiting
-from templates import ACCOUNT, REGION, TENANT, TENANT_ACCOUNT
+from templates import ACCOUNT, INSTALL, REGION, TENANT, TENANT_ACCOUNT
 
 CLOUD = templates.ROOT / "localstack" / "cloud"
 STATE = templates.ROOT / "target" / "infra-cloud"
@@ -106,37 +106,18 @@ def settled(client, name):
 
 
 def orders_policy(arn, role):
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
-                    "Resource": arn,
-                    "Action": ["sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"],
-                    "Condition": {"ArnEquals": {"aws:PrincipalArn": f"arn:aws:iam::{ACCOUNT}:role/{role}"}},
-                }
-            ],
-        }
-    )
+    """Returns the policy that `register-install` writes for the orders queue `arn` of the runner role `role`."""
+    tenant = role.removeprefix("fh-").partition("--")[0]
+    return _queue_policy("orders", arn, tenant).replace(f"role/fh-{tenant}--{INSTALL}--runner", f"role/{role}")
 
 
-def reports_policy(arn):
-    return json.dumps(
-        {
-            "Version": "2012-10-17",
-            "Statement": [
-                {
-                    "Effect": "Allow",
-                    "Principal": {"AWS": "*"},
-                    "Action": "sqs:SendMessage",
-                    "Resource": arn,
-                    "Condition": {
-                        "StringEquals": {"aws:PrincipalAccount": [ACCOUNT]},
-                        "ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::*:role/fh-{TENANT}--*--runner"},
-                    },
-                }
-            ],
-        }
-    )
+def reports_policy(arn, tenant=TENANT, accounts=(ACCOUNT,)):
+    """Returns the policy that `register-install` writes for the reports queue `arn`, with installs in `accounts`."""
+    return _queue_policy("reports", arn, tenant).replace(json.dumps([ACCOUNT]), json.dumps(list(accounts)))
+
+
+def _queue_policy(queue, arn, tenant):
+    """Returns a policy that the code writes: it is made from the code's golden file, for another queue and tenant."""
+    golden = json.loads((templates.ROOT / "crates/aws/golden/queue-policies.json").read_text())[queue]
+    text = json.dumps(golden).replace(golden["Statement"][0]["Resource"], arn)
+    return text.replace(f"role/fh-{TENANT}--", f"role/fh-{tenant}--")

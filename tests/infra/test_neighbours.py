@@ -9,7 +9,7 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
-from cloud import BUCKET, ENROLMENT, Cloud, orders_policy
+from cloud import BUCKET, ENROLMENT, Cloud, orders_policy, reports_policy
 from templates import REGION, TENANT_ACCOUNT
 
 # The tenant and the account of each install.
@@ -43,23 +43,8 @@ class Neighbours(unittest.TestCase):
     @classmethod
     def allow_reports(cls, tenant):
         accounts = [account for of, account in INSTALLS.values() if of == tenant]
-        policy = json.dumps(
-            {
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Effect": "Allow",
-                        "Principal": {"AWS": "*"},
-                        "Action": "sqs:SendMessage",
-                        "Resource": f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}--reports",
-                        "Condition": {
-                            "StringEquals": {"aws:PrincipalAccount": accounts},
-                            "ArnLike": {"aws:PrincipalArn": f"arn:aws:iam::*:role/fh-{tenant}--*--runner"},
-                        },
-                    }
-                ],
-            }
-        )
+        reports = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}:fh-{tenant}--reports"
+        policy = reports_policy(reports, tenant, accounts)
         cls.cloud.client("sqs").set_queue_attributes(
             QueueUrl=cls.tenants[tenant]["ReportsQueueUrl"], Attributes={"Policy": policy}
         )
