@@ -2,6 +2,7 @@
 
 import policies
 import templates
+from endpoints import add_endpoints
 from intrinsics import Evaluator
 from shared_account import SharedAccount
 from templates import properties
@@ -31,6 +32,7 @@ def add_install(account, vendor, queues):
     install.add_roles_of_the_app()
     install.add_sessions_of_the_app()
     SharedAccount(account, install.owner, install.on.reference("Boundary")).add()
+    add_endpoints(account, install.template, install.evaluator, install.queues)
     account.add_resources_of_others()
 
 

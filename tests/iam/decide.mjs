@@ -2,7 +2,7 @@
 //
 // Most of the simulator's time goes into the kind of the resource and into statements about other actions. Both depend on
 // the question's action, so they are found once for each. One question in `SAMPLE` is decided without either, and compared.
-import { createValidatedPolicy, validateIdentityPolicy, validateResourcePolicy } from '@cloud-copilot/iam-policy'
+import { createValidatedPolicy, validateEndpointPolicy, validateIdentityPolicy, validateResourcePolicy } from '@cloud-copilot/iam-policy'
 import { anonymousPrincipal, runSimulation, runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
 import { createInterface } from 'node:readline'
 
@@ -22,6 +22,18 @@ let asked = 0
 const cached = (cache, key, make) => {
   if (!cache.has(key)) cache.set(key, make())
   return cache.get(key)
+}
+
+// Equal policies become one object, so that what is found for one is found for all, in later worlds too.
+const policies = new Map()
+const shared = (policy) => cached(policies, JSON.stringify(policy), () => policy)
+function sharing(world) {
+  for (const principal of Object.values(world.principals)) {
+    for (const kind of ['identity', 'boundary']) principal[kind] = principal[kind]?.map(shared)
+    for (const [name, policy] of Object.entries(principal.endpoints ?? {})) principal.endpoints[name] = shared(policy)
+  }
+  for (const resource of Object.values(world.resources)) resource.policy = resource.policy && shared(resource.policy)
+  return world
 }
 
 const validated = new WeakMap()
@@ -80,8 +92,21 @@ function simulation({ who, what, action, context }, policyOf) {
   }
 }
 
+// The endpoint of a question, whose policy decides too. Only the whole simulation knows policies of endpoints.
+function throughEndpoint({ who, what }) {
+  const resource = world.resources[what]
+  const policy = world.principals[who].endpoints?.[resource.through]
+  return policy && { name: 'endpoint', policy: once(policy, validateEndpointPolicy), account: resource.account }
+}
+
 async function decideWhole(question) {
-  const result = await runSimulation(simulation(question, (policy) => once(policy, validateIdentityPolicy)), OPTIONS)
+  const endpoint = throughEndpoint(question)
+  const asking = simulation(question, (policy) => once(policy, validateIdentityPolicy))
+  if (endpoint) {
+    asking.vpcEndpointPolicies = [endpoint]
+    asking.request.contextVariables['aws:ResourceAccount'] = endpoint.account
+  }
+  const result = await runSimulation(asking, OPTIONS)
   if (result.resultType === 'error') throw new Error(`${JSON.stringify(question)}: ${JSON.stringify(result.errors)}`)
   return result
 }
@@ -92,8 +117,8 @@ const ignored = new Map()
 async function decide(question) {
   const { who, what, action } = question
   const resource = world.resources[what].arn
-  // `runUnsafeSimulation` knows neither session policies nor patterns.
-  const isPlain = !resource.includes('*') && !world.principals[who].session
+  // `runUnsafeSimulation` knows neither session policies nor policies of endpoints nor patterns.
+  const isPlain = !resource.includes('*') && !world.principals[who].session && !world.principals[who].endpoints
   if (!isPlain) return (await decideWhole(question)).overallResult
   const asking = simulation(question, about)
   const context = asking.request.contextVariables
@@ -117,7 +142,7 @@ let answers = []
 for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {
   const said = JSON.parse(line)
   if (said.principals) {
-    world = said
+    world = sharing(said)
   } else if (said.end) {
     process.stdout.write(answers.join('') + '\n')
     answers = []

@@ -1,9 +1,10 @@
 """Who may do what, written down independently of any policy. Whatever is not listed here has to be denied."""
 
+import endpoints
 import shared_account
 import templates
 
-READ, WRITE = "dynamodb:GetItem", "dynamodb:PutItem"
+READ, WRITE, UPDATE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"
 SEND, RECEIVE, SET = "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:SetQueueAttributes"
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
@@ -21,6 +22,11 @@ MODE = {
     "plans": {PUT_OBJECT},
     "repository": {PULL},
     "key": {"kms:Decrypt"},
+}
+INSIDE = {
+    "own-by-endpoint": endpoints.ACTIONS,
+    "queue-by-endpoint": {SEND, RECEIVE},
+    "layers-by-endpoint": {GET_OBJECT},
 }
 # Resources of the account that Freehold did not make.
 ELSEWHERE = {
@@ -72,7 +78,7 @@ FUNCTIONS = {
     "accept-report": {
         **ROWS,
         "tokens": {READ},
-        "tokens-given-back": {WRITE},
+        "tokens-given-back": {WRITE, UPDATE},
         "reports": {RECEIVE},
         "open-reports": {RECEIVE},
         "dispatch-queue": {SEND},
@@ -92,7 +98,7 @@ FUNCTIONS = {
     "sweep": {
         **ROWS,
         "tokens": {READ},
-        "tokens-given-back": {WRITE},
+        "tokens-given-back": {WRITE, UPDATE},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
         "machine": {"states:StartExecution"},
@@ -148,7 +154,7 @@ VENDOR = {
         "rows": {READ, WRITE, "dynamodb:DeleteTable"},
         "app-rows": {WRITE},
         "tokens": {READ},
-        "tokens-given-back": {WRITE},
+        "tokens-given-back": {WRITE, UPDATE},
         "grant-rows": {WRITE},
         **dict.fromkeys(
             ("reports", "dispatch-queue", "grants-queue"),
@@ -242,7 +248,16 @@ CUSTOMER = {
         "own-role": {"iam:CreateRole", "iam:PassRole"},
         "stack": {"cloudformation:DescribeStacks"},
         **shared_account.CEILING,
+        **shared_account.WITHOUT_LIMITS,
     },
+    # The policies of the endpoints let the account reach itself, the vendor's two queues, and a few public objects.
+    "inside": {
+        **INSIDE,
+        "program-by-endpoint": {GET_OBJECT},
+        "packages-by-endpoint": {GET_OBJECT},
+    },
+    "inside-closed": INSIDE,
+    "carried": dict.fromkeys(("layers-by-endpoint", "program-by-endpoint", "packages-by-endpoint"), {GET_OBJECT}),
     # The customer may do everything in the own account, except take the roles of the runner and of its modes.
     **dict.fromkeys(
         ("admin", "other", "former-runner"),
@@ -282,9 +297,9 @@ CUSTOMER = {
 PERMITTED = {**VENDOR, **CUSTOMER, "anonymous": {}}
 
 
-def is_permitted(principal, resource, action):
-    """Returns whether a principal has to be allowed an action on a resource."""
+def permitted(principal, resource):
+    """Returns the actions on a resource that a principal has to be allowed."""
     same_tenant = principal.get("t") == resource["t"]
     same_install = principal.get("i") is None or resource["i"] is None or principal["i"] == resource["i"]
     near = principal.get("anywhere") or (same_tenant and same_install)
-    return bool(near and action in PERMITTED[principal["kind"]].get(resource["kind"], set()))
+    return PERMITTED[principal["kind"]].get(resource["kind"], ()) if near else ()

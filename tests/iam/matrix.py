@@ -3,8 +3,10 @@
 import argparse
 import json
 import os
+import random
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from itertools import repeat
 
 import templates
@@ -90,9 +92,12 @@ def _notices(simulator, mutant, template):
     only about actions that the statement is about, before or after.
     """
     world = World(2, 2 if mutant.template_name != "tenant" else 1, mutant.apply)
-    is_about = mutant.actions(template)
-    concerned = [each for each in questions(world) if not each[-1] and is_about(each[2])]
-    asked = [each for each in concerned if mutant.concerns(world, *each[:2])]
+    is_about = cache(mutant.actions(template))
+    concerned = questions(world, mutant.concerns_principal, mutant.concerns_resource, is_about)
+    asked = [each for each in concerned if not each[-1]]
+    # Some question of a few of all kinds answers sooner than all of the first principal.
+    random.Random(0).shuffle(asked)
+    world.keep(asked)
     size = 64
     while asked:
         if simulator.wrong_decisions(world, asked[:size]):

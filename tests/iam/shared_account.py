@@ -61,9 +61,25 @@ BOUND_ROLE = ["iam:AttachRolePolicy", "iam:CreateRole", "iam:PutRolePermissionsB
 OPEN_ROLE = ["sts:AssumeRole"]
 POLICY = ["iam:CreatePolicy", "iam:SetDefaultPolicyVersion"]
 PROFILE = ["iam:AddRoleToInstanceProfile", "iam:RemoveRoleFromInstanceProfile"]
-PROVIDER = ["iam:CreateOpenIDConnectProvider", "iam:UpdateOpenIDConnectProviderThumbprint"]
+PROVIDER = [
+    "iam:AddClientIDToOpenIDConnectProvider",
+    "iam:CreateOpenIDConnectProvider",
+    "iam:DeleteOpenIDConnectProvider",
+    "iam:UpdateOpenIDConnectProviderThumbprint",
+]
 USER = ["iam:CreateUser", "iam:CreateAccessKey", "iam:EnableMFADevice"]
-TAGGING = ["ec2:CreateTags", "ecs:TagResource", "lambda:TagResource"]
+TAGGING = ["ec2:CreateTags", "ecs:TagResource", "lambda:TagResource", "sagemaker:AddTags"]
+# Services that ask for these when something is made, too.
+FENCED = {
+    "batch": ("job-queue/{}", ["TagResource", "UntagResource"]),
+    "eks": ("cluster/{}", ["TagResource", "UntagResource"]),
+    "elasticmapreduce": ("cluster/{}", ["AddTags", "RemoveTags"]),
+    "glue": ("job/{}", ["TagResource", "UntagResource"]),
+    "states": ("stateMachine:{}", ["TagResource", "UntagResource"]),
+    "iam": ("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/{}", ["TagOpenIDConnectProvider"]),
+}
+FENCED_TAGGING = {f"{service}:{action}" for service, (_, actions) in FENCED.items() for action in actions}
+OUTSIDE = ["ssm:SendCommand", "ssm:StartSession", "ssm:AddTagsToResource"]
 ALL_CODE = [
     *(f"{service}:{action}" for service, (_, actions) in CODE.items() for action in actions),
     *(f"{service}:{action}" for service, _, actions in MORE_CODE for action in actions),
@@ -79,7 +95,9 @@ EVERYTHING = {
     **dict.fromkeys(("app-role-open", "their-role-open"), set(OPEN_ROLE)),
     **dict.fromkeys(("app-policy", "their-policy"), set(POLICY)),
     **dict.fromkeys(("app-profile", "their-profile"), set(PROFILE)),
-    **dict.fromkeys(("cluster-provider", "their-provider"), set(PROVIDER)),
+    **dict.fromkeys(("cluster-provider", "cluster-provider-of-theirs", "their-provider"), set(PROVIDER)),
+    **dict.fromkeys(("untagged", "tagged-by-others", "tagged-by-app"), FENCED_TAGGING),
+    "outside": set(OUTSIDE),
     "their-user": set(USER),
     **dict.fromkeys(("tag-of-ours", "tag-of-theirs", "tag-at-birth", "app-tag"), set(TAGGING)),
     "their-document": {"ssm:SendCommand"},
@@ -96,10 +114,16 @@ CEILING = {
     "app-profile": set(PROFILE),
     "cluster-provider": set(PROVIDER),
     "tag-of-theirs": set(TAGGING),
-    "tag-at-birth": {"ec2:CreateTags", "ecs:TagResource"},
+    "tag-at-birth": {"ec2:CreateTags", "ecs:TagResource", "sagemaker:AddTags"},
+    **dict.fromkeys(("untagged", "tagged-by-app"), FENCED_TAGGING),
+    "cluster-provider-of-theirs": {"iam:CreateOpenIDConnectProvider"},
     "app-tag": set(TAGGING),
     "their-document": {"ssm:SendCommand"},
 }
+
+
+# What more is left to a role of the app, which has the boundary and not the policy Limits.
+WITHOUT_LIMITS = {name: EVERYTHING[name] for name in ("cluster-provider-of-theirs", "tagged-by-others")}
 
 
 class SharedAccount:
@@ -181,7 +205,10 @@ class SharedAccount:
             for at, path in enumerate(paths):
                 self.account.add_resource(f"their-{name}-{at}", f"their-{name}", arn(f"{resource}/{path}"), actions)
         cluster = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1")
-        self.account.add_resource("cluster-provider", "cluster-provider", cluster, PROVIDER)
+        own = {"aws:ResourceTag/freehold:install": self.account.name}
+        self.account.add_resource("cluster-provider", "cluster-provider", cluster, self.asked(PROVIDER, own))
+        theirs, name = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/B2"), "cluster-provider-of-theirs"
+        self.account.add_resource(name, name, theirs, PROVIDER)
         github = arn("oidc-provider/token.actions.githubusercontent.com")
         self.account.add_resource("their-provider", "their-provider", github, PROVIDER)
         self.account.add_resource("their-user", "their-user", arn("user/x"), USER)
@@ -201,9 +228,24 @@ class SharedAccount:
             self.account.add_resource(f"tag-{name}-ec2", kind, machine, [("ec2:CreateTags", context)])
             self.account.add_resource(f"tag-{name}-ecs", kind, service, [("ecs:TagResource", context)])
             self.account.add_resource(f"tag-{name}-lambda", kind, function, [("lambda:TagResource", context)])
+            notebook = self.account.arn("sagemaker", "notebook-instance/nine")
+            self.account.add_resource(f"tag-{name}-sagemaker", kind, notebook, [("sagemaker:AddTags", context)])
         for service, resource, action, made_by in (
             ("ec2", "instance/i-10", "CreateTags", "RunInstances"),
             ("ecs", "service/ten/ten", "TagResource", "CreateService"),
+            ("sagemaker", "notebook-instance/ten", "AddTags", "CreateNotebookInstance"),
         ):
-            birth, arn = {**mark, f"{service}:CreateAction": made_by}, self.account.arn(service, resource)
+            key = "TaggingAction" if service == "sagemaker" else "CreateAction"
+            birth, arn = {**mark, f"{service}:{key}": made_by}, self.account.arn(service, resource)
             self.account.add_resource(f"tag-at-birth-{service}", "tag-at-birth", arn, [(f"{service}:{action}", birth)])
+        owners = [("untagged", {}), ("tagged-by-others", {self.tag: "customer"})]
+        owners += [("tagged-by-others", {self.tag: name}) for name in self.neighbours]
+        owners += [("tagged-by-app", ours)]
+        for at, (kind, tags) in enumerate(owners):
+            for service, (resource, actions) in FENCED.items():
+                arn = self.account.arn(service, resource.format(at))
+                arn = f"arn:aws:iam::{self.account.number}:{resource.format(at)}" if service == "iam" else arn
+                asked = self.asked([f"{service}:{action}" for action in actions], {**mark, **tags})
+                self.account.add_resource(f"fenced-{at}-{service}", kind, arn, asked)
+        outside = self.account.arn("ssm", "managed-instance/mi-1")
+        self.account.add_resource("outside", "outside", outside, self.asked(OUTSIDE, ours))

@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 import templates
 from customer import MODE_ROLES
+from endpoints import ENDPOINTS
 from vendor import ROLES
 
 MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "off-mode", "old-session", "app-session"}
@@ -48,9 +49,10 @@ TRUSTED_ROLES = (
 class Mutant:
     """One statement of a template, and one way in which it permits more."""
 
-    def __init__(self, template_name, holder, key, at, side, kind, sid):
+    def __init__(self, template_name, holder, key, at, side, change, kind, sid):
         self.template_name, self.holder, self.key = template_name, holder, key
-        self.at, self.side, self.kind, self.sid = at, side, kind, sid
+        # The change by its number: its kind may name an install, and each install has other names.
+        self.at, self.side, self.change, self.kind, self.sid = at, side, change, kind, sid
 
     def __str__(self):
         place = f"({self.at}, {self.side})"
@@ -63,27 +65,36 @@ class Mutant:
                 found for holder, key, found in _lists(template) if (holder, key) == (self.holder, self.key)
             ]
             statement, replacement = _sides(statements[self.at])[self.side]
-            statements[self.at : self.at + 1] = replacement(dict(_changes(statement))[self.kind])
+            statements[self.at : self.at + 1] = replacement(self.changed(statement))
         return template
+
+    def changed(self, statement):
+        """Returns the statements that replace a statement."""
+        return list(_changes(statement))[self.change][1]
 
     def actions(self, template):
         """Returns a function that says of an action whether the statement is about it, before or after the change."""
         found = _lists(template)
         [statements] = [listed for holder, key, listed in found if (holder, key) == (self.holder, self.key)]
         before = _sides(statements[self.at])[self.side][0]
-        after = dict(_changes(before))[self.kind]
+        after = self.changed(before)
         return lambda action: any(_is_about(statement, action) for statement in (before, *after))
 
-    def concerns(self, world, who, what):
-        """Returns whether the statement can change a decision; of two tenants that are alike, one is asked about."""
-        principal, resource = world.principals[who], world.resources[what]
+    def concerns_principal(self, principal):
+        """Returns whether the statement can change what is decided of a principal; of two tenants, one counts."""
+        if self.key == "trust":
+            return True
+        if principal.get("t", 0) != 0 or (principal.get("by") == "endpoint") != (self.holder in ENDPOINTS):
+            return False
+        return self.holder in RESOURCES or principal["kind"] in PRINCIPALS.get(self.holder, {principal["kind"]})
+
+    def concerns_resource(self, resource):
+        """Returns whether the statement can change what is decided about a resource."""
         if self.key == "trust":
             return resource["kind"] in TRUSTED_ROLES
-        if principal.get("t", 0) != 0:
-            return False
-        if self.holder in RESOURCES:
-            return resource["kind"] == RESOURCES[self.holder]
-        return principal["kind"] in PRINCIPALS.get(self.holder, {principal["kind"]})
+        if self.holder in ENDPOINTS:
+            return resource.get("through") == self.holder
+        return self.holder not in RESOURCES or resource["kind"] == RESOURCES[self.holder]
 
     def lets_everybody_in(self, template):
         """Returns whether the mutant widens a principal so that some statement's principal is everybody.
@@ -107,8 +118,8 @@ def mutants(name, template):
     for holder, key, statements in _lists(template):
         for at, statement in enumerate(statements):
             for side, (bare, _) in enumerate(_sides(statement)):
-                for kind, _ in _changes(bare):
-                    yield Mutant(name, holder, key, at, side, kind, bare.get("Sid", ""))
+                for change, (kind, _) in enumerate(_changes(bare)):
+                    yield Mutant(name, holder, key, at, side, change, kind, bare.get("Sid", ""))
 
 
 def _lists(template):
@@ -178,8 +189,9 @@ def _narrowed(statement):
         yield "exempt action", {"NotAction": [*exempt, f"{exempt[0].split(':')[0]}:*"]}
     exempt = templates.as_list(statement.get("NotResource", []))
     for at, value in enumerate(exempt):
-        for wider in _wider(value["Fn::Sub"]):
-            text = {"Fn::Sub": wider}
+        pattern = value["Fn::Sub"] if isinstance(value, dict) else value
+        for wider in _wider(pattern):
+            text = {"Fn::Sub": wider} if isinstance(value, dict) else wider
             yield f"exempt {templates.resource_text(text)}", {"NotResource": [*_without(exempt, at), text]}
     for operator, tests in statement.get("Condition", {}).items():
         for key, value in tests.items():
@@ -188,7 +200,11 @@ def _narrowed(statement):
 
 
 def _wider(arn):
-    """Yields wider patterns than one that ends in `*`: its whole folder, its whole parent, and neighbours."""
+    """Yields wider patterns than one that ends in `*`: its folder, its parent, its service, and neighbours."""
+    if ":ssm:" in arn:
+        service = re.sub(r"[^:]*$", "*", arn)
+        yield from [service] if service != arn else []
+        return
     everything = re.sub(r"/[^/]*\*$", "/*", arn)
     parent = re.sub(r"/[^/]*/\*$", "/*", arn) if "/freehold/" in arn else arn
     neighbours = re.sub(r"(--|(?<=[a-z0-9])/)\*$", "*", arn) if "--" in arn else arn
@@ -198,7 +214,7 @@ def _wider(arn):
 
 
 def _narrowed_test(operator, key, values):
-    if key == "aws:ResourceTag/freehold:owner":
+    if operator != "Null" and key.startswith("aws:ResourceTag/freehold:"):
         yield "exempt a neighbour's tag", [*values, f"{values[0]}-eu"]
     elif operator == "ArnNotLike":
         yield f"exempt {key}", [*values, "arn:aws:iam::*:role/freehold/*"]

@@ -157,12 +157,13 @@ class Tenant:
         def row(key, **more):
             return {"dynamodb:LeadingKeys": [key], **more}
 
-        old_values = {"dynamodb:ReturnValues": "ALL_OLD"}
+        returned = [{"dynamodb:ReturnValues": what} for what in ("ALL_OLD", "ALL_NEW", "UPDATED_OLD", "UPDATED_NEW")]
+        given_back = [(action, row("token#1", **what)) for action in (put, "dynamodb:UpdateItem") for what in returned]
         for name, kind, actions in (
             ("rows", "rows", [(get, row("job#1")), (put, row("job#1")), "dynamodb:DeleteTable"]),
             ("app-rows", "app-rows", [(put, row("app#1"))]),
             ("tokens", "tokens", [(get, row("token#1"))]),
-            ("tokens-given-back", "tokens-given-back", [(put, row("token#1", **old_values))]),
+            ("tokens-given-back", "tokens-given-back", given_back),
             ("grants", "grant-rows", [(put, row("grant#1"))]),
         ):
             self.account.add_resource(name, kind, table, actions)

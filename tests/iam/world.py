@@ -1,7 +1,7 @@
 """Tenants, installs and attackers as the templates make them, and every question about who may do what."""
 
 import templates
-from expectations import is_permitted
+from expectations import permitted
 from vendor import add_tenant
 
 
@@ -23,6 +23,12 @@ class World:
         template = self.change("queues", queue_template(**names))
         return templates.properties(template, f"{name}Policy")["PolicyDocument"]
 
+    def keep(self, asked):
+        """Leaves out whatever these questions are not about."""
+        who, what = ({each[at] for each in asked} for at in (0, 1))
+        self.principals = {name: self.principals[name] for name in who}
+        self.resources = {name: self.resources[name] for name in what}
+
     def possible(self):
         """Returns how many questions there are of every principal about every resource."""
         return len(self.principals) * sum(len(resource["actions"]) for resource in self.resources.values())
@@ -39,16 +45,28 @@ def queue_template(**names):
     }
 
 
-def questions(world):
+def questions(world, principals=lambda principal: True, resources=lambda resource: True, actions=lambda action: True):
     """Yields every principal, resource, action and request context with the answer that IAM has to give.
 
     A principal is asked about its own resources and its neighbours': the next tenant's, the next install's of both.
+    What `principals`, `resources` or `actions` refuse is left out.
     """
     tenants = 1 + max(resource["t"] for resource in world.resources.values())
     installs = 1 + max(resource["i"] or 0 for resource in world.resources.values())
+    chosen = [
+        (what, resource, [(action, context) for action, context in resource["actions"] if actions(action)])
+        for what, resource in world.resources.items()
+        if resources(resource)
+    ]
+    chosen = [each for each in chosen if each[2]]
     for who, principal in world.principals.items():
+        if not principals(principal):
+            continue
         t, i = principal.get("t") or 0, principal.get("i") or 0
-        for what, resource in world.resources.items():
-            near = resource["t"] in (t, (t + 1) % tenants) and resource["i"] in (None, i, (i + 1) % installs)
-            for action, context in resource["actions"] if near else []:
-                yield who, what, action, context, is_permitted(principal, resource, action)
+        near_tenants, near_installs = (t, (t + 1) % tenants), (None, i, (i + 1) % installs)
+        for what, resource, asked in chosen:
+            near = resource["t"] in near_tenants and resource["i"] in near_installs
+            if near and resource.get("by") == principal.get("by"):
+                allowed = permitted(principal, resource)
+                for action, context in asked:
+                    yield who, what, action, context, action in allowed

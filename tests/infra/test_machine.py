@@ -100,6 +100,34 @@ class Script(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertEqual([call for call in self.calls() if call.startswith("curl")], [])
 
+    def test_a_proxy_is_the_parameters_or_the_images(self):
+        self.tool("curl", f'printenv HTTPS_PROXY https_proxy >> "{self.root}/proxies"; cp "{self.root}/published" "$9"')
+        environment = self.root / "etc/freehold/environment"
+        proxies = []
+        for own, parameters in (
+            (None, {"HttpsProxy": "http://proxy.example:3128"}),
+            ("HTTPS_PROXY=http://u:p@image\n", {}),
+        ):
+            if own is not None:
+                environment.write_text(own)
+                environment.chmod(0o644)
+            (self.root / "opt/freehold/freehold-runner").unlink(missing_ok=True)
+
+            ended = self.run_script(**parameters)
+
+            self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+            proxies += (self.root / "proxies").read_text().split()
+            (self.root / "proxies").unlink()
+            self.assertEqual(environment.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(proxies, ["http://proxy.example:3128"] * 2 + ["http://u:p@image"] * 2)
+
+    def test_a_proxy_with_a_password_is_no_parameter(self):
+        pattern = templates.install()["Parameters"]["HttpsProxy"]["AllowedPattern"]
+
+        self.assertRegex("http://proxy.example:3128", pattern)
+        for refused in ("http://user:password@proxy.example:3128", "http://a/$(reboot)", "https://proxy.example"):
+            self.assertNotRegex(refused, pattern)
+
     def test_an_image_without_bubblewrap_is_refused_when_nothing_may_be_installed(self):
         none = "command() { return 1; }\n"
 

@@ -138,6 +138,10 @@ def _limits(template, made, parameters):
         over = {"aws:PrincipalArn": arns(break_glass)}
         expected.append({"ArnEquals": over, "DateGreaterThanEquals": BEFORE_THE_END})
     statements = limits["PolicyDocument"]["Statement"]
+    always = _always(template["Metadata"]["Freehold"])
+    if statements[: len(always)] != always:
+        yield "Limits does not deny providers and tags of others"
+    statements = statements[len(always) :]
     if any((each["Effect"], each["Resource"], *_denied(each)) != ("Deny", "*", "*", []) for each in statements):
         yield "Limits has a statement that does not deny everything"
     found = [each["Condition"] for each in statements]
@@ -146,6 +150,31 @@ def _limits(template, made, parameters):
             yield f"Limits does not deny everything when {condition}"
     if len(found) != len(expected):
         yield f"Limits has {len(found)} statements, not {len(expected)}"
+
+
+def _always(names):
+    """Returns the statements of Limits that deny the same in every case."""
+    owner, tag = f"{names['Tenant']}--{names['Install']}", "aws:ResourceTag/freehold:"
+    deny = {"Effect": "Deny", "Resource": "*"}
+    tagging = ["batch:*agResource", "eks:*agResource", "elasticmapreduce:*Tags", "glue:*agResource", "iam:*OpenID*"]
+    return [
+        {
+            **deny,
+            "Sid": "ProvidersOfTheInstallOnly",
+            "Action": ["iam:*ClientID*", "iam:DeleteOpen*", "iam:UpdateOpen*"],
+            "Condition": {"StringNotEquals": {f"{tag}install": names["Install"]}},
+        },
+        {
+            **deny,
+            "Sid": "OwnersStay",
+            "Action": [*tagging, "states:*agResource"],
+            "Condition": {
+                "StringNotEquals": {f"{tag}owner": owner},
+                "Null": {f"{tag}owner": "false"},
+                "ForAnyValue:StringLike": {"aws:TagKeys": "freehold:*"},
+            },
+        },
+    ]
 
 
 def _denied(statement):
@@ -204,7 +233,7 @@ def _boundary(template, made, parameters):
 def _is_about_the_app(statement, is_everything):
     """Returns whether a statement denies (everything) to every principal that has a role outside of the stack."""
     [(operator, test)] = statement["Condition"].items()
-    arn = test.get("aws:PrincipalArn", {}).get("Fn::Sub", "")
+    arn = str(test.get("aws:PrincipalArn", ""))
     denied = (statement["Effect"], statement["Action"], statement["Resource"])
     is_right = operator == "ArnNotLike" and NOT_OF_THE_STACK in arn and arn.endswith("--*")
     return is_right and (denied == ("Deny", "*", "*") or not is_everything)
