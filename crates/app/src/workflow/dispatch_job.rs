@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::job::{Job, JobState};
+use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::preflight;
 use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow};
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
@@ -48,7 +48,8 @@ pub struct DispatchJob {
 }
 
 impl DispatchJob {
-    /// Handles one message of the dispatch queue. A redelivery sends the same message with the same deduplication id.
+    /// Handles one message of the dispatch queue. A redelivery sends the same message with the same deduplication id. A
+    /// job whose order can never be sent ends as failed with the reason.
     ///
     /// # Errors
     /// Transient when a service does not answer or the install's queue does not exist yet; Internal for broken records.
@@ -61,12 +62,16 @@ impl DispatchJob {
                     tracing::info!(job.id = %job.id, "Job `{}` is {}: no order sent", job.id, job.state.as_str());
                     return Ok(());
                 }
-                let queued_at = job.history.last().map_or(job.created_at, |record| record.at);
-                if *resend && self.clock.now().since(queued_at) > RESEND_WORTH_SECS * 1000 {
+                if *resend && self.may_be_a_second_copy(&job, *dispatch).await? {
                     tracing::info!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
                     return Ok(());
                 }
-                self.send_order(&job, *dispatch).await
+                match self.send_order(&job, *dispatch).await {
+                    Err(error) if error.kind == crate::Kind::Invalid => {
+                        self.end_undeliverable(&job, *dispatch, error.to_string()).await
+                    }
+                    sent => sent,
+                }
             }
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
                 let job = table::job(&*self.store, job).await?.value;
@@ -84,6 +89,25 @@ impl DispatchJob {
             }
             DispatchMessage::Contract { app, version } => self.signing().sign(app, version).await,
         }
+    }
+
+    /// Returns whether the order was sent before, or may have been, so long ago that SQS would not drop a second copy.
+    /// An order is stored before it is sent, so an order that is not stored was never sent.
+    async fn may_be_a_second_copy(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
+        let queued_at = job.history.last().map_or(job.created_at, |record| record.at);
+        if self.clock.now().since(queued_at) <= RESEND_WORTH_SECS * 1000 {
+            return Ok(false);
+        }
+        Ok(self.store.get(&evidence::order_key(&job.id, dispatch)).await?.is_some())
+    }
+
+    /// Ends a job whose order can never be sent. `sweep` performs the effects: this function may neither resume a state
+    /// machine nor write to the dispatch queue.
+    async fn end_undeliverable(&self, job: &Job, dispatch: u32, reason: String) -> Result<(), AppError> {
+        tracing::warn!(job.id = %job.id, install.id = %job.install, "Job `{}` gets no order: {reason}", job.id);
+        let event = JobEvent::Undeliverable { dispatch, reason };
+        let _ = advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?;
+        Ok(())
     }
 
     fn signing(&self) -> SignContract {

@@ -21,6 +21,9 @@ use crate::workflow::finish_workflow::FinishWorkflow;
 /// SQS's five minutes of deduplication, so the queue drops the second copy unless the first copy was lost.
 const RESEND_FROM_SECS: u64 = 90;
 const RESEND_UNTIL_SECS: u64 = 270;
+/// The interval in seconds at which `dispatch-job` is asked about an older order that no runner has started. It sends
+/// the order only if it has never sent it before.
+const ASK_AGAIN_SECS: u64 = 600;
 /// The time in seconds after which the sweep finishes a settled workflow, if the state machine has not finished it.
 const SETTLED_SECS: u64 = 600;
 /// The maximum age of a workflow, in seconds. It is a multiple of the longest job, so no workflow that makes progress
@@ -171,7 +174,7 @@ impl Sweep {
         if let JobState::Queued { dispatch } = &job.state {
             let since = job.history.last().map_or(job.created_at, |record| record.at);
             let age = now.since(since) / 1000;
-            if (RESEND_FROM_SECS..RESEND_UNTIL_SECS).contains(&age) {
+            if is_resend_due(age) {
                 swept.resent += 1;
                 self.outbox
                     .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch, resend: true }])
@@ -211,4 +214,12 @@ impl Sweep {
             clock: Arc::clone(&self.clock),
         }
     }
+}
+
+/// Returns whether an order that has waited for `age` seconds is sent again, or asked about, by this minute's sweep.
+const fn is_resend_due(age: u64) -> bool {
+    if age < RESEND_UNTIL_SECS {
+        return age >= RESEND_FROM_SECS;
+    }
+    age % ASK_AGAIN_SECS < 60
 }

@@ -177,6 +177,8 @@ pub enum JobEvent {
     Expire,
     /// The control plane dispatches the job again.
     Retry,
+    /// The control plane can never send the order of this dispatch, so no attempt can start.
+    Undeliverable { dispatch: u32, reason: String },
 }
 
 impl JobEvent {
@@ -189,6 +191,7 @@ impl JobEvent {
             Self::Cancel => "cancel",
             Self::Expire => "expire",
             Self::Retry => "retry",
+            Self::Undeliverable { .. } => "undeliverable",
         }
     }
 
@@ -197,7 +200,7 @@ impl JobEvent {
             Self::Started { fence, runner, .. }
             | Self::Progress { fence, runner, .. }
             | Self::Finished { fence, runner, .. } => Some((*fence, runner)),
-            Self::Cancel | Self::Expire | Self::Retry => None,
+            Self::Cancel | Self::Expire | Self::Retry | Self::Undeliverable { .. } => None,
         }
     }
 }
@@ -319,6 +322,13 @@ impl Job {
             JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
             JobEvent::Expire => Ok(self.expire(dispatch, event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
+            JobEvent::Undeliverable { reason, .. } => {
+                // No attempt has this fence, because receives are counted from 1.
+                let fence = Fence { dispatch, receive: 0 };
+                let outcome = Outcome::Failed { reason: reason.clone(), partial: false };
+                Ok(self.ended(event, fence, &outcome, now))
+            }
         }
     }
 
@@ -349,6 +359,7 @@ impl Job {
             JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
             JobEvent::Expire => Ok(self.expire(current.dispatch, event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
     }
 
@@ -360,7 +371,7 @@ impl Job {
                 }
                 Err(Rejected::Ended { job: self.id.clone(), state: self.state.as_str() })
             }
-            JobEvent::Cancel | JobEvent::Expire => Ok(Step::Already),
+            JobEvent::Cancel | JobEvent::Expire | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
     }

@@ -1,6 +1,5 @@
 //! Orders: signed, complete, the same bytes on a redelivery, and not sent for a job that does not need one.
 
-use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::table::{self, put};
@@ -101,15 +100,59 @@ async fn without_the_installs_queue_the_message_stays() {
 }
 
 #[tokio::test]
-async fn an_order_that_is_too_large_for_a_message_is_refused_with_its_size() {
-    let (world, _, message) = due().await;
+async fn an_order_that_missed_every_resend_is_sent_however_late_if_it_was_never_sent() {
+    let (world, job, _) = due().await;
+    world.memory.advance_secs(3000);
+
+    for _ in 0..2 {
+        world
+            .dispatch_job()
+            .perform(&DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: true })
+            .await
+            .unwrap();
+        world.memory.advance_secs(600);
+    }
+
+    assert_eq!(world.memory.orders.lock().unwrap().len(), 1);
+}
+
+/// Returns the world, with a job whose order `change` makes impossible, and its workflow.
+async fn hopeless(change: impl FnOnce(&mut freehold_domain::Install)) -> (World, JobId) {
+    let (mut world, job, message) = due().await;
     let stored = table::install(&*world.memory, &globex()).await.unwrap();
     let mut install = stored.value;
-    install.inputs.insert("greeting".into(), json!("x".repeat(200 * 1024)));
+    change(&mut install);
     let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+    for _ in 0..2 {
+        world.dispatch_job().perform(&message).await.unwrap();
+    }
+    let orders = world.memory.orders.lock().unwrap().len();
+    assert_eq!(orders, 0);
+    world.settle().await;
+    (world, job)
+}
 
-    let error = world.dispatch_job().perform(&message).await.unwrap_err();
+#[tokio::test]
+async fn an_order_that_is_too_large_for_a_message_ends_its_job_with_its_size() {
+    let (world, job) = hopeless(|install| {
+        install.inputs.insert("greeting".into(), json!("x".repeat(200 * 1024)));
+    })
+    .await;
 
-    assert_eq!(error.kind, Kind::Invalid);
-    assert!(error.message.contains("more than the 204800 that fit a message"), "{error}");
+    let state = world.job(&job).await.state;
+    assert!(matches!(state, JobState::Failed { partial: false, .. }), "{state:?}");
+    assert!(state.reason().unwrap().contains("more than the 204800 that fit a message"), "{state:?}");
+    assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn inputs_that_do_not_resolve_end_the_job_with_the_reason() {
+    let (world, job) = hopeless(|install| {
+        install.inputs.insert("days".into(), json!("many"));
+    })
+    .await;
+
+    let state = world.job(&job).await.state;
+    assert!(state.reason().is_some_and(|reason| reason.contains("days")), "{state:?}");
+    assert!(world.open().is_empty());
 }
