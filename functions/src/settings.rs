@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_app::app_version::versions::Versions;
 use freehold_app::ports::{Clock, Store};
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
+use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
 use freehold_aws::objects::S3Objects;
 use freehold_aws::queue::SqsOutbox;
 use freehold_aws::registry::{EcrRegistry, EcrRemover};
@@ -59,6 +60,24 @@ impl Settings {
     pub fn outbox(&self) -> Result<Arc<SqsOutbox>, Error> {
         let grants = std::env::var("FREEHOLD_GRANTS_QUEUE_URL").ok();
         Ok(Arc::new(SqsOutbox::new(&self.sdk, variable("FREEHOLD_DISPATCH_QUEUE_URL")?, grants)))
+    }
+
+    /// Returns the queue whose messages this function handles.
+    ///
+    /// # Errors
+    /// When its URL, or the URL of the dead-letter queue, is not set.
+    pub fn source_queue(&self) -> Result<SqsSource, Error> {
+        Ok(SqsSource::new(&self.sdk, variable("FREEHOLD_SOURCE_QUEUE_URL")?, variable("FREEHOLD_DEAD_LETTERS_URL")?))
+    }
+
+    /// Returns the dead-letter queue of the functions' queues.
+    ///
+    /// # Errors
+    /// When the URL of a queue is not set.
+    pub fn dead_letters(&self) -> Result<Arc<SqsDeadLetters>, Error> {
+        let sources = ["FREEHOLD_REPORTS_QUEUE_URL", "FREEHOLD_DISPATCH_QUEUE_URL", "FREEHOLD_GRANTS_QUEUE_URL"];
+        let sources = sources.iter().map(|name| variable(name)).collect::<Result<_, _>>()?;
+        Ok(Arc::new(SqsDeadLetters::new(&self.sdk, variable("FREEHOLD_DEAD_LETTERS_URL")?, sources)))
     }
 
     /// Returns the signer of orders, which uses the tenant's key in KMS.

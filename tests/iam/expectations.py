@@ -101,6 +101,9 @@ FUNCTIONS = {
         "tokens-given-back": {WRITE, UPDATE},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
+        # It puts messages back that SQS has moved to the dead letters.
+        "reports": {SEND},
+        "open-reports": {SEND},
         "machine": {"states:StartExecution"},
         "execution": {"states:DescribeExecution"},
         "versions": {GET_OBJECT},

@@ -10,7 +10,7 @@ from templates import as_list, of_type, properties, resource_text
 
 TABLE = ["BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"]
 TABLE = {f"dynamodb:{action} Table.Arn" for action in TABLE}
-CONSUME = {"sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
+CONSUME = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"}
 START = {f"states:StartExecution states:stateMachine:fh-T--{name}" for name in templates.DEFINITIONS}
 LOOK = {f"states:DescribeExecution states:execution:fh-T--{name}:*" for name in templates.DEFINITIONS}
 RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
@@ -20,7 +20,7 @@ VERSIONS = {"s3:GetObject s3:B/versions/*"}
 
 
 def consume(queue):
-    return {f"{action} {queue}.Arn" for action in CONSUME}
+    return {f"{action} {queue}.Arn" for action in CONSUME} | send("DeadLetters")
 
 
 def send(*queues):
@@ -66,7 +66,13 @@ ALLOWED = {
     }
     | VERSIONS
     | {"ecr:BatchDeleteImage Repository.Arn"},
-    "Sweep": TABLE | send("DispatchQueue", "GrantsQueue") | START | LOOK | RESUME | VERSIONS,
+    "Sweep": TABLE
+    | send("DispatchQueue", "GrantsQueue", "ReportsQueue")
+    | {"sqs:ReceiveMessage DeadLetters.Arn", "sqs:DeleteMessage DeadLetters.Arn"}
+    | START
+    | LOOK
+    | RESUME
+    | VERSIONS,
 }
 # Actions that do not take a resource: callbacks, log delivery, a registry token.
 WITHOUT_RESOURCE = {
@@ -182,7 +188,7 @@ class Tenant(unittest.TestCase):
             self.assertEqual(resource["UpdateReplacePolicy"], "Retain", name)
 
     def test_every_queue_is_encrypted_and_ends_in_dead_letters(self):
-        receives = {"ReportsQueue": 5, "DispatchQueue": 5, "GrantsQueue": 5, "BuildQueue": 10}
+        receives = {"ReportsQueue": 1000, "DispatchQueue": 1000, "GrantsQueue": 1000, "BuildQueue": 10}
         queues = of_type(self.template, "AWS::SQS::Queue")
 
         self.assertEqual(set(queues), {*receives, "DeadLetters", "OrdersDeadLetters"})

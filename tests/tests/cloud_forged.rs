@@ -127,7 +127,6 @@ async fn forged_reports_change_nothing_and_end_with_the_dead_letters() -> anyhow
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
     let job = run["nodes"][0]["job"].as_str().context("no job")?.to_owned();
     let (before, job_before) = (settled_view(&world).await?, world.vendor(&["job", "show", &job]).await?);
-    impatient(&world).await?;
 
     let forged = reports(&world, &before, &job)?;
     for body in &forged {
@@ -238,14 +237,6 @@ async fn waiting(world: &World, name: &str) -> anyhow::Result<(usize, usize)> {
     let said = ask.attribute_names(Waiting).attribute_names(Hidden).send().await?;
     let count = |name| said.attributes().and_then(|all| all.get(&name)?.parse().ok()).unwrap_or(0);
     Ok((count(Waiting), count(Hidden)))
-}
-
-/// Makes reports that were not taken come back after one second, so that five tries do not last minutes.
-async fn impatient(world: &World) -> anyhow::Result<()> {
-    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
-    let set = sqs.set_queue_attributes().queue_url(queue(world, "reports").await?);
-    set.attributes(QueueAttributeName::VisibilityTimeout, "1").send().await?;
-    Ok(())
 }
 
 /// Returns the reasons of all refusals in the audit log of the customer's bucket.

@@ -69,9 +69,9 @@ fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
     match queue {
         _ if waiting == 0 => None,
         "dead" => Some(format!(
-            "`{name}` holds {count} that a function failed on five times; the logs of accept-report, dispatch-job and \
-             grant-artifact name the cause. Once the cause is fixed, `aws sqs start-message-move-task` puts the messages \
-             back, and `aws sqs purge-queue` drops them"
+            "`{name}` holds {count} that a function refused; the attribute `freehold-reason` of each message says why, and \
+             so do the logs of accept-report, dispatch-job and grant-artifact. Messages without a reason return to their \
+             queues by themselves; `aws sqs purge-queue` drops the others"
         )),
         "dead.fifo" => Some(format!(
             "`{name}` holds {count} for runners that ended too often while they worked; `freehold workflow list INSTALL` \
@@ -205,8 +205,8 @@ mod tests {
     fn messages_where_none_should_wait_come_with_a_way_out() {
         let said = advice("dead", "fh-acme--dead", 1).unwrap();
 
-        assert!(said.starts_with("`fh-acme--dead` holds 1 message that a function failed on five times"), "{said}");
-        assert!(said.contains("start-message-move-task") && said.contains("purge-queue"), "{said}");
+        assert!(said.starts_with("`fh-acme--dead` holds 1 message that a function refused"), "{said}");
+        assert!(said.contains("freehold-reason") && said.contains("purge-queue"), "{said}");
         assert!(advice("dead.fifo", "fh-acme--dead.fifo", 2).unwrap().contains("holds 2 messages"));
         assert_eq!(advice("dead", "fh-acme--dead", 0), None);
         assert_eq!(advice("reports", "fh-acme--reports", 7), None);

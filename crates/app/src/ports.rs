@@ -129,6 +129,58 @@ pub trait OrdersQueue: Send + Sync {
     async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError>;
 }
 
+/// A message that a function could never handle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    pub body: String,
+    /// The time at which the function's queue took the first copy of the message.
+    pub sent_at: Timestamp,
+    pub reason: String,
+}
+
+impl DeadLetter {
+    /// The message attribute with the reason of a dead letter. A message that SQS moved has no reason.
+    pub const REASON: &str = "freehold-reason";
+    /// The message attribute with the time at which a queue took the first copy of a message, in milliseconds.
+    pub const SENT_AT: &str = "freehold-sent-at";
+    /// The message attribute that counts how often a message was put back.
+    pub const PUT_BACK: &str = "freehold-put-back";
+}
+
+/// The queue whose messages a function handles.
+#[async_trait]
+pub trait SourceQueue: Send + Sync {
+    /// Hides the received message with this receipt handle for `secs` seconds from now.
+    async fn pause(&self, receipt: &str, secs: u32) -> Result<(), PortError>;
+
+    /// Sends a message that can never be handled to the dead-letter queue.
+    async fn refuse(&self, letter: &DeadLetter) -> Result<(), PortError>;
+}
+
+/// A message in the dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buried {
+    pub receipt: String,
+    pub body: String,
+    /// The name of the queue from which SQS moved the message.
+    pub source: Option<String>,
+    pub sent_at: Timestamp,
+    /// How often the message was put back before.
+    pub put_back: u32,
+    /// The reason why a function refused the message. A message that SQS moved has none.
+    pub reason: Option<String>,
+}
+
+/// The dead-letter queue of the functions' queues.
+#[async_trait]
+pub trait DeadLetters: Send + Sync {
+    /// Returns up to ten messages, and hides them for some seconds.
+    async fn look(&self) -> Result<Vec<Buried>, PortError>;
+
+    /// Sends the message to the queue it came from, and deletes it here. Returns false when that queue is not known.
+    async fn put_back(&self, message: &Buried) -> Result<bool, PortError>;
+}
+
 /// Creates orders queues, and sets which runners may send reports.
 #[async_trait]
 pub trait QueueAdmin: Send + Sync {

@@ -1,6 +1,7 @@
 //! Implements the ports of `app` on AWS, one file per service. `AWS_ENDPOINT_URL` can redirect all calls.
 
 pub mod config;
+pub mod dead_letters;
 pub mod error;
 pub mod objects;
 pub mod queue;

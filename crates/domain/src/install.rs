@@ -82,6 +82,10 @@ pub struct Runner {
     pub slots: u32,
     pub host: String,
     pub since: Timestamp,
+    /// The time at which the reports queue took the runner's newest hello. It is 0 in rows that were written before
+    /// this field existed.
+    #[serde(default)]
+    pub announced_at: Timestamp,
 }
 
 /// The reason why an install refuses an operation.
@@ -115,8 +119,10 @@ pub enum InstallError {
 pub enum HelloStep {
     /// The runner is new, or its hello has other values than before.
     Changed(Box<Install>),
-    /// The runner's hello has the same values as before.
+    /// The hello changes nothing: it was handled before, or the same runner has announced itself again since.
     Already,
+    /// The hello is older than the hello of the current runner, which stays. The key of the hello is retired.
+    Late(Box<Install>),
 }
 
 impl Install {
@@ -179,17 +185,25 @@ impl Install {
         Err(InstallError::Ran { install: self.id.clone(), what })
     }
 
-    /// Returns the effect of a runner's hello. If the hello has a new key, the key of the former runner is retired and
-    /// can never come back.
+    /// Returns the effect of a runner's hello, which the reports queue took at `sent_at`. Hellos can arrive in any
+    /// order: only a hello that is at least as new as the current runner's hello has an effect on the runner. If it
+    /// has a new key, the key of the former runner is retired and can never come back.
     ///
     /// # Errors
     /// [`InstallError::Retired`] for the key of a runner that was replaced before.
-    pub fn on_hello(&self, hello: &Hello, now: Timestamp) -> Result<HelloStep, InstallError> {
+    pub fn on_hello(&self, hello: &Hello, sent_at: Timestamp, now: Timestamp) -> Result<HelloStep, InstallError> {
         let key = hello.public_key.key_id();
         if self.retired.contains(&key) {
             return Err(InstallError::Retired { install: self.id.clone(), key });
         }
         let mut next = self.clone();
+        if let Some(runner) = self.runner.as_ref().filter(|runner| sent_at < runner.announced_at) {
+            if runner.public_key == hello.public_key {
+                return Ok(HelloStep::Already);
+            }
+            next.retired.insert(key);
+            return Ok(HelloStep::Late(Box::new(next)));
+        }
         let since = match &self.runner {
             Some(runner) if runner.public_key == hello.public_key => runner.since,
             Some(runner) => {
@@ -204,6 +218,7 @@ impl Install {
             slots: hello.slots.clamp(1, MAX_SLOTS),
             host: hello.host.chars().take(120).collect(),
             since,
+            announced_at: sent_at,
         };
         let secrets = hello.secrets.as_ref().unwrap_or(&self.secrets);
         let same_answers = self.answers == hello.inputs
@@ -318,6 +333,11 @@ mod tests {
         }
     }
 
+    /// Returns what `install` makes of `hello` when the queue took it at `sent_at`.
+    fn hears(install: &Install, hello: &Hello, sent_at: u64) -> Result<HelloStep, InstallError> {
+        install.on_hello(hello, Timestamp::from_millis(sent_at), Timestamp::from_millis(1000 + sent_at))
+    }
+
     fn changed(step: Result<HelloStep, InstallError>) -> Install {
         match step {
             Ok(HelloStep::Changed(install)) => *install,
@@ -327,37 +347,92 @@ mod tests {
 
     #[test]
     fn a_replaced_runner_never_comes_back() {
-        let first = changed(install().on_hello(&hello(1), Timestamp::from_millis(1)));
-        let second = changed(first.on_hello(&hello(2), Timestamp::from_millis(2)));
+        let first = changed(hears(&install(), &hello(1), 1));
+        let second = changed(hears(&first, &hello(2), 2));
 
-        let back = second.on_hello(&hello(1), Timestamp::from_millis(3));
+        let back = hears(&second, &hello(1), 3);
 
         assert!(matches!(back, Err(InstallError::Retired { .. })));
-        assert_eq!(second.on_hello(&hello(2), Timestamp::from_millis(4)), Ok(HelloStep::Already));
+        assert_eq!(hears(&second, &hello(2), 2), Ok(HelloStep::Already));
+    }
+
+    #[test]
+    fn a_late_hello_of_a_dead_machine_retires_its_own_key_and_not_the_living_runner() {
+        let living = changed(hears(&install(), &hello(2), 20));
+
+        let Ok(HelloStep::Late(after)) = hears(&living, &hello(1), 10) else { panic!("the hello was not late") };
+
+        assert_eq!(after.runner, living.runner);
+        assert!(matches!(hears(&after, &hello(1), 30), Err(InstallError::Retired { .. })));
+    }
+
+    #[test]
+    fn an_older_hello_of_the_same_runner_brings_back_neither_answers_nor_consent() {
+        let newer = Hello { inputs: BTreeMap::new(), accepted_contract: Some(Digest::of(b"two")), ..hello(1) };
+        let living = changed(hears(&install(), &newer, 20));
+
+        assert_eq!(hears(&living, &hello(1), 10), Ok(HelloStep::Already));
+    }
+
+    #[test]
+    fn a_runner_that_announces_itself_again_is_newer_than_what_was_sent_between() {
+        let first = changed(hears(&install(), &hello(1), 10));
+        let again = changed(hears(&first, &hello(1), 30));
+
+        let between = hears(&again, &hello(2), 20);
+
+        assert!(matches!(between, Ok(HelloStep::Late(_))));
+        assert_eq!(again.runner.unwrap().since, first.runner.unwrap().since);
+    }
+
+    proptest::proptest! {
+        /// The order in which the hellos of a history were sent decides, and not the order in which they arrive.
+        #[test]
+        fn the_newest_hello_wins_in_whatever_order_hellos_arrive(
+            arrivals in proptest::sample::subsequence((0..6_u8).collect::<Vec<_>>(), 1..=6),
+            seed in proptest::prelude::any::<u64>(),
+        ) {
+            let mut order = arrivals.clone();
+            order.sort_by_key(|at| seed.rotate_left(u32::from(*at) * 11) % 97);
+            let mut now = install();
+
+            for at in order {
+                // Machine 0 sends hellos 0 and 1, machine 1 sends 2 and 3, machine 2 sends 4 and 5.
+                match hears(&now, &hello(at / 2), u64::from(at) + 1) {
+                    Ok(HelloStep::Changed(next) | HelloStep::Late(next)) => now = *next,
+                    Ok(HelloStep::Already) | Err(InstallError::Retired { .. }) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+
+            let newest = arrivals.iter().max().unwrap();
+            let runner = now.runner.unwrap();
+            assert_eq!((runner.public_key, runner.announced_at.as_millis()), (key(newest / 2), u64::from(*newest) + 1));
+        }
     }
 
     #[test]
     fn a_hello_brings_the_customers_answers_and_another_one_replaces_them() {
-        let first = changed(install().on_hello(&hello(1), Timestamp::from_millis(1)));
+        let first = changed(hears(&install(), &hello(1), 1));
         let other = BTreeMap::from([("InputZones".to_owned(), "3".to_owned())]);
 
-        let second = changed(first.on_hello(&Hello { inputs: other.clone(), ..hello(1) }, Timestamp::from_millis(2)));
+        let second = changed(hears(&first, &Hello { inputs: other.clone(), ..hello(1) }, 2));
 
         assert_eq!(first.answers["InputDomain"], "globex.example");
         assert_eq!(second.answers, other);
-        assert_eq!(second.runner, first.runner);
+        assert_eq!(second.runner.unwrap().since, first.runner.unwrap().since);
     }
 
     #[test]
     fn a_hello_brings_the_customers_consent_and_a_new_one_replaces_it() {
         let accepts = |text: &[u8]| Hello { accepted_contract: Some(Digest::of(text)), ..hello(1) };
-        let first = changed(install().on_hello(&accepts(b"one"), Timestamp::from_millis(1)));
+        let first = changed(hears(&install(), &accepts(b"one"), 1));
 
-        let second = changed(first.on_hello(&accepts(b"two"), Timestamp::from_millis(2)));
+        let second = changed(hears(&first, &accepts(b"two"), 2));
 
         assert_eq!((first.accepted_contract, install().accepted_contract), (Some(Digest::of(b"one")), None));
         assert_eq!(second.accepted_contract, Some(Digest::of(b"two")));
-        assert_eq!(second.on_hello(&accepts(b"two"), Timestamp::from_millis(3)), Ok(HelloStep::Already));
+        assert_eq!(hears(&second, &accepts(b"two"), 2), Ok(HelloStep::Already));
     }
 
     #[test]

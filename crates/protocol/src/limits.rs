@@ -40,6 +40,9 @@ pub const MAX_ANSWERS: usize = 200;
 /// The most bytes that a customer's answers may have, names and values together.
 pub const MAX_ANSWERS_BYTES: usize = 64 * 1024;
 
+/// The largest envelope of a runner's hello, in bytes: the answers, the digests of 200 secrets, and base64.
+pub const MAX_HELLO_BYTES: usize = 256 * 1024;
+
 /// The lease: the visibility timeout in SQS that an order has when a runner receives it, in seconds.
 pub const LEASE_SECS: u64 = 30;
 

@@ -17,10 +17,11 @@ async fn main() -> Result<(), Error> {
         callbacks: settings.callbacks(),
         clock: settings.clock(),
     };
-    let accept = &accept;
+    let queue = settings.source_queue()?;
+    let (accept, queue) = (&accept, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "report not taken", |body| async move {
-            match accept.accept(&body).await? {
+        let answer = batch::each(event.payload, "report not taken", queue, |message| async move {
+            match accept.accept(&message.body, message.sent_at).await? {
                 Accepted::Taken | Accepted::Refused(_) => Ok(()),
             }
         });

@@ -23,10 +23,11 @@ async fn main() -> Result<(), Error> {
         signer: settings.signer()?,
         clock: settings.clock(),
     };
-    let dispatch = &dispatch;
+    let queue = settings.source_queue()?;
+    let (dispatch, queue) = (&dispatch, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "message not sent", |body| async move {
-            dispatch.perform(&batch::parse(&body)?).await
+        let answer = batch::each(event.payload, "message not sent", queue, |message| async move {
+            dispatch.perform(&batch::parse(&message.body)?).await
         });
         Ok::<_, Error>(answer.await)
     }))

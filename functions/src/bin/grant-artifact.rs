@@ -19,10 +19,11 @@ async fn main() -> Result<(), Error> {
         signer: settings.signer()?,
         clock: settings.clock(),
     };
-    let grant = &grant;
+    let queue = settings.source_queue()?;
+    let (grant, queue) = (&grant, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "grant not answered", |body| async move {
-            grant.answer(&batch::parse(&body)?).await
+        let answer = batch::each(event.payload, "grant not answered", queue, |message| async move {
+            grant.answer(&batch::parse(&message.body)?).await
         });
         Ok::<_, Error>(answer.await)
     }))

@@ -1,6 +1,7 @@
-//! Lambda function that runs every minute: repeats effects that were lost after a commit, and starts actions that are
-//! due.
+//! Lambda function that runs every minute: repeats effects that were lost after a commit, puts messages back from the
+//! dead-letter queue, and starts actions that are due.
 
+use freehold_app::workflow::put_back_messages::PutBackMessages;
 use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;
@@ -26,7 +27,8 @@ async fn main() -> Result<(), Error> {
         machines: settings.machines()?,
         clock: settings.clock(),
     };
-    let (sweep, start) = (&sweep, &start);
+    let letters = PutBackMessages { letters: settings.dead_letters()? };
+    let (sweep, start, letters) = (&sweep, &start, &letters);
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
         // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
         let due = start.start().await.map_err(|error| {
@@ -46,6 +48,12 @@ async fn main() -> Result<(), Error> {
             failed = swept.failed,
             "Swept"
         );
+        // The next sweep tries again, so a failure here fails no other work.
+        match letters.put_back().await {
+            Ok(0) => {}
+            Ok(put_back) => tracing::warn!(put_back, "Put messages back from the dead-letter queue"),
+            Err(error) => log_failure("could not put messages back from the dead-letter queue", &error),
+        }
         let due = due?;
         if due != Started::default() {
             tracing::info!(started = due.started, skipped = due.skipped, failed = due.failed, "Started due actions");

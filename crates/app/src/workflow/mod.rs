@@ -11,6 +11,7 @@ pub mod finish_workflow;
 mod order_work;
 mod plan_deploy;
 pub mod plan_workflow;
+pub mod put_back_messages;
 pub mod run_action;
 pub mod start_due_actions;
 pub mod start_workflow;

@@ -403,7 +403,8 @@ impl World {
     /// The runner of `install` announces itself.
     pub(crate) fn hello(&mut self, install: &str) {
         let hello = self.runners[install].hello(self.now());
-        self.post(Mail::Report(hello));
+        let now = self.now();
+        self.post(Mail::Report(hello, now));
     }
 
     pub(crate) fn runner(&mut self, install: &str) -> &mut Runner {

@@ -6,7 +6,7 @@ use freehold_app::AppError;
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::workflow::plan_workflow::Next;
 use freehold_domain::workflow::WorkflowKind;
-use freehold_protocol::WorkflowId;
+use freehold_protocol::{Timestamp, WorkflowId};
 
 use super::World;
 
@@ -22,7 +22,8 @@ const SWEEPS: u32 = 8;
 pub(crate) enum Mail {
     Dispatch(DispatchMessage),
     Grant(GrantMessage),
-    Report(String),
+    /// A report, and when the queue took it.
+    Report(String, Timestamp),
 }
 
 /// A small generator (SplitMix64): a test's seed decides everything.
@@ -152,7 +153,7 @@ impl World {
             reports.extend(runner.take(&orders, &root, &self.registry, now));
         }
         for report in reports {
-            self.post(Mail::Report(report));
+            self.post(Mail::Report(report, now));
         }
     }
 
@@ -166,7 +167,7 @@ impl World {
         let result = match &mail {
             Mail::Dispatch(message) => self.dispatch_job().perform(message).await,
             Mail::Grant(message) => self.grant_artifact().answer(message).await,
-            Mail::Report(body) => self.accept_report().accept(body).await.map(|_| ()),
+            Mail::Report(body, sent_at) => self.accept_report().accept(body, *sent_at).await.map(|_| ()),
         };
         self.last_delivery.store(false, Ordering::Relaxed);
         match result {

@@ -7,11 +7,12 @@ use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Outcome};
 use freehold_protocol::{Envelope, JobId, KeyId, Timestamp};
 use serde_json::json;
 
+use super::refusal::not_its_job;
 use super::{AcceptReport, Accepted};
 use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Callbacks, Store};
-use crate::table::{self, Phase, Stored, TaskToken, load, token_key};
+use crate::table::{Phase, Stored, TaskToken, load, token_key};
 use crate::workflow::advance::{self, Advanced};
 
 /// The minimum time between two recorded contacts of a running job, in seconds.
@@ -25,26 +26,19 @@ impl AcceptReport {
         report: &AttemptReport,
         (envelope, body): (&Envelope, &str),
     ) -> Result<Accepted, AppError> {
-        let current = table::job(&*self.store, &report.job).await.map_err(|e| match e.kind {
-            crate::Kind::NotFound => AppError::invalid(e.message),
-            _ => e,
-        })?;
-        if current.value.install != install.id {
-            return Err(AppError::invalid(format!("job `{}` does not belong to install `{}`", report.job, install.id)));
-        }
+        let Some(current) = self.job_of(install, &report.job).await? else {
+            return Err(not_its_job(install, &report.job));
+        };
         let now = self.clock.now();
-        // A report that proves a deploy is stored as evidence together with its log, so its log is not stored a second
-        // time.
-        let may_prove = matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. });
-        if !may_prove {
+        if is_quiet_progress(&current, runner, report, now) {
             self.store_log(report, now).await?;
-        }
-        if is_quiet_progress(&current.value, runner, report, now) {
-            return self.after_progress(&current.value, runner, report).await;
+            return self.after_progress(&current, runner, report).await;
         }
         let event = job_event(report, runner);
         let advanced = advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await?;
-        if may_prove && !proves_deploy(&advanced) {
+        // A report that proves a deploy is stored as evidence together with its log, so its log is not stored a second
+        // time. The log of a rejected report is not stored.
+        if !matches!(advanced, Advanced::Rejected(..)) && !proves_deploy(report, &advanced) {
             self.store_log(report, now).await?;
         }
         match advanced {
@@ -70,21 +64,17 @@ impl AcceptReport {
     /// end.
     pub(super) async fn cancelled_unstarted(
         &self,
-        install: &Install,
         runner: &KeyId,
-        id: &JobId,
+        job: &Job,
         fence: Fence,
     ) -> Result<Accepted, AppError> {
-        let Some(current) = load::<Job>(&*self.store, &table::job_key(id)).await? else {
-            return Ok(Accepted::Taken);
-        };
         // A cancel of one stale attempt does not end the job.
-        if current.value.install != install.id || current.value.cancel_requested.is_none() {
+        if job.cancel_requested.is_none() {
             return Ok(Accepted::Taken);
         }
         let event = JobEvent::Finished { fence, runner: runner.clone(), outcome: Outcome::Cancelled };
         if let Advanced::Now { workflow: Some(workflow), started, .. } =
-            advance::job_event(&*self.store, id, &event, None, self.clock.now()).await?
+            advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?
         {
             self.after_end(&workflow, &started).await?;
         }
@@ -153,7 +143,10 @@ pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: 
 }
 
 /// Returns whether the accepted report was stored as the proof of a deploy.
-fn proves_deploy(advanced: &Advanced) -> bool {
+fn proves_deploy(report: &AttemptReport, advanced: &Advanced) -> bool {
+    if !matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. }) {
+        return false;
+    }
     let Advanced::Now { job, workflow: Some(workflow), .. } = advanced else { return false };
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
     let deploys = node.is_some_and(|node| node.target.deploys().is_some());

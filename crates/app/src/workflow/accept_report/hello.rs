@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::install::{HelloStep, Install, InstallError};
-use freehold_protocol::Envelope;
-use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
+use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES, MAX_HELLO_BYTES};
 use freehold_protocol::report::{Hello, Report};
+use freehold_protocol::{Envelope, KeyId, Timestamp};
 use serde_json::json;
 
 use super::{AcceptReport, Accepted, unbelievable};
@@ -19,9 +19,12 @@ impl AcceptReport {
         &self,
         envelope: &Envelope,
         install: &Install,
-        hello: &Hello,
+        (hello, sent_at): (&Hello, Timestamp),
         body: &str,
     ) -> Result<Accepted, AppError> {
+        if body.len() > MAX_HELLO_BYTES {
+            return Err(AppError::invalid(format!("a hello has {} bytes; the limit is {MAX_HELLO_BYTES}", body.len())));
+        }
         envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
         envelope.open::<Report>(&install.enrolment_key).map_err(unbelievable)?;
         let too_much = too_much(hello);
@@ -37,19 +40,20 @@ impl AcceptReport {
                 hello.inputs.clone_from(&current.value.answers);
                 hello.secrets = None;
             }
-            let next = match current.value.on_hello(&hello, self.clock.now()) {
-                Ok(HelloStep::Changed(next)) => Some(*next),
-                Ok(HelloStep::Already) => None,
+            let (next, late) = match current.value.on_hello(&hello, sent_at, self.clock.now()) {
+                Ok(HelloStep::Changed(next)) => (Some(*next), false),
+                Ok(HelloStep::Late(next)) => (Some(*next), true),
+                Ok(HelloStep::Already) => (None, false),
                 Err(error @ InstallError::Retired { .. }) => return Ok(Decided::Keep(Err(error.to_string()))),
                 Err(error) => return Err(error.into()),
             };
             // The hello is stored before the install accepts its key. Every later report under that key can then be
             // proven.
             self.keep_hello(envelope, install, &hello).await?;
-            match next {
-                None => Ok(Decided::Keep(Ok((current.value, false)))),
-                Some(next) => Ok(Decided::Commit(vec![put(&next, Expect::Rev(current.rev))?], Ok((next, true)))),
-            }
+            let Some(next) = next else { return Ok(Decided::Keep(Ok((current.value, false)))) };
+            let write = put(&next, Expect::Rev(current.rev))?;
+            let answer = if late { Err(too_late(&hello.public_key.key_id())) } else { Ok((next, true)) };
+            Ok(Decided::Commit(vec![write], answer))
         });
         match announced.await? {
             Ok((next, changed)) => {
@@ -97,10 +101,16 @@ impl AcceptReport {
     }
 }
 
+/// Returns the reason why a hello that is older than the current runner's hello is refused.
+fn too_late(key: &KeyId) -> String {
+    format!("runner key `{key}` was announced before the current runner, and its hello arrived later")
+}
+
 /// Returns the reason why the answers in a hello are refused: they are more than a stack can have. `None` if they are
 /// accepted. Whether an answer fits its input is decided later, by the version that is deployed.
 fn too_much(hello: &Hello) -> Option<String> {
-    let bytes: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let answers: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let bytes = answers + hello.secrets.iter().flatten().map(|(name, _)| name.len()).sum::<usize>();
     let count = hello.inputs.len().max(hello.secrets.as_ref().map_or(0, BTreeMap::len));
     (count > MAX_ANSWERS || bytes > MAX_ANSWERS_BYTES).then(|| {
         format!(

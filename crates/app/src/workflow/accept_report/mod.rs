@@ -2,6 +2,7 @@
 //! resumes state machines.
 
 mod attempt;
+mod bounds;
 mod contact;
 mod hello;
 mod refusal;
@@ -10,8 +11,8 @@ use std::sync::Arc;
 
 use freehold_domain::install::Install;
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::report::{RefusalReason, Report, ReportBody};
-use freehold_protocol::{Envelope, KeyId, TenantName};
+use freehold_protocol::report::{Report, ReportBody};
+use freehold_protocol::{Envelope, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Callbacks, Clock, Outbox, Store};
@@ -39,12 +40,13 @@ pub enum Accepted {
 }
 
 impl AcceptReport {
-    /// Accepts one message of the reports queue.
+    /// Accepts one message of the reports queue, which the queue took at `sent_at`.
     ///
     /// # Errors
-    /// Invalid for a message that is not authentic: SQS delivers it again until it moves to the dead-letter queue,
-    /// which has an alarm. Transient or Internal when the report could not be handled.
-    pub async fn accept(&self, body: &str) -> Result<Accepted, AppError> {
+    /// Invalid for a message that can never be accepted, because it is not authentic. Conflict for a report whose key
+    /// is unknown: the hello that announces the key may still be on its way. Transient or Internal when the report
+    /// could not be handled.
+    pub async fn accept(&self, body: &str, sent_at: Timestamp) -> Result<Accepted, AppError> {
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;
         if claimed.tenant != self.tenant {
@@ -54,33 +56,20 @@ impl AcceptReport {
             .await
             .map_err(|e| if e.kind == crate::Kind::NotFound { AppError::invalid(e.message) } else { e })?;
         if let ReportBody::Hello(hello) = &claimed.body {
-            return self.hello(&envelope, &install.value, hello, body).await;
+            return self.hello(&envelope, &install.value, (hello, sent_at), body).await;
         }
         let Some(key) = speaker(&install.value, &claimed.runner) else {
-            return self.refuse_speaker(&install.value, &claimed, body).await;
+            return self.refuse_speaker(&install.value, &claimed.runner, (&envelope, body)).await;
         };
         let report: Report = envelope.open(key).map_err(unbelievable)?;
         self.note_contact(&report.install, matches!(report.body, ReportBody::Heartbeat)).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
             ReportBody::Attempt(attempt) => {
+                let attempt = bounds::bounded(attempt, &envelope);
                 self.attempt(&install.value, &report.runner, &attempt, (&envelope, body)).await
             }
-            ReportBody::Refused(refusal) => {
-                let reason = format!("order refused as {}: {}", refusal.reason.as_str(), refusal.detail);
-                tracing::warn!(install.id = %install.value.id, "Runner of `{}`: {reason}", install.value.id);
-                let pk = match &refusal.job {
-                    Some((job, _)) => table::job_pk(job),
-                    None => table::install_pk(&install.value.id),
-                };
-                self.record(pk, body, Some(report.runner.clone()), reason).await?;
-                match (refusal.reason, refusal.job) {
-                    (RefusalReason::Cancelled, Some((job, fence))) => {
-                        self.cancelled_unstarted(&install.value, &report.runner, &job, fence).await
-                    }
-                    _ => Ok(Accepted::Taken),
-                }
-            }
+            ReportBody::Refused(refusal) => self.order_refused(&install.value, &report.runner, &refusal, body).await,
         }
     }
 }

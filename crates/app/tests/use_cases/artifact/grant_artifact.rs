@@ -163,7 +163,7 @@ async fn a_job_that_has_ended_gets_nothing() {
     let (mut world, _, request) = running().await;
     let now = world.now();
     let end = world.runner("globex").finish(&request.job, Outcome::Failed { reason: "no".into(), partial: false }, now);
-    world.accept_report().accept(&end[0]).await.unwrap();
+    world.accept_report().accept(&end[0], world.now()).await.unwrap();
 
     world.grant_artifact().answer(&request).await.unwrap();
 

@@ -65,7 +65,7 @@ async fn a_hello_after_the_deletion_is_not_believed() {
     world.delete_install().delete(&globex()).await.unwrap();
 
     let hello = world.runners["globex"].hello(world.now());
-    let error = world.accept_report().accept(&hello).await.unwrap_err();
+    let error = world.accept_report().accept(&hello, world.now()).await.unwrap_err();
 
     assert_eq!(error.kind, Kind::Invalid);
 }

@@ -9,9 +9,9 @@ use freehold_app::table::contact_key;
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_domain::JobState;
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
+use freehold_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_LOG_BYTES_PER_REPORT};
 use freehold_protocol::order::Cancel;
-use freehold_protocol::report::{AttemptEvent, Fence, Outcome, ReportBody};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Outcome, ReportBody};
 use freehold_protocol::{Envelope, JobId, WorkflowId};
 use proptest::prelude::*;
 
@@ -34,7 +34,7 @@ async fn deploying(behaviour: Behaviour) -> (World, WorkflowId, JobId) {
 }
 
 async fn accept(world: &World, body: &str) -> Result<Accepted, AppError> {
-    world.accept_report().accept(body).await
+    world.accept_report().accept(body, world.now()).await
 }
 
 fn progress(log: &str) -> AttemptEvent {
@@ -85,7 +85,6 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
     let unknown_job = JobId::derive(&WorkflowId::derive("x", "y"), "z");
     let says = |runner: &Runner| runner.says(&job, FIRST, 9, finished(success()), now);
     let bad = [
-        ("of a key that nobody enrolled", says(&claimed)),
         ("with the signature of another key", forged.to_json().unwrap()),
         ("without signature", envelope.to_json().unwrap()),
         ("of another tenant", says(&other_tenant)),
@@ -107,6 +106,24 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
         assert!(world.memory.take_dispatched().is_empty(), "a report {what}");
     }
     assert_eq!(accept(&world, &good).await.unwrap(), Accepted::Taken);
+}
+
+/// Reports and hellos can overtake each other on the way, so a report may come before the hello that announces its key.
+#[tokio::test]
+async fn a_report_of_an_unknown_key_waits_for_its_hello() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
+    let end = new.says(&job, SECOND, 1, finished(success()), world.now());
+    let before = world.believed();
+
+    let early = accept(&world, &end).await.unwrap_err();
+    let unchanged = world.believed();
+    accept(&world, &new.hello(world.now())).await.unwrap();
+    let later = accept(&world, &end).await.unwrap();
+
+    assert_eq!((early.kind, unchanged), (Kind::Conflict, before));
+    assert_eq!(later, Accepted::Taken);
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
 }
 
 #[tokio::test]
@@ -216,6 +233,97 @@ async fn reports_of_a_replaced_runner_are_refused() {
     assert_eq!(world.memory.take_dispatched(), [cancel]);
     accept(&world, &new.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
+}
+
+/// Machine 1 said hello and died; its hello was held up until the machine that replaced it had announced itself.
+#[tokio::test]
+async fn a_late_hello_of_a_dead_machine_does_not_retire_the_living_runner() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let (dead, living) = [21, 22].map(|seed| Runner::new(&world.tenant, "globex", queue_url("globex"), seed)).into();
+    let (sent_by_dead, late) = (world.now(), dead.hello(world.now()));
+    world.memory.advance_secs(60);
+    accept(&world, &living.hello(world.now())).await.unwrap();
+
+    let refused = world.accept_report().accept(&late, sent_by_dead).await.unwrap();
+    let word = accept(&world, &dead.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
+    let end = accept(&world, &living.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
+
+    assert!(matches!((refused, word), (Accepted::Refused(_), Accepted::Refused(_))));
+    assert_eq!(world.refusals().len(), 2);
+    assert_eq!(end, Accepted::Taken);
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
+}
+
+#[tokio::test]
+async fn a_report_that_only_claims_a_retired_key_is_neither_recorded_nor_answered() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let old = world.runners["globex"].clone();
+    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
+    accept(&world, &new.hello(world.now())).await.unwrap();
+    let mut forger = old.clone();
+    forger.key = ed25519_dalek::SigningKey::from_bytes(&[99; 32]);
+    let claimed = AttemptReport { job: job.clone(), fence: FIRST, seq: 9, event: finished(success()) };
+    let forged = forger.sign(&old.report(ReportBody::Attempt(claimed), world.now()));
+    let before = world.memory.rows();
+
+    let error = accept(&world, &forged).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Invalid);
+    assert_eq!(world.memory.rows(), before);
+    assert!(world.memory.take_dispatched().is_empty());
+}
+
+#[tokio::test]
+async fn a_runner_that_names_a_job_of_another_install_writes_nothing_into_it() {
+    use freehold_protocol::report::{Refusal, RefusalReason};
+    let (mut world, _, job) = deploying(Behaviour::Hangs).await;
+    world.runners.insert("initech".into(), Runner::new(&world.tenant, "initech", queue_url("initech"), 30));
+    world.create_install().create(&world.creation("initech")).await.unwrap();
+    let hello = world.runners["initech"].hello(world.now());
+    accept(&world, &hello).await.unwrap();
+    let refusal = Refusal {
+        reason: RefusalReason::Expired,
+        detail: "words of another customer".into(),
+        message: freehold_protocol::Digest::of(b"order"),
+        job: Some((job.clone(), FIRST)),
+    };
+    let runner = &world.runners["initech"];
+    let report = runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()));
+
+    let taken = accept(&world, &report).await.unwrap();
+
+    assert_eq!((taken, world.refusals().len()), (Accepted::Taken, 1));
+    let rows = world.memory.rows();
+    let refused: Vec<_> = rows.iter().filter(|row| row.key.sk.starts_with("refused#")).map(|row| &row.key.pk).collect();
+    assert_eq!(refused, ["install#initech"]);
+}
+
+#[tokio::test]
+async fn outputs_and_texts_over_their_limits_end_the_job_with_a_reason_that_fits() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let outputs = [("name".to_owned(), "x".repeat(200_000).into())].into();
+    let end =
+        AttemptEvent::Finished { outcome: Outcome::Succeeded { outputs, artifact: None }, log: "y".repeat(150_000) };
+
+    let taken = accept(&world, &world.runners["globex"].says(&job, FIRST, 2, end, world.now())).await.unwrap();
+
+    assert_eq!(taken, Accepted::Taken);
+    let state = world.job(&job).await.state;
+    assert!(state.reason().is_some_and(|reason| reason.contains("bytes of outputs")), "{state:?}");
+    let logs = freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap();
+    assert!(logs.chunks.iter().all(|chunk| chunk.text.len() <= MAX_LOG_BYTES_PER_REPORT));
+}
+
+#[tokio::test]
+async fn the_log_of_a_stale_attempt_is_not_kept() {
+    let (world, _, job) = deploying(Behaviour::Ignores).await;
+    let runner = &world.runners["globex"];
+    accept(&world, &runner.says(&job, SECOND, 1, AttemptEvent::Started, world.now())).await.unwrap();
+
+    let stale = accept(&world, &runner.says(&job, FIRST, 5, progress("stale\n"), world.now())).await.unwrap();
+
+    assert!(matches!(stale, Accepted::Refused(_)));
+    assert!(freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap().chunks.is_empty());
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ async fn a_job_that_ends_by_itself_before_it_hears_of_the_cancel_has_ended_so() 
     let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
     let end = world.runner("globex").finish(&job, outcome, now);
 
-    world.accept_report().accept(&end[0]).await.unwrap();
+    world.accept_report().accept(&end[0], world.now()).await.unwrap();
     world.run().await;
 
     assert_eq!(world.job(&job).await.state.as_str(), "succeeded");

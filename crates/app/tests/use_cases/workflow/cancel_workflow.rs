@@ -103,7 +103,7 @@ async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
     let fence = Fence { dispatch: 1, receive: 1 };
     let progress = world.runners["globex"].says(&job, fence, 2, event, world.now());
 
-    world.accept_report().accept(&progress).await.unwrap();
+    world.accept_report().accept(&progress, world.now()).await.unwrap();
 
     let cancel = DispatchMessage::Cancel { job, dispatch: 1, receive: None, runner: None };
     assert_eq!(world.memory.take_dispatched(), [cancel]);
@@ -122,7 +122,7 @@ async fn a_workflow_whose_jobs_ended_well_before_they_heard_of_the_cancel_succee
             world.cancel_workflow().cancel(&workflow).await.unwrap();
         }
         let end = world.runner("globex").finish(&job, outcome.clone(), now);
-        world.accept_report().accept(&end[0]).await.unwrap();
+        world.accept_report().accept(&end[0], world.now()).await.unwrap();
         world.run().await;
     }
 

@@ -78,7 +78,7 @@ async fn a_job_that_ends_after_its_workflow_starts_nothing() {
     let late = world.runner("globex").finish(&job, outcome, now);
     world.time_out(&workflow).await;
 
-    world.accept_report().accept(&late[0]).await.unwrap();
+    world.accept_report().accept(&late[0], world.now()).await.unwrap();
     world.run().await;
 
     assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage succeeded"]);

@@ -134,7 +134,7 @@ async fn a_workflow_that_waits_for_a_runner_which_is_there_already_is_resumed() 
     let mut world = World::with_app().await;
     let workflow = world.create().await;
     let hello = world.runners["globex"].hello(world.now());
-    world.accept_report().accept(&hello).await.unwrap();
+    world.accept_report().accept(&hello, world.now()).await.unwrap();
     world.run().await;
     assert!(matches!(world.machines[&workflow].at, At::AwaitRunner(Some(_))));
 
@@ -157,7 +157,7 @@ async fn a_workflow_that_waits_for_its_customer_is_left_alone() {
     assert_eq!(world.memory.resumed.lock().unwrap().len(), resumed);
     // Announced, and not planned yet: late, but not stuck.
     let hello = world.runners["globex"].hello(world.now());
-    world.accept_report().accept(&hello).await.unwrap();
+    world.accept_report().accept(&hello, world.now()).await.unwrap();
     assert_eq!(world.sweeper().sweep().await.unwrap().stuck, 0);
     world.run().await;
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));

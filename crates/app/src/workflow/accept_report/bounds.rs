@@ -1,0 +1,61 @@
+//! Bounds the texts and outputs of a report, so that every outcome fits into the rows of the table. A DynamoDB item has
+//! at most 400 KB, and a runner bounds what it sends; a report over these limits does not come from an unchanged runner.
+
+use freehold_protocol::Envelope;
+use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
+
+/// The most bytes of a reason or a detail that are stored.
+pub(super) const MAX_REASON_BYTES: usize = 8 * 1024;
+/// The largest envelope of a report that can be stored as the proof of a deploy or of a build, in bytes.
+const MAX_PROOF_BYTES: usize = 256 * 1024;
+/// The text at the end of a text that was cut.
+const CUT: &str = " [cut]";
+
+/// Returns the report with its texts cut to their limits. The success of a job whose results are too large to be stored
+/// becomes a failure with that reason.
+pub(super) fn bounded(report: AttemptReport, envelope: &Envelope) -> AttemptReport {
+    let event = match report.event {
+        AttemptEvent::Progress { log } => AttemptEvent::Progress { log: cut(&log, MAX_LOG_BYTES_PER_REPORT) },
+        AttemptEvent::Finished { outcome, log } => AttemptEvent::Finished {
+            outcome: bounded_outcome(outcome, envelope.payload.len()),
+            log: cut(&log, MAX_LOG_BYTES_PER_REPORT),
+        },
+        other @ (AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. }) => {
+            other
+        }
+    };
+    AttemptReport { event, ..report }
+}
+
+fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
+    match outcome {
+        Outcome::Succeeded { outputs, artifact } => {
+            let bytes = serde_json::to_string(&outputs).map_or(usize::MAX, |text| text.len());
+            if bytes > MAX_OUTPUTS_BYTES {
+                let reason = format!("the job reported {bytes} bytes of outputs; the limit is {MAX_OUTPUTS_BYTES}");
+                return Outcome::Failed { reason, partial: true };
+            }
+            if message_bytes > MAX_PROOF_BYTES {
+                let reason = format!(
+                    "the report of the job's success has {message_bytes} bytes; the limit is {MAX_PROOF_BYTES}"
+                );
+                return Outcome::Failed { reason, partial: true };
+            }
+            Outcome::Succeeded { outputs, artifact }
+        }
+        Outcome::Failed { reason, partial } => Outcome::Failed { reason: cut(&reason, MAX_REASON_BYTES), partial },
+        Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: cut(&reason, MAX_REASON_BYTES) },
+        Outcome::Interrupted { reason } => Outcome::Interrupted { reason: cut(&reason, MAX_REASON_BYTES) },
+        Outcome::Cancelled => Outcome::Cancelled,
+    }
+}
+
+/// Returns `text`, or its beginning with a mark if it has more than `limit` bytes.
+pub(super) fn cut(text: &str, limit: usize) -> String {
+    if text.len() <= limit {
+        return text.to_owned();
+    }
+    let end = text.floor_char_boundary(limit.saturating_sub(CUT.len()));
+    format!("{}{CUT}", text.get(..end).unwrap_or_default())
+}

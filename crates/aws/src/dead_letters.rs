@@ -1,0 +1,164 @@
+//! SQS: the queue whose messages a function handles, and the dead-letter queue behind it.
+
+use async_trait::async_trait;
+use aws_config::SdkConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
+use freehold_app::ports::{Buried, DeadLetter, DeadLetters, PortError, SourceQueue};
+use freehold_protocol::Timestamp;
+
+use crate::error::port_error;
+
+/// The time for which a look hides messages from the next look, in seconds.
+const LOOK_SECS: i32 = 30;
+/// The most bytes of a refused message that are kept: SQS counts its attributes into the 1 MiB of a message.
+const MAX_BODY_BYTES: usize = 1_000_000;
+/// The most characters of a reason that are kept.
+const MAX_REASON_CHARS: usize = 1000;
+
+/// The queue whose messages a function handles.
+#[derive(Debug, Clone)]
+pub struct SqsSource {
+    client: Client,
+    url: String,
+    dead_letters_url: String,
+}
+
+impl SqsSource {
+    /// Returns the queue with this URL, whose dead letters go to `dead_letters_url`.
+    pub fn new(config: &SdkConfig, url: impl Into<String>, dead_letters_url: impl Into<String>) -> Self {
+        Self { client: Client::new(config), url: url.into(), dead_letters_url: dead_letters_url.into() }
+    }
+}
+
+#[async_trait]
+impl SourceQueue for SqsSource {
+    async fn pause(&self, receipt: &str, secs: u32) -> Result<(), PortError> {
+        let secs = i32::try_from(secs).unwrap_or(i32::MAX);
+        let request = self.client.change_message_visibility().queue_url(&self.url).receipt_handle(receipt);
+        request.visibility_timeout(secs).send().await.map_err(|e| port_error("queue", e))?;
+        Ok(())
+    }
+
+    async fn refuse(&self, letter: &DeadLetter) -> Result<(), PortError> {
+        let end = letter.body.floor_char_boundary(MAX_BODY_BYTES);
+        let body = letter.body.get(..end).filter(|body| !body.is_empty()).unwrap_or("(empty)");
+        let reason: String =
+            letter.reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_REASON_CHARS).collect();
+        let request = self.client.send_message().queue_url(&self.dead_letters_url).message_body(body);
+        let request = request
+            .message_attributes(DeadLetter::REASON, attribute("String", reason)?)
+            .message_attributes(DeadLetter::SENT_AT, attribute("Number", letter.sent_at.as_millis())?);
+        request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
+        Ok(())
+    }
+}
+
+/// The dead-letter queue, and the queues to which its messages can return.
+#[derive(Debug, Clone)]
+pub struct SqsDeadLetters {
+    client: Client,
+    url: String,
+    sources: Vec<String>,
+}
+
+impl SqsDeadLetters {
+    /// Returns the dead-letter queue with this URL; `sources` are the URLs of the queues that it belongs to.
+    pub fn new(config: &SdkConfig, url: impl Into<String>, sources: Vec<String>) -> Self {
+        Self { client: Client::new(config), url: url.into(), sources }
+    }
+}
+
+#[async_trait]
+impl DeadLetters for SqsDeadLetters {
+    async fn look(&self) -> Result<Vec<Buried>, PortError> {
+        let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(10);
+        let request = request.visibility_timeout(LOOK_SECS).message_attribute_names("All");
+        let request = request
+            .message_system_attribute_names(System::SentTimestamp)
+            .message_system_attribute_names(System::DeadLetterQueueSourceArn);
+        let answer = request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
+        Ok(answer.messages().iter().filter_map(buried).collect())
+    }
+
+    async fn put_back(&self, message: &Buried) -> Result<bool, PortError> {
+        let Some(source) = source_url(&self.sources, message.source.as_deref()) else { return Ok(false) };
+        let request = self.client.send_message().queue_url(source).message_body(&message.body);
+        let request = request
+            .message_attributes(DeadLetter::SENT_AT, attribute("Number", message.sent_at.as_millis())?)
+            .message_attributes(DeadLetter::PUT_BACK, attribute("Number", message.put_back + 1)?);
+        request.send().await.map_err(|e| port_error("queue", e))?;
+        let delete = self.client.delete_message().queue_url(&self.url).receipt_handle(&message.receipt);
+        delete.send().await.map_err(|e| port_error("dead-letter queue", e))?;
+        Ok(true)
+    }
+}
+
+/// Returns the URL of the queue with this name.
+fn source_url<'a>(sources: &'a [String], name: Option<&str>) -> Option<&'a String> {
+    let name = name?;
+    sources.iter().find(|url| url.rsplit('/').next() == Some(name))
+}
+
+fn buried(message: &Message) -> Option<Buried> {
+    let system = |name: &System| message.attributes().and_then(|all| all.get(name));
+    let own = |name: &str| {
+        let found = message.message_attributes().and_then(|all| all.get(name));
+        found.and_then(|value| value.string_value())
+    };
+    let moved_at: u64 = system(&System::SentTimestamp).and_then(|text| text.parse().ok()).unwrap_or(0);
+    let first = own(DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).unwrap_or(moved_at);
+    let source = system(&System::DeadLetterQueueSourceArn).and_then(|arn| arn.rsplit(':').next());
+    Some(Buried {
+        receipt: message.receipt_handle()?.to_owned(),
+        body: message.body()?.to_owned(),
+        source: source.map(str::to_owned),
+        sent_at: Timestamp::from_millis(first.min(moved_at)),
+        put_back: own(DeadLetter::PUT_BACK).and_then(|text| text.parse().ok()).unwrap_or(0),
+        reason: own(DeadLetter::REASON).map(str::to_owned),
+    })
+}
+
+fn attribute(kind: &str, value: impl ToString) -> Result<MessageAttributeValue, PortError> {
+    let built = MessageAttributeValue::builder().data_type(kind).string_value(value.to_string()).build();
+    built.map_err(|e| PortError::Failed { what: "message attribute".into(), reason: e.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    const ARN: &str = "arn:aws:sqs:eu-west-1:111111111111:fh-acme--reports";
+
+    fn message(own: &[(&str, &str)]) -> Message {
+        let own = own.iter().map(|(name, value)| ((*name).to_owned(), attribute("String", value).unwrap()));
+        Message::builder()
+            .receipt_handle("r")
+            .body("{}")
+            .attributes(System::SentTimestamp, "5000")
+            .attributes(System::DeadLetterQueueSourceArn, ARN)
+            .set_message_attributes(Some(own.collect::<HashMap<_, _>>()))
+            .build()
+    }
+
+    #[test]
+    fn a_message_that_sqs_moved_names_its_queue_and_a_refused_one_its_reason() {
+        let moved = buried(&message(&[])).unwrap();
+        let refused = buried(&message(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")])).unwrap();
+        let again = buried(&message(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")])).unwrap();
+
+        assert_eq!((moved.source.as_deref(), moved.reason, moved.put_back), (Some("fh-acme--reports"), None, 0));
+        assert_eq!((refused.reason.as_deref(), refused.sent_at.as_millis()), (Some("no"), 5000));
+        assert_eq!((again.put_back, again.sent_at.as_millis()), (2, 70));
+    }
+
+    #[test]
+    fn a_message_returns_to_the_queue_with_its_name_alone() {
+        let urls = ["https://sqs/1/fh-acme--dispatch", "https://sqs/1/fh-acme--reports"].map(str::to_owned);
+
+        assert_eq!(source_url(&urls, Some("fh-acme--reports")), urls.get(1));
+        assert_eq!([source_url(&urls, Some("reports")), source_url(&urls, None)], [None, None]);
+    }
+}
