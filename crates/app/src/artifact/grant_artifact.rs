@@ -24,6 +24,13 @@ use crate::table::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key,
 /// grant.
 pub const GRANT_SECS: u64 = 600;
 
+/// The time in seconds within which a redelivered request is answered again. It is longer than the visibility timeout
+/// of the grants queue, after which a function that died leaves its request to the next one. It ends within the five
+/// minutes in which SQS drops a second message with the same deduplication id, so the runner gets one answer.
+pub const REDELIVERED_SECS: u64 = 240;
+/// The time in seconds after which a failed request can no longer be the one that has just marked its grant as used.
+const FUNCTION_SECS: u64 = 60;
+
 /// The use case that grants an artifact, with its ports.
 #[derive(Clone)]
 pub struct GrantArtifact {
@@ -36,12 +43,23 @@ pub struct GrantArtifact {
 }
 
 impl GrantArtifact {
-    /// Answers one request through the install's orders queue. If the same request is redelivered, the second answer
-    /// has the same deduplication id. Any other second request for the same grant is refused.
+    /// Answers one request through the install's orders queue. If the same request is redelivered within
+    /// [`REDELIVERED_SECS`], the second answer has the same deduplication id. Any other second request for the same
+    /// grant is refused.
     ///
     /// # Errors
     /// Transient when a service did not answer; the request then stays in its queue.
     pub async fn answer(&self, request: &GrantMessage) -> Result<(), AppError> {
+        let answered = self.answer_once(request).await;
+        if answered.is_err()
+            && let Err(error) = self.leave_unanswered(request).await
+        {
+            tracing::warn!(job.id = %request.job, "Grant `{}` stays marked as used: {error}", request.grant);
+        }
+        answered
+    }
+
+    async fn answer_once(&self, request: &GrantMessage) -> Result<(), AppError> {
         let install = table::install(&*self.store, &request.install).await?.value;
         let url = install
             .orders_queue_url
@@ -209,7 +227,8 @@ impl GrantArtifact {
         Ok(Ok(GrantAnswer::Attested { statement }))
     }
 
-    /// Marks the grant as used. Returns false when another request has used the grant before.
+    /// Marks the grant as used. Returns false when it was used before, unless this is a redelivery of the request that
+    /// used it: a redelivery soon afterwards, or of a request that got no answer.
     async fn burn(&self, request: &GrantMessage) -> Result<bool, AppError> {
         let now = self.clock.now();
         let burnt = BurntGrant {
@@ -219,15 +238,37 @@ impl GrantArtifact {
             seq: request.seq,
             artifact: request.artifact.clone(),
             at: now,
+            wants: Some(wants_digest(request)?),
+            unanswered: false,
         };
         let write = put_until(&burnt, Expect::Absent, now.plus_secs(TRACE_TTL_SECS))?;
-        match self.store.commit(vec![write]).await? {
-            Committed::Done => Ok(true),
-            Committed::Conflict(_) => {
-                let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&request.grant)).await?;
-                Ok(earlier.is_some_and(|earlier| earlier.value.seq == request.seq))
-            }
+        if self.store.commit(vec![write]).await? == Committed::Done {
+            return Ok(true);
         }
+        let Some(earlier) = load::<BurntGrant>(&*self.store, &grant_key(&request.grant)).await? else {
+            return Ok(false);
+        };
+        if !is_same(&earlier.value, &burnt) {
+            return Ok(false);
+        }
+        if !earlier.value.unanswered {
+            return Ok(now.since(earlier.value.at) <= REDELIVERED_SECS * 1000);
+        }
+        let write = put_until(&burnt, Expect::Rev(earlier.rev), now.plus_secs(TRACE_TTL_SECS))?;
+        Ok(self.store.commit(vec![write]).await? == Committed::Done)
+    }
+
+    /// Notes that the request got no answer, if it has marked the grant as used. A later redelivery is then answered.
+    async fn leave_unanswered(&self, request: &GrantMessage) -> Result<(), AppError> {
+        let Some(burnt) = load::<BurntGrant>(&*self.store, &grant_key(&request.grant)).await? else { return Ok(()) };
+        let is_old = self.clock.now().since(burnt.value.at) > FUNCTION_SECS * 1000;
+        if burnt.value.unanswered || is_old || burnt.value.seq != request.seq {
+            return Ok(());
+        }
+        let ttl = burnt.value.at.plus_secs(TRACE_TTL_SECS);
+        let write = put_until(&BurntGrant { unanswered: true, ..burnt.value }, Expect::Rev(burnt.rev), ttl)?;
+        let _ = self.store.commit(vec![write]).await?;
+        Ok(())
     }
 
     /// Returns the build of `artifact`: of what the job deploys, of what it removes, or of the image that it runs in. When
@@ -305,6 +346,15 @@ impl GrantArtifact {
 struct Denied {
     refusal: GrantRefusal,
     reason: String,
+}
+
+/// Returns whether `again` has the same origin and asks for the same blobs as the request that used the grant.
+fn is_same(earlier: &BurntGrant, again: &BurntGrant) -> bool {
+    earlier.seq == again.seq && (earlier.wants.is_none() || earlier.wants == again.wants)
+}
+
+fn wants_digest(request: &GrantMessage) -> Result<Digest, AppError> {
+    Ok(Digest::of(&serde_json::to_vec(&request.wants)?))
 }
 
 fn deny(refusal: GrantRefusal, reason: impl Into<String>) -> Denied {

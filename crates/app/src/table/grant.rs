@@ -16,6 +16,12 @@ pub struct BurntGrant {
     pub seq: u64,
     pub artifact: Digest,
     pub at: Timestamp,
+    /// The digest of the list of requested blobs. Absent in rows that were written before this field existed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wants: Option<Digest>,
+    /// Whether the request failed after the grant was marked as used, so that no answer was sent.
+    #[serde(default)]
+    pub unanswered: bool,
 }
 
 /// Returns the key of the row of a used grant.

@@ -107,6 +107,38 @@ async fn a_second_use_of_a_grant_is_refused_and_put_on_record() {
     assert_eq!(world.refusals(), ["grant was used before"]);
 }
 
+/// A runner that repeats one report would otherwise get new URLs as soon as SQS has forgotten the deduplication id.
+#[tokio::test]
+async fn the_same_report_again_gets_no_other_blobs_and_nothing_once_sqs_may_have_forgotten_it() {
+    let (mut world, artifact, request) = running().await;
+    world.grant_artifact().answer(&request).await.unwrap();
+    world.forget_orders();
+    let other = GrantMessage { wants: blobs(&artifact.blobs[0].digest), ..request.clone() };
+
+    world.grant_artifact().answer(&other).await.unwrap();
+    for _ in 0..8 {
+        world.memory.advance_secs(250);
+        world.grant_artifact().answer(&request).await.unwrap();
+    }
+
+    let all = answers(&world);
+    assert!(all.iter().all(|(_, grant)| matches!(grant.answer, GrantAnswer::Refused { .. })), "{all:?}");
+}
+
+#[tokio::test]
+async fn a_request_that_got_no_answer_is_answered_however_late_it_is_delivered_again() {
+    let (world, _, request) = running().await;
+    world.memory.faults.set(|call| (call == "send").then_some(Fault::Before));
+    let error = world.grant_artifact().answer(&request).await.unwrap_err();
+    world.memory.faults.set(|_| None);
+    world.memory.advance_secs(120);
+
+    world.grant_artifact().answer(&request).await.unwrap();
+
+    assert!(error.is_transient());
+    assert!(matches!(answers(&world)[0].1.answer, GrantAnswer::Granted { .. }));
+}
+
 #[tokio::test]
 async fn requests_beyond_the_job_are_refused_and_burn_nothing() {
     let (world, artifact, request) = running().await;
