@@ -108,7 +108,6 @@ fn job(
         config: Arc::clone(config),
         credentials: SharedCredentialsProvider::new(Credentials::new("AKIANEIGHBOUR", "secret", None, None, "test")),
         grants: Arc::new(NoGrants),
-        image: Default::default(),
         first_box: Default::default(),
         image: Default::default(),
         connections: Arc::new(NoGrants),
