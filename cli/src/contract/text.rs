@@ -37,7 +37,8 @@ pub(super) fn contract(
     lines.extend(terms.hosts.iter().map(|host| {
         let places = hosts.and_then(|hosts| hosts.get(host));
         let by = places.map(|places| format!("  by {}", places.iter().cloned().collect::<Vec<_>>().join(", ")));
-        format!("  {}{}", clean(host), clean(&by.unwrap_or_default()))
+        let inside = if terms.inside_hosts.contains(host) { "  may be in a private network" } else { "" };
+        format!("  {}{inside}{}", clean(host), clean(&by.unwrap_or_default()))
     }));
     parts.push(lines.join("\n"));
     if let Some(component) = &terms.tool_image {
@@ -149,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_contract_says_in_words_who_may_do_what() {
-        let terms = terms(&["*.amazonaws.com", "x.example"]);
+        let mut terms = terms(&["*.amazonaws.com", "db.example:5432", "x.example"]);
+        terms.inside_hosts.insert("db.example:5432".to_owned());
         let digest = terms.digest().unwrap();
         let contract_of = Contract {
             format: 1,
@@ -179,6 +181,7 @@ mod tests {
 
         hosts contacted
           *.amazonaws.com
+          db.example:5432  may be in a private network
           x.example  by component `web` URL
 
         programs of jobs

@@ -66,6 +66,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
         readable: Vec::new(),
         services: Vec::new(),
         hosts: vec![url.to_owned()],
+        inside_hosts: Vec::new(),
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {}

@@ -35,6 +35,7 @@ pub fn terms(version: &AppVersion) -> Terms {
         roles: roles(version),
         policy_inputs: policy_inputs(version, &policies),
         hosts: hosts(version).into_keys().collect(),
+        inside_hosts: version.runner.iter().flat_map(|runner| runner.inside_hosts.clone()).collect(),
         actions,
         tool_image: version.tool_image().map(|component| component.name.clone()),
         policies: policy_terms.collect(),
@@ -183,6 +184,16 @@ mod tests {
             "roles": [["provision", true], ["custom-support", true], ["break-glass-emergency", false]],
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_host_that_may_be_inside_is_contacted_and_marked() {
+        let runner = json!({ "runner_type": "aws", "inside_hosts": ["db.corp.example:5432"] });
+
+        let terms = terms(&version(&json!({ "runner": runner })));
+
+        assert_eq!(terms.inside_hosts, ["db.corp.example:5432".to_owned()].into());
+        assert!(terms.hosts.is_superset(&terms.inside_hosts), "{:?}", terms.hosts);
     }
 
     #[test]

@@ -21,22 +21,32 @@ pub enum Forbidden {
     OwnMachine,
 }
 
-/// Refuses addresses that belong to a machine or a link. IPv6 forms that contain such an IPv4 address are refused too.
+/// The networks in which an address can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// The internet.
+    Public,
+    /// A private network, such as the customer's VPC and the networks that it is connected to.
+    Private,
+}
+
+/// Returns the scope of an address. Refuses addresses that belong to a machine or a link. An IPv6 form that contains an
+/// IPv4 address is judged as that address.
 ///
-/// Private ranges pass, because a customer's VPC endpoints resolve to them and a rule has permitted the name. In IPv6,
-/// only global unicast and unique local addresses pass (IANA IPv6 address space registry).
+/// In IPv6, only global unicast and unique local addresses pass (IANA IPv6 address space registry).
 ///
 /// # Errors
 /// When no job may reach `address`.
-pub fn check_address(address: IpAddr) -> Result<(), Forbidden> {
+pub fn check_address(address: IpAddr) -> Result<Scope, Forbidden> {
     match address {
         IpAddr::V4(address) => check_v4(address),
         IpAddr::V6(address) => check_v6(address),
     }
 }
 
-/// Applies the IANA IPv4 special-purpose address registry.
-fn check_v4(address: Ipv4Addr) -> Result<(), Forbidden> {
+/// Applies the IANA IPv4 special-purpose address registry. Private are the ranges of RFC 1918, RFC 6598 (also used in
+/// VPCs) and RFC 2544.
+fn check_v4(address: Ipv4Addr) -> Result<Scope, Forbidden> {
     match address.octets() {
         [0, ..] => Err(Forbidden::Unspecified),
         [127, ..] => Err(Forbidden::Loopback),
@@ -47,11 +57,12 @@ fn check_v4(address: Ipv4Addr) -> Result<(), Forbidden> {
         [192, 0, 0, _] => Err(Forbidden::Reserved),
         [255, 255, 255, 255] | [224..=239, ..] => Err(Forbidden::Multicast),
         [240..=255, ..] => Err(Forbidden::Reserved),
-        _ => Ok(()),
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] | [100, 64..=127, ..] | [198, 18 | 19, ..] => Ok(Scope::Private),
+        _ => Ok(Scope::Public),
     }
 }
 
-fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
+fn check_v6(address: Ipv6Addr) -> Result<Scope, Forbidden> {
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0] => Err(Forbidden::Unspecified),
         [0, 0, 0, 0, 0, 0, 0, 1] => Err(Forbidden::Loopback),
@@ -64,16 +75,18 @@ fn check_v6(address: Ipv6Addr) -> Result<(), Forbidden> {
         | [0x2002, high, low, ..] => check_v4(v4(high, low)),
         // Teredo (RFC 4380): contains the server's address, and the client's address with inverted bits.
         [0x2001, 0, high, low, _, _, client_high, client_low] => {
-            check_v4(v4(high, low))?;
-            check_v4(v4(!client_high, !client_low))
+            Ok(check_v4(v4(high, low))?.max(check_v4(v4(!client_high, !client_low))?))
         }
         // ISATAP (RFC 5214): an IPv4 address in the interface identifier.
-        [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] if check_v4(v4(high, low)).is_err() => check_v4(v4(high, low)),
+        [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] if check_v4(v4(high, low)) != Ok(Scope::Public) => {
+            check_v4(v4(high, low))
+        }
         // The addresses of instance metadata, the resolver and the clock on Nitro instances.
         [0xfd00, 0x0ec2, ..] => Err(Forbidden::Metadata),
         [0xfe80..=0xfebf, ..] => Err(Forbidden::LinkLocal),
         [0xff00..=0xffff, ..] => Err(Forbidden::Multicast),
-        [0x2000..=0x3fff | 0xfc00..=0xfdff, ..] => Ok(()),
+        [0x2000..=0x3fff, ..] => Ok(Scope::Public),
+        [0xfc00..=0xfdff, ..] => Ok(Scope::Private),
         _ => Err(Forbidden::Reserved),
     }
 }
@@ -137,22 +150,34 @@ mod tests {
     }
 
     #[test]
-    fn public_and_private_addresses_pass() {
+    fn public_addresses_are_told_from_those_of_a_private_network() {
+        for text in [
+            "52.95.1.1",
+            "198.51.100.1",
+            "172.32.0.1",
+            "100.128.0.1",
+            "2600:1f18::1",
+            "64:ff9b::52.95.1.1",
+            "2001:db8::1",
+        ] {
+            assert_eq!(check_address(text.parse().unwrap()), Ok(Scope::Public), "{text}");
+        }
         for text in [
             "10.0.0.1",
             "172.16.0.1",
+            "172.31.255.255",
             "192.168.1.1",
             "100.64.0.1",
-            "52.95.1.1",
-            "198.51.100.1",
-            "2600:1f18::1",
+            "198.18.0.1",
+            "fc00::1",
             "fd12::1",
-            "64:ff9b::52.95.1.1",
-            "::ffff:10.0.0.1",
-            "2001:db8::1",
             "fd00:ec3::1",
+            "::ffff:10.0.0.1",
+            "64:ff9b::10.0.0.1",
+            "2002:a00:1::1",
+            "2001:db8::5efe:10.0.0.1",
         ] {
-            assert_eq!(check_address(text.parse().unwrap()), Ok(()), "{text}");
+            assert_eq!(check_address(text.parse().unwrap()), Ok(Scope::Private), "{text}");
         }
     }
 
@@ -179,8 +204,13 @@ mod tests {
         fn nothing_passes_that_the_standard_library_knows_as_local(bits: u128, short: u32) {
             for address in [IpAddr::from(bits.to_be_bytes()), IpAddr::from(short.to_be_bytes())] {
                 let local = address.is_loopback() || address.is_unspecified() || address.is_multicast();
+                let private = match address {
+                    IpAddr::V4(address) => address.is_private(),
+                    IpAddr::V6(address) => address.is_unique_local(),
+                };
 
                 prop_assert!(!local || check_address(address).is_err(), "{}", address);
+                prop_assert!(!private || check_address(address) != Ok(Scope::Public), "{}", address);
             }
         }
     }

@@ -43,7 +43,7 @@ pub(crate) async fn forward(gate: &Gate, request: Request<Incoming>) -> Result<A
     let hop = gate.hop(&to, Protocol::Http)?;
     let stream = match &hop {
         Some(hop) => dial_configured(&*gate.network, &hop.proxy, &gate.limits).await?,
-        None => dial(&*gate.network, &to, &gate.limits).await?,
+        None => dial(&*gate.network, &to, gate.scope(&to, Protocol::Http), &gate.limits).await?,
     };
     let mut request = rewritten(gate, request, &to, hop.is_some())?;
     hop.and_then(|hop| hop.authorization).and_then(|value| request.headers_mut().insert(PROXY_AUTHORIZATION, value));

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::address::Scope;
 use crate::count::Counts;
 use crate::host::{Destination, Host};
 use crate::limits::Limits;
@@ -42,20 +43,27 @@ impl Gate {
     pub(crate) fn hop(&self, to: &Destination, protocol: Protocol) -> Result<Option<Hop>, Reason> {
         let hop = self.upstream.hop(to, protocol)?;
         if let (Some(_), Host::Address(address)) = (&hop, &to.host) {
-            check(&*self.network, *address).map_err(|why| Reason::Address {
-                to: to.clone(),
-                address: *address,
-                why,
-            })?;
+            check(&*self.network, to, *address, self.scope(to, protocol))?;
         }
         Ok(hop)
+    }
+
+    /// Returns where `to` may be. A rule or a pair that names an address has named its network.
+    pub(crate) fn scope(&self, to: &Destination, protocol: Protocol) -> Scope {
+        match to.host {
+            Host::Name(_) if !self.rules.may_be_inside(to, protocol) => Scope::Public,
+            Host::Name(_) | Host::Address(_) => Scope::Private,
+        }
     }
 
     /// Connects to `to`, which a rule permitted, directly or through the runner's proxy.
     pub(crate) async fn reach(&self, to: &Destination) -> Result<(TcpStream, Bytes), Reason> {
         match self.hop(to, Protocol::Connect)? {
             Some(hop) => connect_through(&*self.network, hop, to, &self.limits).await,
-            None => Ok((dial(&*self.network, to, &self.limits).await?, Bytes::new())),
+            None => {
+                let scope = self.scope(to, Protocol::Connect);
+                Ok((dial(&*self.network, to, scope, &self.limits).await?, Bytes::new()))
+            }
         }
     }
 }

@@ -11,6 +11,8 @@
 //! | [`Way::Pair`] | bytes, to one `host:port` that the contract names | address |
 //! | [`Way::Endpoint`] | bytes, to one `host:port` that the runner's own configuration names | nothing |
 //!
+//! A name may resolve to an address of a private network only if [`Rules::inside`] marks the name.
+//!
 //! Two things stay invisible: the `Host` header inside TLS, and the inner name of an encrypted ClientHello. When the
 //! runner itself uses a proxy ([`Upstream`]), that proxy resolves the names, so only the proxy can check their
 //! addresses. The runner connects directly to the hosts in NO_PROXY.
@@ -31,7 +33,7 @@ mod server_name;
 mod tunnel;
 mod upstream;
 
-pub use address::{Forbidden, check_address};
+pub use address::{Forbidden, Scope, check_address};
 pub use count::Totals;
 pub use egress::{Egress, Serving, Way};
 pub use host::{Destination, Host, HostError};

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::address::{Forbidden, check_address};
+use crate::address::{Forbidden, Scope, check_address};
 use crate::host::{Destination, Host};
 use crate::limits::Limits;
 use crate::refusal::Reason;
@@ -51,15 +51,30 @@ impl Network for SystemNetwork {
     /// Binds a socket and sends nothing. Binding works only for an address of this machine. If the system permits
     /// foreign addresses too (`net.ipv4.ip_nonlocal_bind`), each address counts as the machine's own and is refused.
     fn is_own(&self, address: IpAddr) -> bool {
-        UdpSocket::bind((address, 0)).is_ok()
+        !is_foreign(&UdpSocket::bind((address, 0)))
     }
 }
 
-/// Connects to a destination that a rule permitted, after checking its addresses.
-pub(crate) async fn dial(network: &dyn Network, to: &Destination, limits: &Limits) -> Result<TcpStream, Reason> {
+/// Returns whether binding failed because another machine has the address. Every other error, such as too many open
+/// files, says nothing about the address, so that the address counts as the machine's own.
+fn is_foreign<T>(bound: &io::Result<T>) -> bool {
+    bound.as_ref().is_err_and(|error| {
+        // `EAFNOSUPPORT`: a machine without IPv6 has no IPv6 address.
+        let no_family = error.raw_os_error() == Some(rustix::io::Errno::AFNOSUPPORT.raw_os_error());
+        error.kind() == io::ErrorKind::AddrNotAvailable || no_family
+    })
+}
+
+/// Connects to a destination that a rule permitted, after checking that all its addresses are within `scope`.
+pub(crate) async fn dial(
+    network: &dyn Network,
+    to: &Destination,
+    scope: Scope,
+    limits: &Limits,
+) -> Result<TcpStream, Reason> {
     let addresses = addresses(network, to, limits).await?;
     for address in &addresses {
-        check(network, *address).map_err(|why| Reason::Address { to: to.clone(), address: *address, why })?;
+        check(network, to, *address, scope)?;
     }
     connect(network, to, &addresses, limits).await
 }
@@ -74,10 +89,14 @@ pub(crate) async fn dial_configured(
     connect(network, to, &addresses, limits).await
 }
 
-/// Refuses the addresses that no job may reach.
-pub(crate) fn check(network: &dyn Network, address: IpAddr) -> Result<(), Forbidden> {
-    check_address(address)?;
-    if network.is_own(address) { Err(Forbidden::OwnMachine) } else { Ok(()) }
+/// Refuses an address of `to` that no job may reach, and a private address when `scope` is public.
+pub(crate) fn check(network: &dyn Network, to: &Destination, address: IpAddr, scope: Scope) -> Result<(), Reason> {
+    let forbidden = |why| Reason::Address { to: to.clone(), address, why };
+    let found = check_address(address).map_err(forbidden)?;
+    if network.is_own(address) {
+        return Err(forbidden(Forbidden::OwnMachine));
+    }
+    if found > scope { Err(Reason::Inside { to: to.clone(), address }) } else { Ok(()) }
 }
 
 async fn addresses(network: &dyn Network, to: &Destination, limits: &Limits) -> Result<Vec<IpAddr>, Reason> {
@@ -126,9 +145,23 @@ mod tests {
         assert!(!SystemNetwork.is_own("192.0.2.1".parse().unwrap()));
     }
 
+    #[test]
+    fn an_address_is_foreign_only_when_the_system_says_so() {
+        let failed = |errno: rustix::io::Errno| Err::<(), _>(io::Error::from(errno));
+
+        assert!(is_foreign(&failed(rustix::io::Errno::ADDRNOTAVAIL)));
+        assert!(is_foreign(&failed(rustix::io::Errno::AFNOSUPPORT)));
+        for unrelated in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::ACCESS] {
+            assert!(!is_foreign(&failed(unrelated)), "{unrelated}");
+        }
+        assert!(!is_foreign(&Ok(())));
+    }
+
     #[tokio::test]
     async fn the_systems_resolver_leads_nobody_to_the_loopback() {
-        let refused = dial(&SystemNetwork, &"localhost:443".parse().unwrap(), &Limits::default()).await;
+        let localhost = "localhost:443".parse().unwrap();
+
+        let refused = dial(&SystemNetwork, &localhost, Scope::Private, &Limits::default()).await;
 
         assert!(matches!(refused, Err(Reason::Address { why: Forbidden::Loopback, .. })), "{refused:?}");
     }

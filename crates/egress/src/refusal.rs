@@ -25,6 +25,11 @@ pub(crate) enum Reason {
     NotPermitted(Destination),
     #[error("`{to}` is at {address}, {why}; no job may reach such an address, so let the name resolve to another one")]
     Address { to: Destination, address: IpAddr, why: Forbidden },
+    #[error(
+        "`{to}` is at {address}, an address of a private network, and the accepted contract does not mark this host as \
+         inside; name it in `inside_hosts` of `runner.toml` and let the customer accept the new contract"
+    )]
+    Inside { to: Destination, address: IpAddr },
     #[error("the runner could not resolve `{to}`; check the name and the resolver of the runner's network")]
     Unresolved { to: Destination, source: io::Error },
     #[error("the runner could not connect to `{to}`: {source}; check routes and firewalls of the runner's network")]
@@ -53,9 +58,11 @@ impl Reason {
     /// Returns the HTTP status of the proxy's answer.
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
-            Self::NotPermitted(_) | Self::Address { .. } | Self::OtherServerName { .. } | Self::NoHello(_) => {
-                StatusCode::FORBIDDEN
-            }
+            Self::NotPermitted(_)
+            | Self::Address { .. }
+            | Self::Inside { .. }
+            | Self::OtherServerName { .. }
+            | Self::NoHello(_) => StatusCode::FORBIDDEN,
             Self::Unresolved { .. } | Self::Unreachable { .. } | Self::Upstream { .. } => StatusCode::BAD_GATEWAY,
             Self::HostHeader(_) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
@@ -69,6 +76,7 @@ impl Reason {
         match self {
             Self::NotPermitted(_) => "not_permitted",
             Self::Address { .. } => "address",
+            Self::Inside { .. } => "inside",
             Self::Unresolved { .. } => "unresolved",
             Self::Unreachable { .. } => "unreachable",
             Self::Upstream { .. } => "upstream",
@@ -86,6 +94,7 @@ impl Reason {
         match self {
             Self::NotPermitted(to)
             | Self::Address { to, .. }
+            | Self::Inside { to, .. }
             | Self::Unresolved { to, .. }
             | Self::Unreachable { to, .. }
             | Self::Upstream { to, .. }

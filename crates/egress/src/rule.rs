@@ -109,9 +109,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// All rules of a job. A destination is permitted when any rule permits it.
+/// All rules of a job. A destination is permitted when any rule permits it and no exception names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Rules(Vec<Rule>);
+pub struct Rules {
+    permitted: Vec<Rule>,
+    exceptions: Vec<Rule>,
+    inside: Vec<Rule>,
+}
 
 impl Rules {
     /// Parses rules, one per text.
@@ -122,15 +126,39 @@ impl Rules {
         texts.into_iter().map(str::parse).collect()
     }
 
+    /// Excludes the hosts that `rules` name, whichever other rule permits them.
+    #[must_use]
+    pub fn except(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.exceptions.extend(rules);
+        self
+    }
+
+    /// Marks the hosts that `rules` name as inside: they may resolve to addresses of a private network. A mark alone does
+    /// not permit a host.
+    #[must_use]
+    pub fn inside(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
+        self.inside.extend(rules);
+        self
+    }
+
     /// Returns whether a rule permits `to`.
     pub fn permit(&self, to: &Destination, protocol: Protocol) -> bool {
-        self.0.iter().any(|rule| rule.permits(to, protocol))
+        any(&self.permitted, to, protocol) && !any(&self.exceptions, to, protocol)
     }
+
+    /// Returns whether `to` may be in a private network.
+    pub(crate) fn may_be_inside(&self, to: &Destination, protocol: Protocol) -> bool {
+        any(&self.inside, to, protocol)
+    }
+}
+
+fn any(rules: &[Rule], to: &Destination, protocol: Protocol) -> bool {
+    rules.iter().any(|rule| rule.permits(to, protocol))
 }
 
 impl FromIterator<Rule> for Rules {
     fn from_iter<I: IntoIterator<Item = Rule>>(rules: I) -> Self {
-        Self(rules.into_iter().collect())
+        Self { permitted: rules.into_iter().collect(), ..Self::default() }
     }
 }
 
@@ -167,6 +195,14 @@ mod tests {
         for other in ["example.org:443", "badexample.org:443", "a.example.org.evil.test:443"] {
             assert!(!permits("*.example.org", other, Protocol::Connect), "{other}");
         }
+    }
+
+    #[test]
+    fn an_exception_takes_a_host_out_of_a_wildcard() {
+        let rules = Rules::parse(["?.example.org"]).unwrap().except(["iam.example.org".parse().unwrap()]);
+        let permitted = |host: &str| rules.permit(&format!("{host}:443").parse().unwrap(), Protocol::Connect);
+
+        assert!(permitted("ec2.example.org") && !permitted("iam.example.org"));
     }
 
     #[test]

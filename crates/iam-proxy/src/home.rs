@@ -28,7 +28,7 @@ impl<'a> Home<'a> {
 }
 
 /// Returns the suffix of AWS's host names in a region.
-pub(crate) fn dns_suffix(region: &str) -> &'static str {
+pub fn dns_suffix(region: &str) -> &'static str {
     let starts = |prefix: &str| region.starts_with(prefix);
     match () {
         () if starts("cn-") => "amazonaws.com.cn",

@@ -22,7 +22,7 @@ mod trust;
 mod upstream;
 mod xml;
 
-pub use home::Home;
+pub use home::{Home, dns_suffix};
 pub use install::Install;
 pub use proxy::Proxy;
 pub use record::{Change, Recorder, Stage, Used};

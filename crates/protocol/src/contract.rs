@@ -31,6 +31,9 @@ pub struct Terms {
     pub policy_inputs: BTreeMap<String, Value>,
     /// The hosts that the app contacts from the customer's account, as far as the version names them.
     pub hosts: BTreeSet<String>,
+    /// Those of the hosts that may be in a private network, such as the customer's own.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub inside_hosts: BTreeSet<String>,
     /// The actions, sorted by name.
     pub actions: Vec<ActionTerms>,
     /// The component in whose image jobs run their programs; absent for the file system of the runner's machine.

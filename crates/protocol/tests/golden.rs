@@ -114,7 +114,8 @@ fn terms() -> Terms {
             { "role": "break-glass", "on": false, "policies": [{ "inline": { "name": "all", "document": "{}" } }] },
         ],
         "policy_inputs": { "prefix": "demo" },
-        "hosts": ["*.amazonaws.com", "registry.terraform.io"],
+        "hosts": ["*.amazonaws.com", "db.corp.example:5432", "registry.terraform.io"],
+        "inside_hosts": ["db.corp.example:5432"],
         "actions": [
             { "name": "dump", "role": "maintenance", "reads": [{ "to": "input", "name": "domain" }], "cluster": true },
         ],

@@ -5,6 +5,7 @@ pub mod stack;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -68,6 +69,9 @@ pub struct Config {
     /// The URL of a server from which the build runner fetches Terraform's providers instead of their registries. The
     /// server speaks the provider network mirror protocol, and the URL ends with a slash.
     pub provider_mirror: Option<String>,
+    /// The hosts that may resolve to addresses of a private network, such as `git.corp.example` or `db.corp.example:5432`,
+    /// beside those that the accepted contract marks so. They permit no host.
+    pub inside_hosts: Vec<String>,
     pub sandbox: SandboxKind,
     /// The limits for one job's use of the machine.
     pub limits: Limits,
@@ -183,6 +187,8 @@ struct Raw {
     #[serde(default)]
     provider_mirror: String,
     #[serde(default)]
+    inside_hosts: Vec<String>,
+    #[serde(default)]
     sandbox: SandboxKind,
     #[serde(default)]
     limits: Limits,
@@ -246,6 +252,7 @@ impl Config {
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
             provider_mirror: reader.provider_mirror(raw.provider_mirror, role)?,
+            inside_hosts: reader.inside_hosts(raw.inside_hosts)?,
             sandbox: raw.sandbox,
             limits: reader.limits(raw.limits)?,
             drain_secs: raw.drain_secs,
@@ -307,11 +314,23 @@ impl Reader<'_> {
         if text.trim().is_empty() { Err(self.wrong(key, format!("is empty; {way_out}"))) } else { Ok(text) }
     }
 
+    /// Without TLS, anyone on the network could read orders and reports, so `http://` is only for a queue on this machine.
     fn queue(&self, key: &'static str, url: String) -> Result<String, ConfigError> {
-        if url.starts_with("https://") || url.starts_with("http://") {
-            return Ok(url);
+        let plain = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
+        match plain {
+            None if url.starts_with("https://") => Ok(url),
+            Some(host) if is_loopback(host) => Ok(url),
+            Some(_) => Err(self.wrong(key, format!("`{url}` has no TLS; write it with `https://`"))),
+            None => {
+                Err(self.wrong(key, format!("`{url}` is not a queue URL; copy it from the install stack's outputs")))
+            }
         }
-        Err(self.wrong(key, format!("`{url}` is not a queue URL; copy it from the install stack's outputs")))
+    }
+
+    fn inside_hosts(&self, hosts: Vec<String>) -> Result<Vec<String>, ConfigError> {
+        let wrong = hosts.iter().find_map(|host| host.parse::<freehold_egress::Rule>().err());
+        wrong
+            .map_or(Ok(hosts), |error| Err(self.wrong("inside_hosts", format!("{error}; write `host` or `host:port`"))))
     }
 
     fn provider_mirror(&self, url: String, role: Role) -> Result<Option<String>, ConfigError> {
@@ -382,6 +401,15 @@ impl Reader<'_> {
     }
 }
 
+/// Returns whether the host of a URL, with or without a port, is this machine.
+fn is_loopback(authority: &str) -> bool {
+    let host = authority.rsplit_once(':').map_or(authority, |(host, port)| {
+        if port.bytes().all(|byte| byte.is_ascii_digit()) { host } else { authority }
+    });
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -419,6 +447,22 @@ provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"
     }
 
     #[test]
+    fn a_queue_without_tls_is_on_this_machine() {
+        for (host, known) in [
+            ("127.0.0.1:4566", true),
+            ("localhost", true),
+            ("[::1]:4566", true),
+            ("[::1]", true),
+            ("localhost.evil.example", false),
+            ("127.0.0.1@evil.example", false),
+            ("localhost:80@evil.example", false),
+            ("10.0.0.1:4566", false),
+        ] {
+            assert_eq!(is_loopback(host), known, "{host}");
+        }
+    }
+
+    #[test]
     fn the_contract_that_was_agreed_to_is_read() {
         let accepted = Digest::of(b"terms");
         let text = format!("accepted_contract = \"{accepted}\"{GOOD}");
@@ -446,6 +490,8 @@ provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"
                 "install stack's outputs",
             ),
             ("reports_queue_url = \"https", "reports_queue_url = \"ftp", "`reports_queue_url`", "outputs"),
+            ("orders_queue_url = \"https", "orders_queue_url = \"http", "`orders_queue_url`", "with `https://`"),
+            ("repository =", "inside_hosts = [\"https://x.y\"]\nrepository =", "`inside_hosts`", "`host:port`"),
         ];
         for (from, to, key, way_out) in cases {
             let message = problem(&GOOD.replace(from, to));

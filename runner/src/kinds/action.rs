@@ -94,7 +94,8 @@ async fn run_step(
         writable: Vec::new(),
         readable: reach.cluster.map(ClusterAccess::readable).unwrap_or_default(),
         services: reach.services(job),
-        hosts: reach.cluster.map(|cluster| cluster.hosts(job)).unwrap_or_default(),
+        hosts: Vec::new(),
+        inside_hosts: reach.cluster.map(|cluster| cluster.hosts(job)).unwrap_or_default(),
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {

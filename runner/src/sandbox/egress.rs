@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use freehold_egress::{Destination, Egress, Refusal, Rule, Rules, Upstream, Way};
+use freehold_iam_proxy::{Endpoint, dns_suffix};
+use freehold_protocol::contract::Terms;
 use tokio::net::TcpListener;
 
 use super::program::Program;
@@ -17,17 +19,25 @@ use crate::work::job::Job;
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
 /// The host pattern by which the terms of a contract name AWS. [`aws`] replaces it with a narrower list.
 const AWS: &str = "*.amazonaws.com";
-/// Endpoints of AWS that do not depend on the install's region. IAM is not among them, because the runner itself serves
-/// it.
-const WITHOUT_REGION: [&str; 8] = [
-    "cloudfront.amazonaws.com",
-    "globalaccelerator.us-west-2.amazonaws.com",
-    "organizations.us-east-1.amazonaws.com",
-    "route53.amazonaws.com",
-    "s3.amazonaws.com",
-    "shield.us-east-1.amazonaws.com",
-    "sts.amazonaws.com",
-    "waf.amazonaws.com",
+/// Endpoints of AWS that do not depend on the install's region, of each partition that has some. IAM is not among them,
+/// because the runner itself serves it.
+const WITHOUT_REGION: [(&str, &[&str]); 4] = [
+    (
+        "",
+        &[
+            "cloudfront",
+            "globalaccelerator.us-west-2",
+            "organizations.us-east-1",
+            "route53",
+            "s3",
+            "shield.us-east-1",
+            "sts",
+            "waf",
+        ],
+    ),
+    ("us-gov-", &["organizations.us-gov-west-1", "route53.us-gov"]),
+    ("cn-", &["cloudfront.cn-northwest-1", "organizations.cn-northwest-1", "route53"]),
+    ("eusc-", &["organizations.eusc-de-east-1", "route53"]),
 ];
 /// The parts before the region in the names of regional endpoints; `?` permits one label, the name of any service.
 /// Names with two labels are not permitted in general: below `execute-api`, `appsync-api`, `elb` and `compute`, any
@@ -44,7 +54,7 @@ pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Ve
         // The commands of a Dockerfile are not trusted, so they reach only the hosts that the component names.
         Purpose::ImageBuild => (program.hosts.clone(), None),
     };
-    let rules: Rules = hosts.iter().filter_map(|host| host.parse::<Rule>().ok()).collect();
+    let rules = rules(&job.config.region, &hosts, inside(job, program));
     let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
     let refused = move |refusal: &Refusal| {
         log.line(&line(refusal));
@@ -96,17 +106,52 @@ impl Serve for Out {
 /// the hosts that the program names. Consent has compared the terms with those that the customer accepted. Some orders,
 /// such as those of builds, do not have terms.
 fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
-    let terms = job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
-    let named = terms.into_iter().flat_map(|terms| terms.hosts);
-    let own = program.hosts.iter().map(|host| of_url(host));
+    let named = terms(job).into_iter().flat_map(|terms| terms.hosts);
+    let own = program.hosts.iter().chain(&program.inside_hosts).map(|host| of_url(host));
     aws(&job.config.region).chain(named.into_iter().filter(|host| host != AWS)).chain(own).collect()
 }
 
-/// Returns the endpoints of AWS for a region. `*.amazonaws.com` would be too wide, because customers of AWS have
-/// names below it.
+/// Returns the hosts that may be in a private network beside the endpoints of AWS: those that the program or the
+/// runner's config marks so, and those that the release's terms mark so.
+fn inside(job: &Job, program: &Program<'_>) -> Vec<String> {
+    let marked = terms(job).into_iter().flat_map(|terms| terms.inside_hosts);
+    let own = program.inside_hosts.iter().chain(&job.config.inside_hosts);
+    marked.chain(own.map(|host| of_url(host))).collect()
+}
+
+/// Returns rules that permit `hosts`. The endpoints of AWS and the hosts `inside` may be in a private network.
+fn rules(region: &str, hosts: &[String], inside: Vec<String>) -> Rules {
+    let iam = Endpoint::iam(region).ok().and_then(|iam| iam.url.host_str().map(str::to_owned));
+    let permitted: Rules = parsed(hosts.iter().cloned()).collect();
+    permitted.except(parsed(iam)).inside(parsed(aws(region).chain(inside)))
+}
+
+/// Returns the rules among `hosts`. A template at the beginning of a host stands for one label, because the customer has
+/// agreed to every value of it: `{{ .nuon.install.id }}.apps.example` is `?.apps.example`. A host with another template is
+/// not a rule.
+fn parsed(hosts: impl IntoIterator<Item = String>) -> impl Iterator<Item = Rule> {
+    let rule = |host: String| match host.strip_prefix("{{").and_then(|rest| rest.split_once("}}.")) {
+        Some((_, rest)) if !rest.contains(['{', '$']) => format!("?.{rest}").parse().ok(),
+        Some(_) => None,
+        None => host.parse().ok(),
+    };
+    hosts.into_iter().filter_map(rule)
+}
+
+/// Returns the terms in the job's order, if it has any.
+fn terms(job: &Job) -> Option<Terms> {
+    job.order.terms.as_ref()?.asked().ok().flatten()
+}
+
+/// Returns the endpoints of AWS for a region. All of AWS's domain would be too wide, because customers of AWS have names
+/// below it.
 fn aws(region: &str) -> impl Iterator<Item = String> {
-    let of_the_region = OF_A_REGION.map(|service| format!("{service}.{region}.amazonaws.com"));
-    WITHOUT_REGION.map(str::to_owned).into_iter().chain(of_the_region)
+    let suffix = dns_suffix(region);
+    let partition = WITHOUT_REGION.iter().rfind(|(prefix, _)| region.starts_with(prefix));
+    let without_region = partition.filter(|(prefix, _)| !prefix.is_empty() || suffix == dns_suffix(""));
+    let without_region = without_region.map_or(&[][..], |(_, hosts)| *hosts).iter();
+    let of_the_region = OF_A_REGION.map(|service| format!("{service}.{region}.{suffix}"));
+    without_region.map(move |host| format!("{host}.{suffix}")).chain(of_the_region)
 }
 
 /// Returns the host of a URL, with the port that the URL names. If it names none, the host gets the default port of the
@@ -200,6 +245,48 @@ mod tests {
             "x.appsync-api.eu-west-1",
         ] {
             assert!(!permitted(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn each_partition_has_its_own_endpoints() {
+        let of = |region: &str| aws(region).collect::<Vec<_>>();
+
+        for host in ["?.cn-north-1.amazonaws.com.cn", "*.s3.cn-north-1.amazonaws.com.cn", "route53.amazonaws.com.cn"] {
+            assert!(of("cn-north-1").iter().any(|one| one == host), "{host}");
+        }
+        assert!(of("cn-north-1").iter().all(|host| host.ends_with(".amazonaws.com.cn")));
+        assert!(of("us-gov-west-1").iter().any(|host| host == "route53.us-gov.amazonaws.com"));
+        assert_eq!(of("us-iso-east-1").len(), OF_A_REGION.len(), "no endpoint of another partition");
+    }
+
+    #[test]
+    fn a_template_at_the_beginning_of_a_host_is_one_label() {
+        let all = [
+            "{{ .nuon.install.id }}.apps.example",
+            "{{ .a }}.apps.example:8443",
+            "{{ .domain }}",
+            "{{ .a }}.example",
+            "{{ .a }}.{{ .b }}.apps.example",
+            "x-{{ .a }}.apps.example",
+        ];
+
+        let rules: Vec<String> = parsed(all.map(str::to_owned)).map(|rule| rule.to_string()).collect();
+
+        assert_eq!(rules, ["?.apps.example", "?.apps.example:8443"]);
+    }
+
+    #[test]
+    fn iam_is_left_to_the_runner_in_each_partition() {
+        for region in ["eu-west-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"] {
+            let rules = rules(region, &aws(region).collect::<Vec<_>>(), Vec::new());
+            let permitted = |url: &url::Url| {
+                let to = format!("{}:443", url.host_str().expect("a host")).parse().expect("a destination");
+                rules.permit(&to, freehold_egress::Protocol::Connect)
+            };
+
+            assert!(!permitted(&Endpoint::iam(region).expect("an endpoint").url), "{region}");
+            assert!(permitted(&Endpoint::eks(region).expect("an endpoint").url), "{region}");
         }
     }
 

@@ -35,6 +35,9 @@ pub struct Program<'a> {
     pub services: Vec<Service>,
     /// The hosts that the program may reach in addition to the hosts of the contract.
     pub hosts: Vec<String>,
+    /// Like `hosts`, but a name may resolve to an address of a private network: the endpoint of the install's cluster,
+    /// and hosts that the runner's own config names.
+    pub inside_hosts: Vec<String>,
 }
 
 /// The signal that asks a program to stop before it is killed.

@@ -215,6 +215,7 @@ fn config(directory: &Path) -> Config {
         terraform: None,
         provider_mirror: None,
         sandbox: SandboxKind::Bubblewrap,
+        inside_hosts: Vec::new(),
         limits: Default::default(),
         drain_secs: 600,
     }

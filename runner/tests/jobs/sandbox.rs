@@ -36,6 +36,7 @@ pub(crate) fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {
         readable: Vec::new(),
         services: Vec::new(),
         hosts: Vec::new(),
+        inside_hosts: Vec::new(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Component, ComponentSpec, NestedStack, Platform, RunnerSettings, StackSettings};
 
-use crate::build::values::{scalars, whole};
+use crate::build::values::{scalars, texts, whole};
 use crate::check::names;
 use crate::kinds::Kind;
 use crate::read::document::Node;
@@ -14,12 +14,15 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the settings of the runner; reports a tool image that is none of the app's images.
+/// Returns the settings of the runner. Reports a tool image that is not one of the app's images, and hosts that are not
+/// hosts.
 pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSettings> {
     let checked = app.of(Kind::Runner).next()?;
     let root = &checked.root;
     let text = |key: &str| root.text(key).unwrap_or_default().to_owned();
     let (tool_image, draft) = tool_image(checked, components);
+    let inside_hosts = root.get("inside_hosts");
+    let drafts: Vec<Draft> = draft.into_iter().chain(wrong_hosts(checked, inside_hosts)).collect();
     let settings = root.text("runner_type").map(|runner_type| RunnerSettings {
         runner_type: runner_type.to_owned(),
         env_vars: scalars(root.get("env_vars")),
@@ -27,8 +30,9 @@ pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSe
         instance_type: text("instance_type"),
         init_script_url: text("init_script_url"),
         tool_image,
+        inside_hosts: texts(inside_hosts).into_iter().collect(),
     });
-    app.drafts.extend(draft);
+    app.drafts.extend(drafts);
     settings
 }
 
@@ -48,6 +52,18 @@ fn tool_image(checked: &Checked, components: &[Component]) -> (Option<ComponentN
             (None, Some(draft.help("name a component of type `container_image` or `docker_build`")))
         }
     }
+}
+
+/// Reports the texts of `hosts` that are not hosts.
+fn wrong_hosts(checked: &Checked, hosts: Option<&Node>) -> Vec<Draft> {
+    let wrong = |text: &str| text.is_empty() || text.contains(['/', '{', '$', '@', ' ']);
+    let all = hosts.map(Node::items).unwrap_or_default().iter();
+    let wrong = all.filter_map(|node| Some((node, node.as_text().filter(|text| wrong(text))?)));
+    let draft = |(node, text): (&Node, &str)| {
+        Draft::error(checked.place(node), format!("`{text}` is not a host"))
+            .help("write `host`, `host:port` or `*.host`; the customer agrees to each, so a template cannot stand here")
+    };
+    wrong.map(draft).collect()
 }
 
 /// Returns the settings of the install stack. Reports templates whose values are not known when the stack is created.

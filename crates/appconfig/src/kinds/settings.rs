@@ -1,6 +1,6 @@
 //! The keys of the sandbox, the runner and the install stack.
 
-use crate::kinds::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Values, Whole, Word};
+use crate::kinds::spec::Holds::{Any, Flag, Scalars, Table, Tables, Template, Text, Texts, Values, Whole, Word};
 use crate::kinds::spec::{Key, may, must};
 
 use super::components::{PROVIDERS, REPO, VAR_FILE};
@@ -39,6 +39,11 @@ pub(super) const RUNNER: &[Key] = &[
     may("tool_image", Text).doc(
         "The component of type `container_image` or `docker_build` whose image jobs run their programs in; the file \
          system of the runner's machine by default",
+    ),
+    // A key that only Freehold has.
+    may("inside_hosts", Texts).doc(
+        "Hosts that the app contacts and that may be in the customer's private network: `db.corp.example:5432`, `*.corp.example`. \
+         Every other host has to resolve to a public address. The customer agrees to each",
     ),
     may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
     may("instance_type", Text)

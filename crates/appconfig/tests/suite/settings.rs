@@ -233,7 +233,7 @@ fn runner_and_stack_of_every_cloud_become_part_of_the_version_without_a_warning(
     ] {
         let config = good()
             .with("sandbox.toml", SANDBOX)
-            .with("runner.toml", "runner_type = \"aws\"\nhelm_driver = \"configmap\"\ninstance_type = \"t3a.large\"\n[env_vars]\nA = \"b\"\n")
+            .with("runner.toml", "runner_type = \"aws\"\nhelm_driver = \"configmap\"\ninstance_type = \"t3a.large\"\ninside_hosts = [\"db.corp.example:5432\"]\n[env_vars]\nA = \"b\"\n")
             .with("stack.toml", &format!("{}[[custom_nested_stacks]]\nname = \"b\"\ntemplate_url = \"u\"\nindex = 1\n[[custom_nested_stacks]]\nname = \"a\"\ntemplate_url = \"u\"\n[custom_nested_stacks.parameters]\nR = \"{{{{ .nuon.install.inputs.region }}}}\"\n", STACK.replace("aws-cloudformation", word)));
 
         let loaded = config.load();
@@ -241,6 +241,7 @@ fn runner_and_stack_of_every_cloud_become_part_of_the_version_without_a_warning(
         assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
         let (runner, stack) = (loaded.version.runner.unwrap(), loaded.version.stack.unwrap());
         assert_eq!((runner.helm_driver.as_str(), runner.instance_type.as_str()), ("configmap", "t3a.large"));
+        assert_eq!(runner.inside_hosts, ["db.corp.example:5432".to_owned()].into());
         assert_eq!(stack.platform, platform);
         let nested: Vec<_> = stack.custom_nested_stacks.iter().map(|one| one.name.as_str()).collect();
         assert_eq!(nested, ["a", "b"]);
@@ -350,6 +351,30 @@ fn the_tool_image_is_a_component_with_an_image() {
       |              ^^^^^^^
       |
       = help: define the component, or remove what refers to it
+    "#);
+}
+
+#[test]
+fn a_host_inside_is_a_host_and_no_url_or_template() {
+    let runner = "runner_type = \"aws\"\ninside_hosts = [\"*.corp.example\", \"https://git.corp.example\", \"{{ .nuon.install.id }}.corp.example\"]\n";
+    let config = good().with("runner.toml", runner);
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `https://git.corp.example` is not a host
+     --> runner.toml:2:35
+      |
+    2 | inside_hosts = ["*.corp.example", "https://git.corp.example", "{{ .nuon.install.id }}.corp.example"]
+      |                                   ^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template cannot stand here
+
+    error: `{{ .nuon.install.id }}.corp.example` is not a host
+     --> runner.toml:2:63
+      |
+    2 | inside_hosts = ["*.corp.example", "https://git.corp.example", "{{ .nuon.install.id }}.corp.example"]
+      |                                                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template cannot stand here
     "#);
 }
 

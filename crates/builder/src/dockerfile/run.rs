@@ -28,6 +28,7 @@ pub(super) async fn run(
         readable: Vec::new(),
         services: Vec::new(),
         hosts: request.hosts.to_vec(),
+        inside_hosts: Vec::new(),
     };
     match sandbox::run_image_build(job, program).await? {
         Ended::Code { code: 0, .. } => Ok(()),

@@ -50,15 +50,20 @@ impl<'a> Terraform<'a> {
         let module = module.strip_prefix(&workspace).map_err(|error| Failure::because("the source", &error))?;
         std::fs::create_dir_all(job.workspace.join(TEMPORARY))
             .map_err(|error| Failure::because("could not write into the workspace", &error))?;
-        let mirror = job.config.provider_mirror.as_deref();
-        let hosts = REGISTRIES.into_iter().chain(REGISTRY_FILES).chain(mirror).map(str::to_owned);
+        let hosts = REGISTRIES.into_iter().chain(REGISTRY_FILES).map(str::to_owned);
         Ok(Self {
             job,
             executable,
             environment: environment(job),
             directory: module.display().to_string(),
             hosts: hosts.chain(modules::hosts(directory)).collect(),
-            services: mirror.and_then(|url| sandbox::own_loopback(job, url)).into_iter().collect(),
+            services: job
+                .config
+                .provider_mirror
+                .as_deref()
+                .and_then(|url| sandbox::own_loopback(job, url))
+                .into_iter()
+                .collect(),
         })
     }
 
@@ -113,6 +118,7 @@ impl<'a> Terraform<'a> {
             readable: Vec::new(),
             services: self.services.clone(),
             hosts: self.hosts.clone(),
+            inside_hosts: self.job.config.provider_mirror.iter().cloned().collect(),
         };
         match sandbox::run(self.job, program).await {
             Ok(Ended::Code { code: 0, .. }) => Ok(()),

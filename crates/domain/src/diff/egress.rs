@@ -92,6 +92,7 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
     }
     if let Some(runner) = &version.runner {
         finder.values("runner", &json_of(&runner.env_vars));
+        runner.inside_hosts.iter().for_each(|host| finder.add(host.clone(), "runner inside_hosts"));
     }
     if let Some(stack) = &version.stack {
         let urls = [&stack.vpc_nested_template_url, &stack.runner_nested_template_url];

@@ -63,12 +63,22 @@ impl Stage {
         Self::with(rules, Upstream::none(), Limits::default()).await
     }
 
+    /// A way out to hosts of which `inside` may be in a private network.
+    pub(crate) async fn inside(rules: &[&str], inside: &[&str]) -> Self {
+        let marked = inside.iter().map(|rule| rule.parse().unwrap());
+        let rules = Rules::parse(rules.iter().copied()).unwrap().inside(marked);
+        Self::of(rules, Upstream::none(), Limits::default()).await
+    }
+
     pub(crate) async fn with(rules: &[&str], upstream: Upstream, limits: Limits) -> Self {
+        Self::of(Rules::parse(rules.iter().copied()).unwrap(), upstream, limits).await
+    }
+
+    async fn of(rules: Rules, upstream: Upstream, limits: Limits) -> Self {
         let network = Arc::new(Played::default());
         let refusals = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&refusals);
         let sink = move |refusal: &Refusal| into.lock().unwrap().push(refusal.clone());
-        let rules = Rules::parse(rules.iter().copied()).unwrap();
         let egress = Egress::with(rules, upstream, sink, Arc::clone(&network) as Arc<dyn Network>, limits);
         let mut stage = Self { network, egress, refusals, proxy: ([127, 0, 0, 1], 0).into(), serving: Vec::new() };
         stage.proxy = stage.serve(Way::Proxy).await;

@@ -85,6 +85,12 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
     for host in before.hosts.difference(&after.hosts) {
         found.narrow(&format!("host `{host}`"), "is no longer contacted".to_owned());
     }
+    for host in after.inside_hosts.difference(&before.inside_hosts) {
+        found.widen(&format!("host `{host}`"), "may be in a private network".to_owned());
+    }
+    for host in before.inside_hosts.difference(&after.inside_hosts) {
+        found.narrow(&format!("host `{host}`"), "may no longer be in a private network".to_owned());
+    }
     found.actions(&before.actions, &after.actions);
     if before.tool_image != after.tool_image {
         let says = match &after.tool_image {

@@ -38,6 +38,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
             role("break-glass", false, &json!([])),
         ],
         "hosts": ["*.amazonaws.com", "telemetry.example"],
+        "inside_hosts": ["telemetry.example"],
         "actions": [
             { "name": "check", "role": "provision", "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
             { "name": "dump", "role": "maintenance", "reads": [{ "to": "input", "name": "domain" }] },
@@ -49,6 +50,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + role `custom-support` is switched on unless the customer says otherwise
     + role `break-glass` is new
     + host `telemetry.example` is contacted
+    + host `telemetry.example` may be in a private network
     + action `check` runs as `provision`, not as `maintenance`
     + action `check` reads secret `token`
     + action `check` gets access to a cluster
@@ -61,6 +63,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     - role `custom-support` is switched off until the customer says otherwise
     - role `break-glass` is gone
     - host `telemetry.example` is no longer contacted
+    - host `telemetry.example` may no longer be in a private network
     - action `check` no longer reads secret `token`
     - action `check` no longer gets access to a cluster
     - action `dump` is gone

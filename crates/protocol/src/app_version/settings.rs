@@ -118,6 +118,9 @@ pub struct RunnerSettings {
     /// The component whose image jobs run their programs in; absent for the file system of the runner's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_image: Option<ComponentName>,
+    /// The hosts that the app contacts and that may be in a private network: `host`, `host:port`, or `*.host`.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub inside_hosts: BTreeSet<String>,
 }
 
 /// The config's settings for the install stack.

@@ -34,7 +34,7 @@ pub(super) struct Helm<'a> {
     environment: BTreeMap<String, String>,
     readable: Vec<PathBuf>,
     services: Vec<Service>,
-    hosts: Vec<String>,
+    inside_hosts: Vec<String>,
     version: std::sync::OnceLock<Version>,
     has_changed: AtomicBool,
 }
@@ -58,7 +58,7 @@ impl<'a> Helm<'a> {
             environment,
             readable: access.readable(),
             services,
-            hosts: access.hosts(job),
+            inside_hosts: access.hosts(job),
             version: std::sync::OnceLock::new(),
             has_changed: AtomicBool::new(false),
         })
@@ -206,7 +206,8 @@ impl<'a> Helm<'a> {
             writable: Vec::new(),
             readable: self.readable.clone(),
             services: self.services.clone(),
-            hosts: self.hosts.clone(),
+            hosts: Vec::new(),
+            inside_hosts: self.inside_hosts.clone(),
         };
         match sandbox::run(self.job, program).await? {
             Ended::Code { code: 0, .. } => Ok(()),

@@ -135,6 +135,7 @@ async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, F
         readable: Vec::new(),
         services: Vec::new(),
         hosts: Vec::new(),
+        inside_hosts: Vec::new(),
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => printed.text().await.map_err(unreadable),

@@ -184,6 +184,7 @@ impl<'a> Terraform<'a> {
             readable: self.readable(&writable),
             writable,
             services: self.services.clone(),
+            inside_hosts: Vec::new(),
             hosts: if name == "init" && self.fetches() { registries() } else { Vec::new() },
         };
         match sandbox::run(self.job, program).await? {
