@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::cluster::Cluster;
-use super::token::{RENEW, Tokens};
+use super::token::Tokens;
 use crate::files;
 
 const CONFIG: &str = "config";
@@ -62,11 +62,11 @@ impl Drop for Kubeconfig {
     }
 }
 
-/// Replaces the token at intervals. A failure is only logged: the old token works for some more minutes, and the next
+/// Replaces the token whenever it must be renewed. A failure is only logged: the old token works for some more minutes, and the next
 /// try may succeed.
 async fn renew(directory: PathBuf, tokens: Tokens) {
     loop {
-        tokio::time::sleep(RENEW).await;
+        tokens.until_renewal().await;
         let renewed = match tokens.current().await {
             Ok(token) => readable(&directory, TOKEN, &token).map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
@@ -143,7 +143,7 @@ mod tests {
         let config: Value = serde_json::from_slice(&std::fs::read(kubeconfig.file()).unwrap()).unwrap();
         let token = PathBuf::from(config["users"][0]["user"]["tokenFile"].as_str().unwrap());
         assert_eq!(std::fs::read_to_string(&token).unwrap(), "first");
-        tokio::time::sleep(RENEW * 2).await;
+        tokio::time::sleep(crate::kubernetes::token::RENEW * 2).await;
         let second = std::fs::read_to_string(&token).unwrap();
         drop(kubeconfig);
 
