@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use freehold_iam_proxy::{Change, Recorder, Stage, Used};
@@ -12,17 +13,39 @@ use freehold_protocol::report::Fence;
 use crate::aws;
 use crate::work::agent::Agent;
 
+/// The maximum number of changes to IAM by one attempt. Each is two or three records in the customer's bucket, so a loop
+/// of a vendor's program must not make any number of them. The largest sandboxes make a few hundred changes.
+const MOST_CHANGES: u32 = 5_000;
+
 /// The IAM records of one attempt.
 #[derive(Debug)]
 pub(super) struct IamAudit {
     agent: Arc<Agent>,
     job: JobId,
     fence: Fence,
+    changes: Changes,
+}
+
+/// The number of changes so far.
+#[derive(Debug, Default)]
+struct Changes(AtomicU32);
+
+impl Changes {
+    /// Counts one more change.
+    fn add(&self) -> Result<(), String> {
+        if self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| (n < MOST_CHANGES).then_some(n + 1)).is_ok() {
+            return Ok(());
+        }
+        Err(format!(
+            "this attempt has changed IAM {MOST_CHANGES} times, which is the most for one attempt; \
+             the next deploy continues, so check that the module does not change IAM in a loop"
+        ))
+    }
 }
 
 impl IamAudit {
     pub(super) fn new(agent: &Arc<Agent>, job: &JobId, fence: Fence) -> Self {
-        Self { agent: Arc::clone(agent), job: job.clone(), fence }
+        Self { agent: Arc::clone(agent), job: job.clone(), fence, changes: Changes::default() }
     }
 
     fn event(&self, change: Change) -> AuditEvent {
@@ -43,6 +66,9 @@ impl Recorder for IamAudit {
     /// A change that is about to happen is written into the customer's bucket first.
     async fn record(&self, change: Change) -> Result<(), String> {
         let announces = matches!(change.stage, Stage::Announced | Stage::Held { .. });
+        if announces {
+            self.changes.add()?;
+        }
         let event = self.event(change);
         let audit = &self.agent.audit;
         let recorded = if announces { audit.announce(event).await } else { audit.record(event) };
@@ -58,5 +84,20 @@ impl Recorder for IamAudit {
         let (job, fence) = (self.job.clone(), self.fence);
         let event = AuditEvent::IamUsed { job, fence, answered, refused };
         self.agent.audit.record(event).map_err(|error| aws::explain(&error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_attempt_cannot_fill_the_audit_with_changes() {
+        let changes = Changes::default();
+
+        let made = (0..MOST_CHANGES * 2).filter(|_| changes.add().is_ok()).count();
+
+        assert_eq!(u32::try_from(made), Ok(MOST_CHANGES));
+        assert!(changes.add().unwrap_err().contains("5000 times"));
     }
 }
