@@ -2,6 +2,7 @@
 //! box.
 
 mod events;
+mod halt;
 mod ownership;
 mod remove;
 mod stack;
@@ -36,10 +37,9 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
     let name = templates.text("stack name", &work.stack_name)?;
     ownership::check_name(&job.order, &name)?;
     let parameters = templates.map("parameter", &work.parameters)?;
-    // A stop ends only the wait: AWS finishes a change that it has begun, and the next attempt waits for that.
-    until_stopped(job, async {
-        let sdk = sdk_config(job).await;
-        let client = Client::new(&sdk);
+    let sdk = sdk_config(job).await;
+    let client = Client::new(&sdk);
+    let done = until_stopped(job, async {
         let repository = sync_artifact(job, &work.artifact).await?;
         fetch_layer(&repository, &work.artifact, TEMPLATE_LAYER, &job.workspace.join(TEMPLATE)).await?;
         let deploy = Deploy { job, client: &client, name: &name };
@@ -51,7 +51,8 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         }
         deploy.done().await
     })
-    .await
+    .await;
+    halt::halted(job, &client, &name, done).await
 }
 
 async fn with_template(

@@ -5,8 +5,8 @@ use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::DeployStack;
 
 use super::events::Events;
-use super::ownership;
 use super::stack::{State, describe, settle};
+use super::{halt, ownership};
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
@@ -43,13 +43,10 @@ const HOLDERS: [&str; 22] = [
 pub(in crate::kinds) async fn remove(job: &Job, work: &DeployStack, destroy_data: bool) -> Result<Done, Failure> {
     let name = Templates::of(job).text("stack name", &work.stack_name)?;
     ownership::check_name(&job.order, &name)?;
-    // A stop ends only the wait: AWS finishes a removal that it has begun, and the next attempt waits for that.
-    until_stopped(job, async {
-        let client = Client::new(&sdk_config(job).await);
-        let removal = Removal { job, client: &client, name: &name };
-        removal.run(destroy_data).await
-    })
-    .await
+    let client = Client::new(&sdk_config(job).await);
+    let removal = Removal { job, client: &client, name: &name };
+    let done = until_stopped(job, removal.run(destroy_data)).await;
+    halt::halted(job, &client, &name, done).await
 }
 
 struct Removal<'a> {

@@ -1,0 +1,169 @@
+//! Handles a stop of the job while CloudFormation changes the stack. CloudFormation can cancel only an update, and every
+//! other change goes on without the job.
+
+use std::time::Duration;
+
+use aws_sdk_cloudformation::Client;
+use freehold_protocol::order::Order;
+
+use super::ownership;
+use super::stack::{State, describe};
+use crate::kinds::bucket::explain;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::Done;
+use crate::work::job::{Job, StopReason};
+
+/// The time limit for the calls after a stop.
+const CALLS: Duration = Duration::from_secs(15);
+
+/// Returns `done`. When the job was stopped during a change of the stack, it first cancels the change or says in the log
+/// that the change goes on. The next attempt waits for the end of such a change.
+pub(super) async fn halted(
+    job: &Job,
+    client: &Client,
+    name: &str,
+    done: Result<Done, Failure>,
+) -> Result<Done, Failure> {
+    let Err(Failure::Stopped { reason, .. }) = &done else { return done };
+    let cancels = match reason {
+        StopReason::Cancelled => true,
+        StopReason::TimedOut => false,
+        // Another attempt continues with the stack, or the runner no longer has permissions.
+        StopReason::LeaseLost | StopReason::Draining | StopReason::SwitchedOff => return done,
+    };
+    let sentence = tokio::time::timeout(CALLS, halt(&job.order, client, name, cancels)).await;
+    let sentence = sentence.unwrap_or_else(|_| Some(unknown(name, "CloudFormation did not answer in time")));
+    match sentence {
+        None => done,
+        Some(sentence) => {
+            job.log.line(&sentence);
+            done.map_err(Failure::after_change)
+        }
+    }
+}
+
+/// Cancels a running update when `cancels` is true. Returns a sentence about the change that is running, or `None` when
+/// none is.
+async fn halt(order: &Order, client: &Client, name: &str, cancels: bool) -> Option<String> {
+    let stack = match describe(client, name).await {
+        Ok(stack) => stack?,
+        Err(Failure::Failed { reason, .. }) => return Some(unknown(name, &reason)),
+        Err(Failure::Stopped { .. }) => return None,
+    };
+    if stack.state() != State::Working || ownership::check(order, name, &stack).is_err() {
+        return None;
+    }
+    let status = &stack.status;
+    if status != "UPDATE_IN_PROGRESS" || !cancels {
+        return Some(format!(
+            "stack `{name}` is {status}; CloudFormation goes on with that change, and the next deploy waits for its end"
+        ));
+    }
+    Some(match client.cancel_update_stack().stack_name(name).send().await {
+        Ok(_) => format!("cancelled the update of stack `{name}`; CloudFormation rolls it back"),
+        Err(error) => format!(
+            "could not cancel the update of stack `{name}`: {}; CloudFormation goes on with it, and the next deploy waits \
+             for its end",
+            explain(&error)
+        ),
+    })
+}
+
+fn unknown(name: &str, why: &str) -> String {
+    format!("stack `{name}` may still be changing, because the job was stopped: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use aws_sdk_cloudformation::config::{BehaviorVersion, Credentials, Region};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::testing::order;
+
+    /// Serves a stack in `status` with these tags. Returns a client, and the actions that it asked for.
+    async fn cloudformation(status: &'static str, owner: &'static str) -> (Client, Arc<Mutex<Vec<String>>>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let actions = Arc::clone(&asked);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (mut request, mut have) = (vec![0; 16 * 1024], 0);
+                let action = loop {
+                    let text = String::from_utf8_lossy(&request[..have]).into_owned();
+                    let action = text.split("Action=").nth(1).and_then(|rest| rest.split_once('&'));
+                    if let Some((action, _)) = action {
+                        break action.to_owned();
+                    }
+                    have += stream.read(&mut request[have..]).await.unwrap();
+                };
+                let body = format!(
+                    "<{action}Response><{action}Result>{}</{action}Result></{action}Response>",
+                    stack(status, owner)
+                );
+                actions.lock().unwrap().push(action);
+                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/xml\r\ncontent-length:";
+                let _ = stream.write_all(format!("{head} {}\r\n\r\n{body}", body.len()).as_bytes()).await;
+            }
+        });
+        let config = aws_sdk_cloudformation::Config::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("eu-west-1"))
+            .endpoint_url(endpoint)
+            .http_client(aws_smithy_http_client::Builder::new().build_http())
+            .credentials_provider(Credentials::new("a", "b", None, None, "test"));
+        (Client::from_conf(config.build()), asked)
+    }
+
+    fn stack(status: &str, owner: &str) -> String {
+        let tag = |key: &str, value: &str| format!("<member><Key>{key}</Key><Value>{value}</Value></member>");
+        let tags = [("freehold:tenant", "acme"), ("freehold:install", "globex-prod"), ("freehold:owner", owner)];
+        let tags: String = tags.iter().map(|(key, value)| tag(key, value)).collect();
+        format!(
+            "<Stacks><member><StackName>s</StackName><CreationTime>2026-01-01T00:00:00Z</CreationTime>\
+             <StackStatus>{status}</StackStatus><Tags>{tags}</Tags></member></Stacks>"
+        )
+    }
+
+    const OURS: &str = "acme--globex-prod";
+
+    #[tokio::test]
+    async fn a_cancelled_update_is_cancelled_in_cloudformation() {
+        let (client, asked) = cloudformation("UPDATE_IN_PROGRESS", OURS).await;
+
+        let said = halt(&order(1, 1), &client, "s", true).await;
+
+        assert_eq!(said.as_deref(), Some("cancelled the update of stack `s`; CloudFormation rolls it back"));
+        assert_eq!(*asked.lock().unwrap(), ["DescribeStacks", "CancelUpdateStack"]);
+    }
+
+    #[tokio::test]
+    async fn a_change_that_cannot_be_cancelled_is_said_to_go_on() {
+        for (status, cancels) in [
+            ("CREATE_IN_PROGRESS", true),
+            ("DELETE_IN_PROGRESS", true),
+            ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", true),
+            ("UPDATE_IN_PROGRESS", false),
+        ] {
+            let (client, asked) = cloudformation(status, OURS).await;
+
+            let said = halt(&order(1, 1), &client, "s", cancels).await.unwrap();
+
+            assert!(said.starts_with(&format!("stack `s` is {status}; CloudFormation goes on")), "{said}");
+            assert_eq!(*asked.lock().unwrap(), ["DescribeStacks"]);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stack_that_is_not_being_changed_or_is_not_ours_is_left_alone() {
+        for (status, owner) in [("UPDATE_COMPLETE", OURS), ("UPDATE_IN_PROGRESS", "acme--other")] {
+            let (client, asked) = cloudformation(status, owner).await;
+
+            assert_eq!(halt(&order(1, 1), &client, "s", true).await, None, "{status}");
+            assert_eq!(*asked.lock().unwrap(), ["DescribeStacks"]);
+        }
+    }
+}
