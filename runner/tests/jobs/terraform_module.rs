@@ -416,6 +416,28 @@ async fn what_terraform_prints_goes_to_no_name_in_the_workspace() {
 }
 
 #[tokio::test]
+async fn the_bytes_that_were_hashed_are_applied_whatever_is_in_the_workspace_by_then() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let test = "terraform_module::the_bytes_that_were_hashed_are_applied_whatever_is_in_the_workspace_by_then";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = artifact(&cloud, MODULE).await;
+    let mut bench = cloud.bench(work(&artifact, json!({ "name": "n" })), &artifact);
+    let apply = "echo other > plan.bin; for last; do :; done; echo \"applies $(cat $last)\"; echo third > $last";
+    fake_terraform(&mut bench, &format!("echo plan > plan.bin ;;\napply) {apply}"));
+
+    let outcome = execute(&bench.job).await;
+
+    let log = bench.log();
+    assert_eq!(outputs(outcome), json!({}), "{log}");
+    assert!(log.contains("applies plan\n") && log.contains("ead-only file system"), "{log}");
+    assert_eq!(cloud.object("plans/job_00000000000000000001/1.1.bin").await.unwrap(), b"plan\n");
+    let left = std::fs::read_dir(bench.job.workspace.parent().unwrap()).unwrap();
+    assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().ends_with(".plan")));
+}
+
+#[tokio::test]
 async fn a_variable_that_could_undo_the_lock_file_fails_the_job_before_terraform_runs() {
     if !have(&["bwrap"]) {
         return;

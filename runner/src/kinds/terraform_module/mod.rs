@@ -7,6 +7,7 @@
 mod data;
 mod files;
 mod plan;
+mod plan_file;
 mod program;
 pub mod provider_zip;
 mod providers;
@@ -14,30 +15,24 @@ mod state_lock;
 
 pub use program::first_error;
 
-use std::path::Path;
-use std::sync::Arc;
-
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
 use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
-use crate::kinds::bucket::open_digest;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::work::job::Job;
-use crate::workspace;
-use files::{MODULE, PLAN_FILE};
+use files::MODULE;
 use plan::Changes;
+use plan_file::PlanFile;
 use program::Terraform;
 use providers::Providers;
 use state_lock::StateLock;
 
-/// The size limit of a plan file, in bytes.
-const MAX_PLAN: u64 = 1024 * 1024 * 1024;
 /// The option for the time that Terraform waits for the state's lock.
 const LOCK_TIMEOUT: &str = "-lock-timeout=60s";
 
@@ -125,21 +120,17 @@ async fn change(
     terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
     let Changes { counts, data } = plan::read(terraform).await?;
-    // Programs of the module have run in this directory, so the path of the plan file is not trusted: the file is
-    // opened once, and the digest and the stored copy come from the open file.
-    let plan = workspace::open(&job.workspace, Path::new(MODULE).join(PLAN_FILE), MAX_PLAN).await?;
-    let plan = Arc::new(plan);
-    let digest = open_digest(&plan).await.map_err(|error| Failure::because("could not read the plan", &error))?;
-    job.log.line(&format!("plan {digest}: {counts}"));
+    let plan = PlanFile::copy(job).await?;
+    job.log.line(&format!("plan {}: {counts}", plan.digest()));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
-    until_stopped(job, bucket.put_file(&key, &plan)).await?;
+    until_stopped(job, bucket.put_file(&key, plan.file())).await?;
 
     if matches!(goal, Goal::Destroy { data: false }) && !data.is_empty() {
         return Err(Failure::destroys_data(&data));
     }
-    let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT, PLAN_FILE].map(String::from).to_vec();
+    let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
     // From here on, every failure may leave resources partly created.
-    terraform.run("apply", apply).await.map_err(Failure::after_change)?;
+    terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;
     let outputs = plan::outputs(terraform).await.map_err(Failure::after_change)?;
     outputs.note_sensitive(job);
     Ok(Done { outputs: outputs.plain, artifact: None })

@@ -19,6 +19,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
+use crate::kinds::terraform_module::plan_file::PlanFile;
 use crate::kinds::terraform_module::providers::Providers;
 use crate::operate::checks;
 use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
@@ -137,6 +138,13 @@ impl<'a> Terraform<'a> {
         self.start(name, arguments, Output::log(), Vec::new()).await
     }
 
+    /// Runs `apply` of the plan.
+    pub(super) async fn apply(&self, mut arguments: Vec<String>, plan: &PlanFile) -> Result<(), Failure> {
+        arguments.push(plan.path().display().to_string());
+        let shown = vec![plan.directory().to_owned()];
+        self.start_with("apply", arguments, Output::log(), Vec::new(), shown).await
+    }
+
     /// Runs a subcommand and returns the document that it prints. The document may contain secrets, so its file has no
     /// name.
     pub(super) async fn capture<T: DeserializeOwned + Send + 'static>(
@@ -174,6 +182,17 @@ impl<'a> Terraform<'a> {
         output: Output,
         writable: Vec<PathBuf>,
     ) -> Result<(), Failure> {
+        self.start_with(name, arguments, output, writable, Vec::new()).await
+    }
+
+    async fn start_with(
+        &self,
+        name: &str,
+        arguments: Vec<String>,
+        output: Output,
+        writable: Vec<PathBuf>,
+        shown: Vec<PathBuf>,
+    ) -> Result<(), Failure> {
         let program = Program {
             executable: &self.executable,
             arguments,
@@ -181,7 +200,7 @@ impl<'a> Terraform<'a> {
             directory: MODULE,
             output,
             interrupt: Interrupt::Interrupt,
-            readable: self.readable(&writable),
+            readable: self.readable(&writable).into_iter().chain(shown).collect(),
             writable,
             services: self.services.clone(),
             inside_hosts: Vec::new(),

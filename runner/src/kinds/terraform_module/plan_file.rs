@@ -1,0 +1,92 @@
+//! Copies the plan out of the workspace. Programs of the module have run in the workspace, so nothing in it is trusted
+//! twice: the bytes that are hashed are also the bytes that are stored and applied.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use freehold_protocol::Digest;
+
+use super::files::{MODULE, PLAN_FILE};
+use crate::files;
+use crate::kinds::bucket::open_digest;
+use crate::kinds::failure::Failure;
+use crate::work::job::Job;
+use crate::workspace;
+
+/// The size limit of a plan file, in bytes.
+const MAX_PLAN: u64 = 1024 * 1024 * 1024;
+
+/// The copy of a plan beside the workspace. Programs of the job may only read it. Dropping this value removes it.
+#[derive(Debug)]
+pub(super) struct PlanFile {
+    directory: Directory,
+    file: Arc<File>,
+    digest: Digest,
+}
+
+#[derive(Debug)]
+struct Directory(PathBuf);
+
+impl PlanFile {
+    /// Copies the plan that Terraform wrote into the workspace.
+    pub(super) async fn copy(job: &Job) -> Result<Self, Failure> {
+        let unreadable = |error: io::Error| Failure::because("could not read the plan", &error);
+        let plan = workspace::open(&job.workspace, Path::new(MODULE).join(PLAN_FILE), MAX_PLAN).await?;
+        let directory = Directory::beside(&job.workspace).map_err(unreadable)?;
+        let to = directory.plan();
+        let copied = tokio::task::spawn_blocking(move || copy(&plan, &to)).await;
+        let file = Arc::new(copied.map_err(|error| unreadable(io::Error::other(error)))?.map_err(unreadable)?);
+        let digest = open_digest(&file).await.map_err(unreadable)?;
+        Ok(Self { directory, file, digest })
+    }
+
+    pub(super) const fn digest(&self) -> &Digest {
+        &self.digest
+    }
+
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.directory.plan()
+    }
+
+    /// Returns the directory that Terraform must be able to read.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory.0
+    }
+}
+
+impl Directory {
+    fn beside(workspace: &Path) -> io::Result<Self> {
+        let mut name = workspace.file_name().unwrap_or_default().to_owned();
+        name.push(".plan");
+        let made = Self(workspace.with_file_name(name));
+        // An earlier try of the same attempt may have left its copy.
+        let _ = files::remove_tree(&made.0);
+        std::fs::DirBuilder::new().mode(0o755).create(&made.0)?;
+        Ok(made)
+    }
+
+    fn plan(&self) -> PathBuf {
+        self.0.join(PLAN_FILE)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = files::remove_tree(&self.0);
+    }
+}
+
+/// Copies at most [`MAX_PLAN`] bytes, also when the file grows meanwhile. Returns the copy.
+fn copy(from: &File, to: &Path) -> io::Result<File> {
+    use std::io::Read as _;
+    let mut copy = File::options().read(true).write(true).create_new(true).mode(0o644).open(to)?;
+    io::copy(&mut from.take(MAX_PLAN), &mut copy)?;
+    Ok(copy)
+}
