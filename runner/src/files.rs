@@ -2,14 +2,16 @@
 
 use std::ffi::{CStr, CString};
 use std::fs::{File, OpenOptions};
-use std::io::{Result, Write as _};
+use std::io::{Read as _, Result, Seek as _, Write as _};
 use std::ops::RangeFrom;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use freehold_protocol::Digest;
 use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, chmodat, fchmod, openat, renameat, unlinkat};
 use rustix::io::Errno;
+use sha2::{Digest as _, Sha256};
 
 /// The maximum number of directory entries that are held in memory at once.
 const AT_ONCE: usize = 10_000;
@@ -45,6 +47,26 @@ pub(crate) fn sync_parent(path: &Path) -> Result<()> {
 pub(crate) fn make_private_dir(path: &Path) -> Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Creates the directory `path`, which only this user can enter. Fails when something has that name already.
+pub(crate) fn make_new_private_dir(path: &Path) -> Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    std::fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+/// Returns the SHA-256 of a whole file.
+pub(crate) fn digest(mut file: &File) -> Result<Digest> {
+    file.rewind()?;
+    let mut hash = Sha256::new();
+    let mut chunk = vec![0; 64 * 1024];
+    loop {
+        let read = file.read(&mut chunk)?;
+        if read == 0 {
+            return Ok(Digest::from_sha256(hash.finalize().as_slice()));
+        }
+        hash.update(chunk.get(..read).unwrap_or_default());
+    }
 }
 
 /// Removes a directory tree, even if a program removed the owner's permissions inside it. Does not follow links.

@@ -1,10 +1,18 @@
 //! The limits for one job's use of the machine: the table `limits` of the config file.
 
+use std::path::Path;
+
 use serde::Deserialize;
 
 use crate::sandbox::ProcessLimits;
 
 const MIB: u64 = 1 << 20;
+/// The default for the size of a job's workspace, in MiB, on a disk that is large enough.
+const DISK_MIB: u64 = 20 * 1024;
+/// The part of the disk that jobs leave to the system, the journal and the spool, in MiB.
+const RESERVE_MIB: u64 = 6 * 1024;
+/// The smallest default for the size of a job's workspace, in MiB.
+const LEAST_DISK_MIB: u64 = 1024;
 /// The upper bound for the size of `/tmp` in a box, in bytes. That file system is in memory.
 const MEMORY_FILES: u64 = 1 << 30;
 
@@ -21,7 +29,8 @@ pub struct Limits {
     pub processes: u64,
     /// The number of open files of each process.
     pub open_files: u64,
-    /// The size of the workspace of a job, in MiB.
+    /// The size of the workspace of a job, in MiB. The default is smaller when the workspaces of all slots together would
+    /// not fit on the disk.
     pub disk_mib: u64,
     /// The number of files and directories in the workspace of a job.
     pub files: u64,
@@ -35,13 +44,22 @@ impl Default for Limits {
             cpu_percent: None,
             processes: 4096,
             open_files: 65_536,
-            disk_mib: 20 * 1024,
+            disk_mib: DISK_MIB,
             files: 1_000_000,
         }
     }
 }
 
 impl Limits {
+    /// Lowers a default that the disk of `state_dir` cannot hold for each of the `slots` at the same time.
+    #[must_use]
+    pub(super) fn within_disk(self, state_dir: &Path, slots: u32) -> Self {
+        let disk = state_dir.ancestors().find_map(|place| rustix::fs::statvfs(place).ok());
+        let mib = disk.map(|disk| disk.f_blocks.saturating_mul(disk.f_frsize) / MIB);
+        let disk_mib = if self.disk_mib == DISK_MIB { default_disk(mib, slots) } else { self.disk_mib };
+        Self { disk_mib, ..self }
+    }
+
     /// Returns the memory of all processes of a job, in bytes.
     pub const fn memory(&self) -> u64 {
         self.memory_mib.saturating_mul(MIB)
@@ -88,10 +106,37 @@ impl Limits {
     }
 }
 
+/// Returns the default size of a workspace on a disk of `disk` MiB, in MiB.
+fn default_disk(disk: Option<u64>, slots: u32) -> u64 {
+    let share = disk.map(|disk| disk.saturating_sub(RESERVE_MIB) / u64::from(slots.max(1)));
+    share.unwrap_or(DISK_MIB).clamp(LEAST_DISK_MIB, DISK_MIB)
+}
+
 /// Returns the total memory of the machine in bytes, as proc_meminfo(5) defines it.
 fn machine_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspaces_of_all_slots_fit_on_the_disk() {
+        // The disk of the install stack's machine.
+        assert_eq!(default_disk(Some(30 * 1024), 4), 6 * 1024);
+        assert_eq!(default_disk(Some(500 * 1024), 4), 20 * 1024);
+        assert_eq!(default_disk(Some(4 * 1024), 4), 1024);
+        assert_eq!(default_disk(None, 4), 20 * 1024);
+    }
+
+    #[test]
+    fn a_size_that_the_config_names_is_kept() {
+        let limits = Limits { disk_mib: 900_000_000, ..Limits::default() };
+
+        assert_eq!(limits.within_disk(Path::new("/no/such/place"), 4).disk_mib, 900_000_000);
+    }
 }

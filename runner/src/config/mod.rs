@@ -66,6 +66,9 @@ pub struct Config {
     pub accepted_contract: Option<Digest>,
     /// The path of the program `terraform` or `tofu`. `None` selects the first of these two programs on `PATH`.
     pub terraform: Option<PathBuf>,
+    /// The digests of programs that the runner starts, by the name of their file, such as `helm`. A program with another
+    /// digest does not run.
+    pub programs: BTreeMap<String, Digest>,
     /// The URL of a server from which the build runner fetches Terraform's providers instead of their registries. The
     /// server speaks the provider network mirror protocol, and the URL ends with a slash.
     pub provider_mirror: Option<String>,
@@ -185,6 +188,8 @@ struct Raw {
     #[serde(default)]
     terraform: String,
     #[serde(default)]
+    programs: BTreeMap<String, String>,
+    #[serde(default)]
     provider_mirror: String,
     #[serde(default)]
     inside_hosts: Vec<String>,
@@ -239,6 +244,7 @@ impl Config {
             reports_queue_url: reader.queue("reports_queue_url", raw.reports_queue_url)?,
             tenant_key: reader.parsed("tenant_key", &raw.tenant_key)?,
             enrolment: reader.enrolment(raw.enrolment_secret_arn, raw.enrolment_secret_file)?,
+            limits: reader.limits(raw.limits, Path::new(&raw.state_dir), raw.slots)?,
             state_dir: reader.state_dir(raw.state_dir)?,
             slots: reader.slots(raw.slots)?,
             repository: raw.repository,
@@ -251,10 +257,10 @@ impl Config {
             app_secrets: raw.app_secrets,
             accepted_contract: reader.accepted_contract(&raw.accepted_contract)?,
             terraform: Some(raw.terraform).filter(|path| !path.is_empty()).map(PathBuf::from),
+            programs: reader.programs(raw.programs)?,
             provider_mirror: reader.provider_mirror(raw.provider_mirror, role)?,
             inside_hosts: reader.inside_hosts(raw.inside_hosts)?,
             sandbox: raw.sandbox,
-            limits: reader.limits(raw.limits)?,
             drain_secs: raw.drain_secs,
         })
     }
@@ -386,9 +392,14 @@ impl Reader<'_> {
         if text.is_empty() { Ok(None) } else { self.parsed("accepted_contract", text).map(Some) }
     }
 
-    fn limits(&self, limits: Limits) -> Result<Limits, ConfigError> {
+    fn programs(&self, texts: BTreeMap<String, String>) -> Result<BTreeMap<String, Digest>, ConfigError> {
+        let digest = |text: &str| text.parse().map_err(|e| self.wrong("programs", format!("{e}; write `sha256:...`")));
+        texts.into_iter().map(|(name, text)| Ok((name, digest(&text)?))).collect()
+    }
+
+    fn limits(&self, limits: Limits, state_dir: &Path, slots: u32) -> Result<Limits, ConfigError> {
         match limits.problem() {
-            None => Ok(limits),
+            None => Ok(limits.within_disk(state_dir, slots)),
             Some(problem) => Err(self.wrong("limits", problem)),
         }
     }
@@ -411,116 +422,4 @@ fn is_loopback(authority: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const GOOD: &str = r#"
-tenant = "acme"
-install = "globex-prod"
-region = "eu-west-1"
-orders_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--globex-prod.fifo"
-reports_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--reports"
-tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
-enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex-prod/enrolment"
-state_dir = "/var/lib/freehold"
-repository = "fh-acme/globex-prod"
-
-[modes]
-provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"
-"#;
-
-    fn problem(text: &str) -> String {
-        Config::parse(text, "runner.toml", Role::Install).unwrap_err().to_string()
-    }
-
-    #[test]
-    fn a_config_of_the_install_stack_is_read_with_its_defaults() {
-        let config = Config::parse(GOOD, "runner.toml", Role::Install).unwrap();
-
-        assert_eq!(config.slots, 4);
-        assert_eq!(config.sandbox, SandboxKind::Bubblewrap);
-        assert_eq!(config.drain_period(), Duration::from_secs(600));
-        assert_eq!(config.queue_region(), "eu-central-1");
-        assert!(config.modes.role(Mode::Provision).is_some());
-        assert_eq!(config.modes.role(Mode::Deprovision), None);
-        assert_eq!((config.bucket, config.accepted_contract), (None, None));
-    }
-
-    #[test]
-    fn a_queue_without_tls_is_on_this_machine() {
-        for (host, known) in [
-            ("127.0.0.1:4566", true),
-            ("localhost", true),
-            ("[::1]:4566", true),
-            ("[::1]", true),
-            ("localhost.evil.example", false),
-            ("127.0.0.1@evil.example", false),
-            ("localhost:80@evil.example", false),
-            ("10.0.0.1:4566", false),
-        ] {
-            assert_eq!(is_loopback(host), known, "{host}");
-        }
-    }
-
-    #[test]
-    fn the_contract_that_was_agreed_to_is_read() {
-        let accepted = Digest::of(b"terms");
-        let text = format!("accepted_contract = \"{accepted}\"{GOOD}");
-
-        let config = Config::parse(&text, "runner.toml", Role::Install).unwrap();
-
-        assert_eq!(config.accepted_contract, Some(accepted));
-    }
-
-    #[test]
-    fn every_wrong_value_names_the_file_the_key_and_the_way_out() {
-        let cases = [
-            ("install = \"globex-prod\"", "install = \"Globex\"", "`install`", "install stack's outputs"),
-            ("install = \"globex-prod\"", "install = \"build\"", "`install`", "start `freehold-builder`"),
-            ("region = \"eu-west-1\"", "region = \"\"", "`region`", "eu-west-1"),
-            ("tenant_key = \"11qY", "tenant_key = \"", "`tenant_key`", "32 bytes"),
-            ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),
-            ("repository =", "slots = 0\nrepository =", "`slots`", "1 to 64"),
-            ("[modes]", "[limits]\nprocesses = 1\n[modes]", "`limits`", "leave it out"),
-            ("repository =", "enrolment_secret_file = \"/x\"\nrepository =", "`enrolment_secret_arn`", "exactly one"),
-            (
-                "repository =",
-                "accepted_contract = \"yes\"\nrepository =",
-                "`accepted_contract`",
-                "install stack's outputs",
-            ),
-            ("reports_queue_url = \"https", "reports_queue_url = \"ftp", "`reports_queue_url`", "outputs"),
-            ("orders_queue_url = \"https", "orders_queue_url = \"http", "`orders_queue_url`", "with `https://`"),
-            ("repository =", "inside_hosts = [\"https://x.y\"]\nrepository =", "`inside_hosts`", "`host:port`"),
-        ];
-        for (from, to, key, way_out) in cases {
-            let message = problem(&GOOD.replace(from, to));
-
-            assert!(message.contains("runner.toml") && message.contains(key) && message.contains(way_out), "{message}");
-        }
-    }
-
-    #[test]
-    fn answers_of_the_install_stack_are_read_up_to_what_can_be_reported() {
-        let with = |value: &str| format!("{GOOD}\n[inputs]\nInputDomain = \"{value}\"\n");
-
-        let config = Config::parse(&with("globex.example"), "runner.toml", Role::Install).unwrap();
-
-        assert_eq!(config.inputs, BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]));
-        assert!(problem(&with(&"x".repeat(MAX_ANSWERS_BYTES))).contains("key `inputs`: 1 answers with"));
-    }
-
-    #[test]
-    fn an_unknown_or_missing_key_and_a_wrong_type_are_named() {
-        for (from, to, word) in [
-            ("repository =", "repositry =", "repositry"),
-            ("region = \"eu-west-1\"", "", "region"),
-            ("repository =", "slots = \"four\"\nrepository =", "slots"),
-            ("repository =", "sandbox = \"docker\"\nrepository =", "sandbox"),
-        ] {
-            let message = problem(&GOOD.replace(from, to));
-
-            assert!(message.contains("runner.toml") && message.contains(word), "{message}");
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,6 @@
 //! A client for the runner's bucket. Jobs read and write small objects in memory and large objects through files.
 
 use std::fs::File;
-use std::io::{Read as _, Seek as _};
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use freehold_protocol::Digest;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::files;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
@@ -154,26 +154,13 @@ impl JobBucket {
 /// # Errors
 /// When the file cannot be read.
 pub fn file_digest(path: &Path) -> std::io::Result<Digest> {
-    digest_of(&File::open(path)?)
+    files::digest(&File::open(path)?)
 }
 
 /// Returns the digest of an open file. It reads the file on a blocking thread.
 pub(super) async fn open_digest(file: &Arc<File>) -> std::io::Result<Digest> {
     let file = Arc::clone(file);
-    tokio::task::spawn_blocking(move || digest_of(&file)).await.map_err(std::io::Error::other)?
-}
-
-fn digest_of(mut file: &File) -> std::io::Result<Digest> {
-    file.rewind()?;
-    let mut hash = Sha256::new();
-    let mut chunk = vec![0; 64 * 1024];
-    loop {
-        let read = file.read(&mut chunk)?;
-        if read == 0 {
-            return Ok(Digest::from_sha256(hash.finalize().as_slice()));
-        }
-        hash.update(chunk.get(..read).unwrap_or_default());
-    }
+    tokio::task::spawn_blocking(move || files::digest(&file)).await.map_err(std::io::Error::other)?
 }
 
 /// Returns the code and message of an error of the service. They name the cause better than the message of the client.

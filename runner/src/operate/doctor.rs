@@ -14,7 +14,7 @@ use crate::identity::mode::Switch;
 use crate::identity::runner_key::Identity;
 use crate::identity::standing::{AwsAccount, StackState, Standing};
 use crate::operate::checks;
-use crate::sandbox::{self, Wall, cgroup};
+use crate::sandbox::{self, Pinned, Wall, cgroup};
 
 /// The result of one check.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +82,10 @@ pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding
         findings.push(Finding::new("bucket", checks::bucket(&sdk, bucket).await));
     }
     findings.extend(programs.await);
+    findings.extend(sandbox::pinned(config).into_iter().map(|Pinned { name, state }| {
+        let state = state.map(|path| format!("`{}` has the digest of the config", path.display()));
+        Finding::new(format!("program {name}"), state)
+    }));
     findings.extend(sandbox(config).await);
     findings
 }
@@ -173,6 +177,9 @@ pub async fn terraform(config: &Config) -> Vec<Finding> {
 
 async fn sandbox(config: &Config) -> Vec<Finding> {
     if config.sandbox == SandboxKind::None {
+        if let Err(reason) = sandbox::check_user(config.sandbox) {
+            return vec![Finding::new("sandbox", Err(reason))];
+        }
         let detail = "none: jobs see the whole machine; set `sandbox = \"bubblewrap\"` outside of tests".to_owned();
         return vec![Finding { what: "sandbox".into(), state: State::Off(detail) }];
     }

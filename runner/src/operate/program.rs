@@ -11,6 +11,7 @@ use crate::config::stack::StackSource;
 use crate::config::{Config, ConfigError};
 use crate::operate::doctor::{self, Finding};
 use crate::operate::start::{self, Exit};
+use crate::sandbox;
 use crate::work::agent::Execute;
 
 /// Sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
@@ -33,6 +34,9 @@ pub fn fail(code: u8, message: &str) -> ExitCode {
 
 /// Runs the runner of `config` and returns its exit code.
 pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Execute>) -> ExitCode {
+    if let Err(reason) = sandbox::check_user(config.sandbox) {
+        return fail(1, &reason);
+    }
     match start::run(config, source, kinds).await {
         Ok(Exit::Drained) => ExitCode::SUCCESS,
         Ok(Exit::Stopped) => ExitCode::from(1),

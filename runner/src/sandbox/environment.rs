@@ -99,6 +99,42 @@ pub fn find_program(names: &[&str]) -> Option<PathBuf> {
     names.iter().find_map(|name| directories.iter().map(|directory| directory.join(name)).find(|file| is_program(file)))
 }
 
+/// The variable that lets jobs without a box run as root.
+const JOBS_AS_ROOT: &str = "FREEHOLD_JOBS_AS_ROOT";
+
+/// Returns why jobs of this process must not run with `sandbox`: without a box, a job of a runner that is root owns the
+/// machine.
+///
+/// # Errors
+/// A sentence with the ways out.
+pub fn check_user(sandbox: SandboxKind) -> Result<(), String> {
+    let consents = std::env::var(JOBS_AS_ROOT).is_ok_and(|value| value == "1");
+    judge_user(sandbox, rustix::process::geteuid().is_root(), consents)
+}
+
+fn judge_user(sandbox: SandboxKind, is_root: bool, consents: bool) -> Result<(), String> {
+    if sandbox == SandboxKind::Bubblewrap || !is_root || consents {
+        return Ok(());
+    }
+    Err(format!(
+        "the config says `sandbox = \"none\"` and this user is root, so that every job would own this machine; leave the \
+         key out, start the runner as another user, or set `{JOBS_AS_ROOT}=1` on a machine that has nothing else"
+    ))
+}
+
 fn is_program(file: &Path) -> bool {
     file.metadata().is_ok_and(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_runner_that_is_root_needs_a_box_or_the_word_of_its_owner() {
+        assert!(judge_user(SandboxKind::None, true, false).unwrap_err().contains("FREEHOLD_JOBS_AS_ROOT=1"));
+        assert_eq!(judge_user(SandboxKind::None, true, true), Ok(()));
+        assert_eq!(judge_user(SandboxKind::None, false, false), Ok(()));
+        assert_eq!(judge_user(SandboxKind::Bubblewrap, true, false), Ok(()));
+    }
 }

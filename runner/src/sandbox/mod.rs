@@ -19,6 +19,7 @@ mod environment;
 mod frame;
 pub mod init;
 mod output;
+mod pinned;
 mod plain;
 mod program;
 mod purpose;
@@ -33,9 +34,10 @@ pub use boxed::{remove, use_init};
 pub use check::{check, user, walls};
 pub use egress::own_loopback;
 pub use ended::Ended;
-pub use environment::{base_environment, find_program, find_program_of, lacks_program};
+pub use environment::{base_environment, check_user, find_program, find_program_of, lacks_program};
 pub(crate) use frame::ProcessLimits;
 pub use output::{Output, Printed};
+pub use pinned::{Pinned, pinned};
 pub use program::{Interrupt, Program, SandboxError, inside};
 pub use service::{Serve, Service};
 pub use users::JobUser;
@@ -68,6 +70,7 @@ async fn run_for(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<En
     if let Some(reason) = job.stop.reason() {
         return Ok(Ended::Stopped(reason));
     }
+    pinned::check(&job.config, program.executable).await?;
     match job.config.sandbox {
         SandboxKind::Bubblewrap => run::run(job, program, purpose).await,
         SandboxKind::None => plain::run(job, program).await,

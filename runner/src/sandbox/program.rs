@@ -73,6 +73,8 @@ pub enum SandboxError {
          (Amazon Linux: `shadow-utils`) and give the runner's user a range of that many in `/etc/subuid` and `/etc/subgid`"
     )]
     NoUsers,
+    #[error("{0}")]
+    OtherProgram(String),
     #[error("could not run `{program}`")]
     NotRun {
         program: String,

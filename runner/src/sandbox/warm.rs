@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use freehold_protocol::Digest;
 
-use super::boxed::Boxed;
+use super::boxed::{Boxed, remove};
 use super::bubblewrap::Spec;
 use super::users::JobUser;
 use crate::config::{Config, SandboxKind};
@@ -72,19 +72,39 @@ impl WarmBoxes {
     /// box, which is returned too.
     ///
     /// # Errors
-    /// When the directory cannot be made.
+    /// When the directory cannot be made, or exists already: a job never starts in the files of another attempt.
     pub fn take(&self, workspace: &Path, image: Option<&Digest>) -> std::io::Result<FirstBox> {
         self.0.follow(image);
-        while let Some(warm) = self.0.waiting().pop_front() {
-            let shows = warm.image.as_ref().map(ToolImage::digest) == image;
-            // A waiting box may have ended, for example when a person killed it.
-            if shows && warm.made.is_alive() && std::fs::rename(&warm.workspace, workspace).is_ok() {
-                return Ok(FirstBox::new(warm));
-            }
-            let _ = std::fs::remove_dir(&warm.workspace);
+        let Some(warm) = self.next_alive(image) else {
+            files::make_private_dir(workspace.parent().unwrap_or(workspace))?;
+            files::make_new_private_dir(workspace)?;
+            return Ok(FirstBox::default());
+        };
+        if let Err(error) = std::fs::rename(&warm.workspace, workspace) {
+            // Something is at `workspace`. The box is still good for another job.
+            self.0.waiting().push_front(warm);
+            return Err(error);
         }
-        files::make_private_dir(workspace)?;
-        Ok(FirstBox::default())
+        Ok(FirstBox::new(warm))
+    }
+
+    /// Returns the next waiting box with `image`. Removes the directories of boxes with another image, and of boxes that
+    /// have ended, for example because a person killed them.
+    fn next_alive(&self, image: Option<&Digest>) -> Option<WaitingBox> {
+        loop {
+            let warm = self.0.waiting().pop_front()?;
+            if warm.image.as_ref().map(ToolImage::digest) == image && warm.made.is_alive() {
+                return Some(warm);
+            }
+            let inner = Arc::clone(&self.0);
+            tokio::spawn(async move {
+                let workspace = warm.workspace.clone();
+                drop(warm);
+                if let Err(error) = remove(&workspace, &inner.config).await {
+                    tracing::warn!("The directory of an unused box was not removed: {error}");
+                }
+            });
+        }
     }
 
     /// Returns the number of waiting boxes.

@@ -216,6 +216,7 @@ fn config(directory: &Path) -> Config {
         provider_mirror: None,
         sandbox: SandboxKind::Bubblewrap,
         inside_hosts: Vec::new(),
+        programs: Default::default(),
         limits: Default::default(),
         drain_secs: 600,
     }

@@ -301,6 +301,25 @@ async fn two_that_make_boxes_in_advance_make_no_more_than_one_would() {
 }
 
 #[tokio::test]
+async fn a_leftover_at_the_place_of_a_workspace_costs_no_waiting_box_and_is_not_used() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let bench = bench();
+    let boxes = sandbox::WarmBoxes::new(bench.job.config.clone());
+    boxes.fill().await;
+    let waiting = boxes.len();
+    let workspace = bench.job.config.state_dir.join("work/job");
+    std::fs::create_dir_all(workspace.join("old")).unwrap();
+
+    assert!(boxes.take(&workspace).is_err());
+    assert_eq!(boxes.len(), waiting);
+    std::fs::remove_dir_all(&workspace).unwrap();
+    assert!(boxes.take(&workspace).is_ok());
+    assert_eq!(boxes.len(), waiting - 1);
+}
+
+#[tokio::test]
 async fn a_job_starts_in_the_box_that_waited_and_finds_what_was_put_into_its_workspace() {
     if !have(&["bwrap"]) {
         return;

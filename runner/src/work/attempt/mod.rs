@@ -339,7 +339,7 @@ impl Attempt<'_> {
     /// Returns an empty workspace, and the order with the sensitive inputs and secrets of this account.
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
-            self.workspace().map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
+            self.workspace().await.map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
         let order =
             self.agent.sensitive_inputs.added(&self.held.order, log).await.map_err(|error| error.to_string())?;
         let order = self.agent.app_secrets.added(order, log).await;
@@ -347,11 +347,14 @@ impl Attempt<'_> {
         Ok((workspace, Arc::new(order), first_box))
     }
 
-    fn workspace(&self) -> std::io::Result<(Workspace, FirstBox)> {
+    async fn workspace(&self) -> std::io::Result<(Workspace, FirstBox)> {
         let name = format!("{}.{}", self.held.order.job, self.held.fence);
         let path = self.agent.config.state_dir.join("work").join(name);
-        // An earlier process may have left a workspace of the same attempt.
-        let _ = files::remove_tree(&path);
+        // An earlier try of the same attempt may have left its workspace, whose files may belong to the job's user.
+        match sandbox::remove(&path, &self.agent.config).await {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
         let removed = Workspace(path.clone(), self.agent.config.clone());
         let image = self.held.order.tool_image.as_ref().map(|image| &image.artifact.digest);
         let first_box = match self.held.order.work.made_by() {
@@ -374,7 +377,8 @@ impl Attempt<'_> {
             | Work::Remove(_)
             | Work::Build(_)
             | Work::Preflight(_) => {
-                files::make_private_dir(&path)?;
+                files::make_private_dir(&self.agent.config.state_dir.join("work"))?;
+                files::make_new_private_dir(&path)?;
                 FirstBox::default()
             }
         };

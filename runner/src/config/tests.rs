@@ -1,0 +1,109 @@
+//! Tests of reading a config file.
+
+use super::*;
+
+const GOOD: &str = r#"
+tenant = "acme"
+install = "globex-prod"
+region = "eu-west-1"
+orders_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--globex-prod.fifo"
+reports_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--reports"
+tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex-prod/enrolment"
+state_dir = "/var/lib/freehold"
+repository = "fh-acme/globex-prod"
+
+[modes]
+provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"
+"#;
+
+fn problem(text: &str) -> String {
+    Config::parse(text, "runner.toml", Role::Install).unwrap_err().to_string()
+}
+
+#[test]
+fn a_config_of_the_install_stack_is_read_with_its_defaults() {
+    let config = Config::parse(GOOD, "runner.toml", Role::Install).unwrap();
+
+    assert_eq!(config.slots, 4);
+    assert_eq!(config.sandbox, SandboxKind::Bubblewrap);
+    assert_eq!(config.drain_period(), Duration::from_secs(600));
+    assert_eq!(config.queue_region(), "eu-central-1");
+    assert!(config.modes.role(Mode::Provision).is_some());
+    assert_eq!(config.modes.role(Mode::Deprovision), None);
+    assert_eq!((config.bucket, config.accepted_contract), (None, None));
+}
+
+#[test]
+fn a_queue_without_tls_is_on_this_machine() {
+    for (host, known) in [
+        ("127.0.0.1:4566", true),
+        ("localhost", true),
+        ("[::1]:4566", true),
+        ("[::1]", true),
+        ("localhost.evil.example", false),
+        ("127.0.0.1@evil.example", false),
+        ("localhost:80@evil.example", false),
+        ("10.0.0.1:4566", false),
+    ] {
+        assert_eq!(is_loopback(host), known, "{host}");
+    }
+}
+
+#[test]
+fn the_contract_that_was_agreed_to_is_read() {
+    let accepted = Digest::of(b"terms");
+    let text = format!("accepted_contract = \"{accepted}\"{GOOD}");
+
+    let config = Config::parse(&text, "runner.toml", Role::Install).unwrap();
+
+    assert_eq!(config.accepted_contract, Some(accepted));
+}
+
+#[test]
+fn every_wrong_value_names_the_file_the_key_and_the_way_out() {
+    let cases = [
+        ("install = \"globex-prod\"", "install = \"Globex\"", "`install`", "install stack's outputs"),
+        ("install = \"globex-prod\"", "install = \"build\"", "`install`", "start `freehold-builder`"),
+        ("region = \"eu-west-1\"", "region = \"\"", "`region`", "eu-west-1"),
+        ("tenant_key = \"11qY", "tenant_key = \"", "`tenant_key`", "32 bytes"),
+        ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),
+        ("repository =", "slots = 0\nrepository =", "`slots`", "1 to 64"),
+        ("[modes]", "[limits]\nprocesses = 1\n[modes]", "`limits`", "leave it out"),
+        ("repository =", "enrolment_secret_file = \"/x\"\nrepository =", "`enrolment_secret_arn`", "exactly one"),
+        ("repository =", "accepted_contract = \"yes\"\nrepository =", "`accepted_contract`", "install stack's outputs"),
+        ("reports_queue_url = \"https", "reports_queue_url = \"ftp", "`reports_queue_url`", "outputs"),
+        ("orders_queue_url = \"https", "orders_queue_url = \"http", "`orders_queue_url`", "with `https://`"),
+        ("[modes]", "[programs]\nhelm = \"v3\"\n[modes]", "`programs`", "`sha256:...`"),
+        ("repository =", "inside_hosts = [\"https://x.y\"]\nrepository =", "`inside_hosts`", "`host:port`"),
+    ];
+    for (from, to, key, way_out) in cases {
+        let message = problem(&GOOD.replace(from, to));
+
+        assert!(message.contains("runner.toml") && message.contains(key) && message.contains(way_out), "{message}");
+    }
+}
+
+#[test]
+fn answers_of_the_install_stack_are_read_up_to_what_can_be_reported() {
+    let with = |value: &str| format!("{GOOD}\n[inputs]\nInputDomain = \"{value}\"\n");
+
+    let config = Config::parse(&with("globex.example"), "runner.toml", Role::Install).unwrap();
+
+    assert_eq!(config.inputs, BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]));
+    assert!(problem(&with(&"x".repeat(MAX_ANSWERS_BYTES))).contains("key `inputs`: 1 answers with"));
+}
+
+#[test]
+fn an_unknown_or_missing_key_and_a_wrong_type_are_named() {
+    for (from, to, word) in [
+        ("repository =", "repositry =", "repositry"),
+        ("region = \"eu-west-1\"", "", "region"),
+        ("repository =", "slots = \"four\"\nrepository =", "slots"),
+        ("repository =", "sandbox = \"docker\"\nrepository =", "sandbox"),
+    ] {
+        let message = problem(&GOOD.replace(from, to));
+
+        assert!(message.contains("runner.toml") && message.contains(word), "{message}");
+    }
+}
