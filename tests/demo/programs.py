@@ -135,6 +135,9 @@ class Programs:
         """Starts a runner with the temporary credentials of its role, and waits until it has announced itself."""
         credentials = self.assume(account, role_name)
         environment = {**self._environment(account), **(variables or {})}
+        if self.sandbox == "none":
+            # The demo runs its own app only.
+            environment["FREEHOLD_JOBS_AS_ROOT"] = "1"
         environment.update({name.upper(): value for name, value in credentials.items()})
         log = self.files / f"{role}-runner.log"
         with log.open("w") as file:
