@@ -24,7 +24,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("functions", &["app", "aws", "aws-errors", "domain", "protocol"]),
     ("oci", &["protocol", "skips"]),
     ("egress", &[]),
-    ("iam-proxy", &["oci"]),
+    ("iam-proxy", &["aws-errors", "oci"]),
     ("model", &["domain", "protocol", "runner"]),
     ("runner", &["aws-errors", "iam-proxy", "egress", "oci", "permissions", "protocol", "skips", "template"]),
     ("builder", &["egress", "oci", "protocol", "runner", "skips"]),

@@ -26,6 +26,6 @@ pub use home::{Home, dns_suffix};
 pub use install::Install;
 pub use proxy::Proxy;
 pub use record::{Change, Recorder, Stage, Used};
-pub use server::serve;
+pub use server::{Connections, serve};
 pub use trust::{Stranger, Trust, issuers, trust};
 pub use upstream::{Endpoint, Upstream};

@@ -1,4 +1,4 @@
-//! Serves the IAM proxy to one job over HTTP. Only the job can reach the listener.
+//! Serves the IAM proxy to one job over HTTP, and limits the connections of a job. Only the job can reach the listener.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -31,39 +31,63 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const REQUEST_TIME: Duration = Duration::from_secs(120);
 /// The maximum number of open connections. Terraform opens ten.
 const MOST_CONNECTIONS: usize = 64;
-/// The maximum time for each of the two steps of refusing a connection above [`MOST_CONNECTIONS`]: to read from it, and
-/// to write the answer.
+
+/// The limits of the connections to one listener.
+#[derive(Debug, Clone, Copy)]
+pub struct Connections {
+    /// The maximum number of open connections.
+    pub most: usize,
+    /// The time limit of one connection, with its request and its answer.
+    pub time: Duration,
+}
+
+/// The time limit for reading from a connection above the maximum number, and then for answering it.
 const REFUSAL_TIME: Duration = Duration::from_millis(50);
-/// The answer to a connection above [`MOST_CONNECTIONS`]. The AWS SDKs retry after it.
+/// The pause after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(100);
+/// The answer to a connection above the maximum number. The AWS SDKs retry after it.
 const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
-/// Answers requests on `listener` until this future is dropped. Every client that reaches the listener acts as the job.
-pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
-    // When this set is dropped, its requests end.
-    let mut requests = JoinSet::new();
-    loop {
-        while requests.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((stream, _)) if requests.len() >= MOST_CONNECTIONS => refuse(stream).await,
-            Ok((stream, _)) => {
-                let proxy = Arc::clone(&proxy);
-                requests.spawn(async move {
-                    let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &proxy)).await;
-                });
+impl Connections {
+    /// Gives each connection of `listener` to `converse` until this future is dropped, which also ends the open ones.
+    pub async fn serve<F>(self, listener: TcpListener, mut converse: impl FnMut(TcpStream) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        // Dropping the set ends all connections.
+        let mut open = JoinSet::new();
+        loop {
+            while open.try_join_next().is_some() {}
+            match listener.accept().await {
+                Ok((stream, _)) if open.len() >= self.most => refuse(stream).await,
+                Ok((stream, _)) => {
+                    let conversation = tokio::time::timeout(self.time, converse(stream));
+                    open.spawn(async move { drop(conversation.await) });
+                }
+                // The process may have no free file descriptor, for example.
+                Err(_) => tokio::time::sleep(PAUSE).await,
             }
-            // The process may have no free file descriptor, for example.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
         }
     }
 }
 
-/// Refuses a connection above the limit. The bytes that the client sent are read first, because closing a connection
-/// with unread bytes resets it.
+/// Refuses a connection above the maximum number. The bytes that the client sent are read first, because closing a
+/// connection with unread bytes resets it, and the client might not see the answer.
 async fn refuse(mut stream: TcpStream) {
     let mut head = [0; 1024];
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;
     let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(BUSY)).await;
+}
+
+/// Answers requests on `listener` until this future is dropped. Every client that reaches the listener acts as the job.
+pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
+    let connections = Connections { most: MOST_CONNECTIONS, time: REQUEST_TIME };
+    let answer = |stream| {
+        let proxy = Arc::clone(&proxy);
+        async move { drop(converse(stream, &proxy).await) }
+    };
+    connections.serve(listener, answer).await;
 }
 
 /// Answers the request of a connection. A connection carries only one request.

@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsProvider};
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
+use freehold_aws_errors::chain;
 use reqwest::{Method, Response};
 use url::Url;
 
@@ -140,13 +141,7 @@ async fn answer(mut response: Response, service: &str) -> Result<Answer, Refusal
 /// Returns the refusal for a failed call. The runner's log gets the whole chain of causes; the job gets only a short
 /// text.
 fn failed(what: &str, error: &dyn std::error::Error) -> Refusal {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    tracing::warn!("A job's call of IAM failed, {what}: {text}");
+    tracing::warn!("A job's call of IAM failed, {what}: {}", chain(error));
     Refusal::Unavailable(format!("the runner cannot reach AWS for this job ({what}); try again"))
 }
 

@@ -17,6 +17,7 @@ use aws_credential_types::provider::{ProvideCredentials as _, SharedCredentialsP
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use bytes::Bytes;
+use freehold_iam_proxy::Connections;
 use http_body_util::Full;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
@@ -25,9 +26,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 use zeroize::Zeroizing;
 
@@ -47,11 +46,6 @@ const HEAD_TIME: Duration = Duration::from_secs(10);
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// The maximum number of open connections; an SDK uses one.
 const MOST_CONNECTIONS: usize = 32;
-/// The time limit for reading from a connection above [`MOST_CONNECTIONS`], and then for answering it.
-const REFUSAL_TIME: Duration = Duration::from_millis(50);
-/// The answer to a connection above [`MOST_CONNECTIONS`]. SDKs retry after it.
-const BUSY: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 /// The credentials endpoint of one job. Dropping it closes the endpoint.
 #[derive(Debug)]
@@ -138,32 +132,14 @@ impl Serve for Served {
 }
 
 async fn serve(listener: TcpListener, served: Served) {
-    // Dropping the set aborts all requests.
-    let mut requests = JoinSet::new();
-    loop {
-        while requests.try_join_next().is_some() {}
-        match listener.accept().await {
-            Ok((stream, _)) if requests.len() >= MOST_CONNECTIONS => refuse(stream).await,
-            Ok((stream, _)) => {
-                let served = served.clone();
-                requests.spawn(async move {
-                    // An error needs no handling: a caller that closed the connection or was too slow retries if it
-                    // still needs credentials.
-                    let _ = tokio::time::timeout(REQUEST_TIME, converse(stream, &served)).await;
-                });
-            }
-            // Accepting failed, for example because no file descriptor is free.
-            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
-        }
-    }
-}
-
-/// Answers a connection above [`MOST_CONNECTIONS`]. The request is read first: closing a connection with unread bytes
-/// resets it, and the caller might not see the answer.
-async fn refuse(mut stream: TcpStream) {
-    let mut head = [0; 1024];
-    let _ = tokio::time::timeout(REFUSAL_TIME, stream.read(&mut head)).await;
-    let _ = tokio::time::timeout(REFUSAL_TIME, stream.write_all(BUSY)).await;
+    let connections = Connections { most: MOST_CONNECTIONS, time: REQUEST_TIME };
+    let answer = |stream| {
+        let served = served.clone();
+        // An error needs no handling: a caller that closed the connection or was too slow retries if it still needs
+        // credentials.
+        async move { drop(converse(stream, &served).await) }
+    };
+    connections.serve(listener, answer).await;
 }
 
 /// Answers the only request of a connection.
@@ -256,6 +232,8 @@ fn document(credentials: &Credentials) -> Zeroizing<String> {
 #[cfg(test)]
 mod tests {
     use std::time::UNIX_EPOCH;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
     use super::*;
 

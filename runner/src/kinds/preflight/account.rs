@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aws_sdk_iam::types::SummaryKeyType;
 use aws_types::SdkConfig;
+use freehold_aws_errors::is_region_off;
 use freehold_protocol::preflight::{CheckInstall, Finding};
 
 use super::finding::{Answer, fail, pass, unchecked, warn, way_to};
@@ -22,16 +23,9 @@ pub(super) async fn region(sdk: &SdkConfig, region: &str) -> Vec<Finding> {
 
 fn judge_region(answer: Answer, region: &str, arn: &str) -> Finding {
     const CHECK: &str = "region";
-    const REFUSED: [&str; 5] = [
-        "InvalidClientTokenId",
-        "UnrecognizedClientException",
-        "OptInRequired",
-        "AuthFailure",
-        "RegionDisabledException",
-    ];
     match answer {
         Answer::Allowed => pass(CHECK, format!("`{region}` accepts the credentials of `{arn}`")),
-        Answer::Other { code, text } if REFUSED.contains(&code.as_str()) => {
+        Answer::Other { code, text } if is_region_off(&code) => {
             let fix =
                 format!("switch region `{region}` on in the account's settings (AWS Regions), or install elsewhere");
             fail(CHECK, format!("`{region}` does not accept the credentials of this account: {text}"), fix)
