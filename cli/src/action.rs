@@ -19,7 +19,9 @@ pub(crate) enum ActionCommand {
     after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass"
 )]
 pub(crate) struct Run {
+    /// Name of the install.
     install: InstallId,
+    /// Name of the action.
     action: ActionName,
     /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key of a
     /// role as `freehold contract show` lists it, such as `break-glass-admin`.

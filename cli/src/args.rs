@@ -183,6 +183,22 @@ mod tests {
     }
 
     #[test]
+    fn every_argument_has_a_sentence_of_help() {
+        fn walk(command: &clap::Command, path: &str, without: &mut Vec<String>) {
+            let silent = command.get_arguments().filter(|argument| argument.get_help().is_none());
+            without.extend(silent.map(|argument| format!("{path} {}", argument.get_id())));
+            for sub in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+                walk(sub, &format!("{path} {}", sub.get_name()), without);
+            }
+        }
+        let mut without = Vec::new();
+
+        walk(&Cli::command(), "freehold", &mut without);
+
+        assert_eq!(without, Vec::<String>::new());
+    }
+
+    #[test]
     fn wrong_names_are_refused_while_arguments_are_read() {
         let error = Cli::try_parse_from(["freehold", "install", "show", "Globex"]).unwrap_err();
 

@@ -24,6 +24,7 @@ Examples:
 
 The build runner must be running; see `freehold tenant build-runner --help`.")]
 pub(crate) struct Build {
+    /// Name of the app.
     app: AppName,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]

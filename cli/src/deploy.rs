@@ -27,6 +27,7 @@ or release does not restore former inputs. A deploy that ends before its first j
 
 Exit code 1 when the deploy fails. Ctrl-c stops watching; the deploy continues.")]
 pub(crate) struct Deploy {
+    /// Name of the install.
     install: InstallId,
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]

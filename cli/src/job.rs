@@ -22,11 +22,13 @@ const LOOK: Duration = Duration::from_millis(700);
 pub(crate) enum JobCommand {
     /// Show a job: state, reason, outputs, history.
     Show {
+        /// Id of the job, as `freehold workflow show` shows it.
         job: JobId,
     },
     Logs(Logs),
     /// Ask a job to stop; exit code 4 when the job has already ended in another way.
     Cancel {
+        /// Id of the job.
         job: JobId,
     },
 }
@@ -39,6 +41,7 @@ Example:
 
 The runner redacts secrets before it sends anything. With --json: one JSON object per line.")]
 pub(crate) struct Logs {
+    /// Id of the job.
     job: JobId,
     /// Follow the log until the job has ended.
     #[arg(short, long)]

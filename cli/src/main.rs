@@ -37,7 +37,8 @@ use args::Cli;
 use error::{Error, Result};
 
 fn main() -> ExitCode {
-    let asked = Cli::command().term_width(output::help_width()).try_get_matches();
+    let width = output::help_width();
+    let asked = output::fitted(Cli::command().term_width(width), width).try_get_matches();
     match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
         // The parser returns help and the version as errors, but they are not errors of the command.

@@ -14,11 +14,14 @@ pub(crate) enum ReleaseCommand {
     Create(Create),
     /// List the releases of an app.
     List {
+        /// Name of the app.
         app: AppName,
     },
     /// Show a release and the artifact of each component.
     Show {
+        /// Name of the app.
         app: AppName,
+        /// Name of the release.
         name: ReleaseName,
     },
 }
@@ -33,6 +36,7 @@ Examples:
 
 A release never changes: creating the same release again changes nothing, and other contents need another name.")]
 pub(crate) struct Create {
+    /// Name of the app.
     app: AppName,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]

@@ -27,6 +27,7 @@ hold data are removed only with `--destroy-data`. When a failed teardown is star
 
 Exit code 1 when the teardown fails. Ctrl-c stops watching; the teardown continues.")]
 pub(crate) struct Teardown {
+    /// Name of the install.
     install: InstallId,
     /// Remove only this component and the components that depend on it.
     #[arg(long, value_name = "NAME", conflicts_with = "sandbox")]

@@ -18,7 +18,10 @@ const IN_A_TABLE: usize = 160;
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkflowCommand {
     /// List the workflows of an install.
-    List { install: InstallId },
+    List {
+        /// Name of the install.
+        install: InstallId,
+    },
     /// Show a workflow and the state of its nodes.
     Show(One),
     /// Follow a workflow until it has ended; exit code 1 when it failed.
@@ -34,6 +37,7 @@ Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when 
 
 #[derive(Debug, Args)]
 pub(crate) struct One {
+    /// Id of the workflow, as `freehold workflow list` shows it.
     workflow: WorkflowId,
 }
 

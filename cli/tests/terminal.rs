@@ -9,6 +9,7 @@ mod tenant_api;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, open};
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 const DIGEST: &str = "sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f";
 const AT: u64 = 1_795_253_621_000;
 
-const COMMANDS: [&[&str]; 7] = [
+const COMMANDS: [&[&str]; 10] = [
     &["install", "list"],
     &["install", "show", "globex"],
     &["workflow", "list", "globex"],
@@ -27,6 +28,9 @@ const COMMANDS: [&[&str]; 7] = [
     &["job", "show", "job_00000000000000000001"],
     &["install", "show", "umbrella"],
     &["deploy", "--help"],
+    &["doctor", "--tenant", "acme"],
+    &["tenant", "status", "--name", "acme"],
+    &["app", "check", "broken"],
 ];
 
 fn answers() -> Vec<(&'static str, Value)> {
@@ -64,6 +68,13 @@ fn answers() -> Vec<(&'static str, Value)> {
         ],
     });
     vec![
+        (
+            "/v1/tenant",
+            json!({
+                "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
+                "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+            }),
+        ),
         ("/v1/installs", json!({ "items": [globex.clone(), initech] })),
         ("/v1/installs/globex", globex),
         ("/v1/installs/globex/workflows", json!({ "items": [workflow.clone()] })),
@@ -72,16 +83,86 @@ fn answers() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// Starts the tenant's API and what AWS answers about the tenant at one address; returns it.
+fn cloud() -> String {
+    let answers = answers();
+    tenant_api::loopback::listen(move |_, path, body| {
+        let found = answers.iter().find(|(known, _)| *known == path).map(|(_, body)| body.to_string());
+        found.or_else(|| aws(path, body)).map_or_else(|| (404, tenant_api::absent(path)), |body| (200, body))
+    })
+}
+
+/// Answers as STS, CloudFormation, Lambda and SQS do about a tenant with one message in its dead-letter queue.
+fn aws(path: &str, body: &str) -> Option<String> {
+    if body.starts_with("Action=GetCallerIdentity") {
+        let identity = "<Arn>arn:aws:iam::111111111111:user/me</Arn><Account>111111111111</Account>";
+        let result = format!("<GetCallerIdentityResult>{identity}</GetCallerIdentityResult>");
+        return Some(format!("<GetCallerIdentityResponse>{result}</GetCallerIdentityResponse>"));
+    }
+    if body.starts_with("Action=DescribeStacks") {
+        let output = |key: &str, value: &str| {
+            format!("<member><OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue></member>")
+        };
+        let outputs = output("ApiUrl", "https://a1b2c3d4e5.execute-api.eu-west-1.amazonaws.com")
+            + &output("BuildRoleArn", "arn:aws:iam::111111111111:role/fh-acme--build-runner");
+        let stack = format!(
+            "<StackName>freehold-acme</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>\
+             <CreationTime>2026-11-22T10:00:00Z</CreationTime><Outputs>{outputs}</Outputs>"
+        );
+        let result = format!("<DescribeStacksResult><Stacks><member>{stack}</member></Stacks></DescribeStacksResult>");
+        return Some(format!("<DescribeStacksResponse>{result}</DescribeStacksResponse>"));
+    }
+    if path.starts_with("/2015-03-31/functions/") {
+        let function = json!({
+            "State": "Active", "Architectures": ["arm64"], "CodeSize": 2_600_000,
+            "CodeSha256": "uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", "LastModified": "2026-11-22T10:00:00.000+0000",
+        });
+        return Some(function.to_string());
+    }
+    let asked: Value = serde_json::from_str(body).ok()?;
+    if let Some(name) = asked["QueueName"].as_str() {
+        return Some(json!({ "QueueUrl": format!("http://localhost/111111111111/{name}") }).to_string());
+    }
+    let waiting = if asked["QueueUrl"].as_str()?.ends_with("--dead") { "1" } else { "0" };
+    let counts = json!({ "ApproximateNumberOfMessages": waiting, "ApproximateNumberOfMessagesNotVisible": "0" });
+    Some(json!({ "Attributes": counts }).to_string())
+}
+
+/// Returns a folder with `broken`, an app with two mistakes, and with a `git` of a fixed version.
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(place.path().join("broken/components")).unwrap();
+    std::fs::write(place.path().join("broken/metadata.toml"), "version = \"v2\"\nversoin = \"v2\"\n").unwrap();
+    let web = "name = \"web\"\ntype = \"container_imag\"\n";
+    std::fs::write(place.path().join("broken/components/web.toml"), web).unwrap();
+    let git = place.path().join("git");
+    std::fs::write(&git, "#!/bin/sh\necho git version 2.39.5\n").unwrap();
+    std::fs::set_permissions(&git, std::fs::Permissions::from_mode(0o755)).unwrap();
+    place
+}
+
+/// Returns what a command prints that waits, where stderr is not a terminal: the width is that of `COLUMNS`.
+fn in_a_log(api: &str, columns: u16, args: &[&str]) -> String {
+    let mut command = tenant_api::freehold(api, Path::new("/"), args);
+    let done = command.env("COLUMNS", columns.to_string()).output().unwrap();
+    String::from_utf8(done.stdout).unwrap() + &String::from_utf8(done.stderr).unwrap()
+}
+
 /// Runs `freehold` on a terminal of `columns`; returns all that appears there.
 fn on_a_terminal(api: &str, columns: u16, args: &[&str], environment: &[(&str, &str)]) -> String {
+    let place = place();
     let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
     grantpt(&main).unwrap();
     unlockpt(&main).unwrap();
     let name = ptsname(&main, Vec::new()).unwrap();
     let side: OwnedFd = open(name.as_c_str(), OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap();
     tcsetwinsize(&main, Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-    let mut command = tenant_api::freehold(api, Path::new("/"), args);
-    command.env("TERM", "xterm-256color").envs(environment.iter().copied());
+    let mut command = tenant_api::freehold(api, place.path(), args);
+    command
+        .env("PATH", place.path())
+        .env("AWS_ENDPOINT_URL", api)
+        .env("TERM", "xterm-256color")
+        .envs(environment.iter().copied());
     command.stdout(side.try_clone().unwrap()).stderr(side);
     let mut child = command.spawn().unwrap();
     // The command's copies of the terminal; the reader below ends when the last one is closed.
@@ -105,10 +186,14 @@ fn without_escapes(text: &str) -> String {
 }
 
 fn session(columns: u16, environment: &[(&str, &str)]) -> String {
-    let api = tenant_api::of_answers(answers());
-    let shown = COMMANDS
-        .map(|args| format!("$ freehold {}\n{}", args.join(" "), on_a_terminal(&api, columns, args, environment)));
-    shown.join("\n")
+    let api = cloud();
+    let page = |args: &[&str], shown: String| format!("$ freehold {}\n{shown}", args.join(" "));
+    let mut pages = COMMANDS.map(|args| page(args, on_a_terminal(&api, columns, args, environment))).to_vec();
+    let watch = ["workflow", "watch", "wf_00000000000000000001"];
+    pages.push(page(&watch, in_a_log(&api, columns, &watch)));
+    // Every free port has five digits.
+    let port = api.rsplit(':').next().unwrap_or_default();
+    pages.join("\n").replace(port, "50000")
 }
 
 #[test]
@@ -117,7 +202,11 @@ fn what_is_shown_fits_terminals_of_60_and_of_200_columns() {
         let shown = without_escapes(&session(columns, &[]));
 
         let whole = |line: &str| line.split_whitespace().any(|word| word.len() > 40);
-        let too_long = shown.lines().find(|line| line.chars().count() > usize::from(columns) && !whole(line));
+        // The lines of an excerpt of a config stand below each other, so they are not broken.
+        let excerpt =
+            |line: &str| line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).starts_with(['|', '=']);
+        let too_long = |line: &&str| line.chars().count() > usize::from(columns) && !whole(line) && !excerpt(line);
+        let too_long = shown.lines().find(too_long);
         assert_eq!(too_long, None);
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/terminal-{columns}.txt"));
         if std::env::var_os("FREEHOLD_UPDATE").is_some() {

@@ -19,6 +19,7 @@ Examples:
   freehold app inputs my-app
   freehold app inputs my-app --json > inputs.schema.json    the JSON Schema of the values")]
 pub(crate) struct Inputs {
+    /// Name of the app.
     app: AppName,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]

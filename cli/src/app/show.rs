@@ -29,6 +29,7 @@ impl List {
 /// List the versions of an app.
 #[derive(Debug, Args)]
 pub(crate) struct Versions {
+    /// Name of the app.
     app: AppName,
 }
 
@@ -55,6 +56,7 @@ impl Versions {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  freehold app show my-app\n  freehold app show my-app --version 3 --json")]
 pub(crate) struct Show {
+    /// Name of the app.
     app: AppName,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION")]

@@ -16,6 +16,7 @@ Example:
 Installs that already have it keep it; `freehold lineage DIGEST` shows which. A revocation cannot be undone: change the
 source of the component and build it again.")]
 pub(crate) struct Revoke {
+    /// Digest of the artifact.
     artifact: Digest,
     /// The reason, which every refusal and the artifact's lineage show.
     #[arg(long, value_name = "REASON")]

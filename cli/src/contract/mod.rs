@@ -49,6 +49,7 @@ artifact of each component and the steps of each action, by digest.
 The install stack's parameter `AcceptedContract` holds the digest of the terms that the customer agreed to. The runner does
 nothing for a release whose terms allow more; those that allow less need no new consent.")]
 pub(crate) struct Show {
+    /// Name of the app.
     app: AppName,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "release")]

@@ -33,6 +33,7 @@ pub(crate) enum InstallCommand {
     List,
     /// Show an install: its runner, inputs and deployed components.
     Show {
+        /// Name of the install.
         install: InstallId,
     },
     Inputs(Inputs),
@@ -98,6 +99,7 @@ Give it to the customer together with the stack's template. When you run the com
 pub(crate) struct Create {
     /// Name of the install.
     install: InstallId,
+    /// Name of the app.
     #[arg(long, value_name = "NAME")]
     app: AppName,
     /// The customer's AWS account; an install cannot move to another account.
@@ -127,6 +129,7 @@ Examples:
 
 The next deploy uses the changed values. The customer changes their own answers in the install stack.")]
 pub(crate) struct Inputs {
+    /// Name of the install.
     install: InstallId,
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
@@ -144,6 +147,7 @@ Examples:
 
 The template's SHA-256 goes to stderr: send it to the customer through another channel.")]
 pub(crate) struct Stack {
+    /// Name of the install.
     install: InstallId,
     /// Write the template to this file instead of stdout.
     #[arg(short, long, value_name = "FILE")]
@@ -171,6 +175,7 @@ Uses the AWS credentials of the customer's account. Running it again with the sa
 that are left out keep their value. Launching a template is consent to the contract that it names; `freehold contract show`
 prints that contract. To keep the earlier contract, pass `--parameter AcceptedContract=sha256:...`.")]
 pub(crate) struct Launch {
+    /// Name of the install.
     install: InstallId,
     /// The template that the vendor gave you.
     #[arg(long, value_name = "FILE")]
@@ -199,6 +204,7 @@ Examples:
 
 Reads the outputs of the launched install stack with the AWS credentials of the customer's account.")]
 pub(crate) struct RunnerConfig {
+    /// Name of the install.
     install: InstallId,
     /// File to write the config to; `<install>-runner.toml` by default.
     #[arg(long, value_name = "FILE")]
@@ -222,6 +228,7 @@ Example:
 An install is bound to its account and region for life; this is the way out of a typo. Once its runner has announced itself
 the install is kept, because what runs in the customer's account would stay there without an owner.")]
 pub(crate) struct Delete {
+    /// Name of the install.
     install: InstallId,
 }
 
@@ -229,6 +236,7 @@ pub(crate) struct Delete {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold install disable globex --reason \"contract ended\"")]
 pub(crate) struct Disable {
+    /// Name of the install.
     install: InstallId,
     /// The reason, which every refusal shows.
     #[arg(long, value_name = "REASON")]
@@ -239,6 +247,7 @@ pub(crate) struct Disable {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  freehold install enable globex")]
 pub(crate) struct Enable {
+    /// Name of the install.
     install: InstallId,
 }
 

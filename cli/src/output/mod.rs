@@ -1,6 +1,7 @@
 //! Prints the output of commands: text for people, or JSON for programs. Results go to stdout, everything else to
 //! stderr.
 
+mod help;
 mod state;
 mod table;
 mod terminal;
@@ -9,6 +10,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
+pub(crate) use help::fitted;
 pub(crate) use table::Table;
 pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write};
 

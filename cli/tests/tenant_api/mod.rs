@@ -1,7 +1,7 @@
 //! A tenant API on loopback with prepared answers, and the environment in which `freehold` asks it.
 
 #[path = "../loopback/mod.rs"]
-mod loopback;
+pub(crate) mod loopback;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(crate) fn serve(answer: impl Fn(&str, usize) -> Option<Value> + Send + 'stat
 }
 
 /// Returns the API's answer about something that does not exist.
-fn absent(path: &str) -> String {
+pub(crate) fn absent(path: &str) -> String {
     let message = match path.strip_prefix("/v1/installs/") {
         Some(rest) => {
             let name = rest.split('/').next().unwrap_or_default();
