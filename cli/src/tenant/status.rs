@@ -57,7 +57,7 @@ fn holds(queue: &str) -> &'static str {
         "dispatch" => "orders to be signed",
         "grants" => "requests for artifacts",
         "build.fifo" => "orders for the build runner",
-        "dead" => "messages that a function failed on five times",
+        "dead" => "messages that a function refused",
         "dead.fifo" => "orders that runners took ten times and never ended",
         _ => "",
     }

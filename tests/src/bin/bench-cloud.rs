@@ -156,6 +156,7 @@ async fn then(world: &World, words: &[String]) -> anyhow::Result<()> {
     command.env("FREEHOLD_SIGNING_KEY_ID", format!("arn:aws:kms:{REGION}:{account}:alias/fh-{tenant}--orders"));
     command.env("FREEHOLD_REPORTS_QUEUE_URL", queue("reports")).env("FREEHOLD_BUILD_QUEUE_URL", queue("build.fifo"));
     command.env("FREEHOLD_DISPATCH_QUEUE_URL", queue("dispatch"));
+    command.env("FREEHOLD_SOURCE_QUEUE_URL", queue("reports")).env("FREEHOLD_DEAD_LETTERS_URL", queue("dead"));
     command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_REGION", REGION).env("AWS_DEFAULT_REGION", REGION);
     command.env("AWS_ACCESS_KEY_ID", account).env("AWS_SECRET_ACCESS_KEY", "local");
     if !command.status().await?.success() {

@@ -1,7 +1,7 @@
 //! Handles the reports of an attempt: its start, its progress and its end.
 
 use freehold_domain::install::Install;
-use freehold_domain::job::{Job, JobEvent, JobState};
+use freehold_domain::job::{Job, JobEvent, JobState, Rejected};
 use freehold_domain::workflow::Workflow;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Outcome};
 use freehold_protocol::{Envelope, JobId, KeyId, Timestamp};
@@ -37,8 +37,13 @@ impl AcceptReport {
         let event = job_event(report, runner);
         let advanced = advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await?;
         // A report that proves a deploy is stored as evidence together with its log, so its log is not stored a second
-        // time. The log of a rejected report is not stored.
-        if !matches!(advanced, Advanced::Rejected(..)) && !proves_deploy(report, &advanced) {
+        // time. The log of a rejected report is stored only if its attempt ended the job.
+        let keeps_log = match &advanced {
+            Advanced::Rejected(job, Rejected::Ended { .. }) => is_ended_by(job, report.fence),
+            Advanced::Rejected(..) => false,
+            Advanced::Now { .. } | Advanced::NotYet(_) => !proves_deploy(report, &advanced),
+        };
+        if keeps_log {
             self.store_log(report, now).await?;
         }
         match advanced {
@@ -140,6 +145,11 @@ pub async fn resume_run(store: &dyn Store, callbacks: &dyn Callbacks, workflow: 
         callbacks.succeed(&token.value.token, &json!({ "result": "settled" })).await?;
     }
     Ok(())
+}
+
+/// Returns whether the attempt with this fence ended the job. A cancelled job has no fence, but its history does.
+fn is_ended_by(job: &Job, fence: Fence) -> bool {
+    job.history.iter().any(|record| record.what == "finished" && record.fence == Some(fence))
 }
 
 /// Returns whether the accepted report was stored as the proof of a deploy.
