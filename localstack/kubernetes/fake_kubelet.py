@@ -1,7 +1,9 @@
 """Reports that pods run, where there are no nodes: Deployments become available, and `helm --wait` returns.
 
-A pod of a Job succeeds at once; every other pod becomes ready. The label `fake-kubelet` of a pod changes that: `hold`
-leaves it pending, `fail` makes it fail. Nothing runs and no image is pulled.
+A pod of a Job succeeds at once; every other pod becomes ready. The label `fake-kubelet` of a pod changes that, and so
+does the environment variable `FAKE_KUBELET` of its first container: `hold` leaves the pod pending, `fail` makes it fail.
+A container that ends leaves the value of `FAKE_KUBELET_MESSAGE` as its message. Nothing runs, no image is pulled, and no
+pod has a log.
 """
 
 import base64
@@ -60,16 +62,21 @@ class FakeKubelet:
 
     def _report(self, pod):
         metadata = pod["metadata"]
-        wish = metadata.get("labels", {}).get("fake-kubelet")
+        container = pod["spec"]["containers"][0]
+        env = {variable["name"]: variable.get("value", "") for variable in container.get("env", [])}
+        wish = metadata.get("labels", {}).get("fake-kubelet", env.get("FAKE_KUBELET"))
         if wish == "hold" or "deletionTimestamp" in metadata:
             return
         of_job = any(owner["kind"] == "Job" for owner in metadata.get("ownerReferences", []))
         phase = "Failed" if wish == "fail" else "Succeeded" if of_job else "Running"
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         ready = {"type": "Ready", "status": str(phase == "Running"), "lastTransitionTime": now}
+        status = {"phase": phase, "conditions": [ready]}
+        if phase != "Running":
+            status["containerStatuses"] = [_ended(container, phase == "Failed", env.get("FAKE_KUBELET_MESSAGE", ""))]
         self._patch(
             f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status",
-            {"status": {"phase": phase, "conditions": [ready]}},
+            {"status": status},
         )
 
     def _patch(self, path, body):
@@ -85,3 +92,10 @@ class FakeKubelet:
 
     def _connection(self, timeout):
         return http.client.HTTPSConnection(self._host, timeout=timeout, context=self._context)
+
+
+def _ended(container, failed, message):
+    """Returns the status of a container whose program has ended."""
+    state = {"exitCode": int(failed), "reason": "Error" if failed else "Completed", "message": message}
+    named = {"name": container["name"], "image": container["image"], "imageID": ""}
+    return {**named, "ready": False, "restartCount": 0, "state": {"terminated": state}}

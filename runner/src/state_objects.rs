@@ -22,6 +22,7 @@ impl StateObjects {
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
+            | Work::KubernetesJob(_)
             | Work::CopySecrets(_)
             | Work::Action(_)
             | Work::Build(_)

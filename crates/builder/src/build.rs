@@ -36,6 +36,7 @@ pub async fn execute(job: &Job) -> Outcome {
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
+        | Work::KubernetesJob(_)
         | Work::CopySecrets(_)
         | Work::Action(_)
         | Work::Preflight(_) => {

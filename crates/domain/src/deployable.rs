@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use freehold_protocol::app_version::{
     Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy, Sandbox, SandboxTool,
 };
-use freehold_protocol::order::{Mode, Signer};
+use freehold_protocol::order::{Mode, Signer, Source};
 use freehold_protocol::{ActionName, ComponentName};
 
 /// A part that prevents a deploy, and the reason. Its text continues the sentence "app `x` cannot be deployed here
@@ -112,6 +112,10 @@ fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String
         return vec![format!("is a `{}`", component.spec.kind())];
     }
     let mut why = references_why(&component.references, sandbox);
+    let is_provided = component.references.iter().any(|reference| matches!(reference, Reference::Component(_)));
+    if let (ComponentSpec::Job { .. }, Source::Version, false) = (&component.spec, &component.source, is_provided) {
+        why.push("runs an image that no component copies into the install registry".into());
+    }
     if let ComponentSpec::ContainerImage { verification: Some(verification) } = &component.spec
         && verification.require_signature
         && !verification.signers().iter().any(|signer| matches!(signer, Signer::Key { .. }))
@@ -143,7 +147,6 @@ fn references_why(references: &BTreeSet<Reference>, sandbox: Option<&Sandbox>) -
 #[cfg(test)]
 mod tests {
     use freehold_protocol::app_version::{ComponentSettings, Verification};
-    use freehold_protocol::order::Source;
     use serde_json::json;
 
     use super::*;
@@ -171,16 +174,29 @@ mod tests {
     fn what_is_in_the_way_is_named() {
         let image = || ComponentSpec::ContainerImage { verification: None };
         let public = || Source::Image { reference: "example/api:1".into() };
-        let job = ComponentSpec::Job {
-            image_url: "x".into(),
-            tag: "1".into(),
+        let program = ComponentSpec::Pulumi {
+            runtime: "go".into(),
+            pulumi_version: String::new(),
+            config: Default::default(),
+            env_vars: Default::default(),
+        };
+        let job = |image_url: &str, tag: &str| ComponentSpec::Job {
+            image_url: image_url.into(),
+            tag: tag.into(),
             cmd: Vec::new(),
             args: Vec::new(),
             env_vars: Default::default(),
         };
 
         assert_eq!(reasons(component(image(), public(), &[Reference::Input("a".into())])), [""; 0]);
-        assert_eq!(reasons(component(job, Source::Version, &[])), ["component `api` is a `job`"]);
+        assert_eq!(reasons(component(program, Source::Version, &[])), ["component `api` is a `pulumi`"]);
+        assert_eq!(reasons(component(job("x", "1"), public(), &[])), [""; 0]);
+        let of_component = [Reference::Component("web".parse().unwrap())];
+        assert_eq!(reasons(component(job("{{ .nuon.components.web }}", "1"), Source::Version, &of_component)), [""; 0]);
+        assert_eq!(
+            reasons(component(job("x", "{{ .nuon.inputs.inputs.a }}"), Source::Version, &[])),
+            ["component `api` runs an image that no component copies into the install registry"]
+        );
         assert_eq!(
             reasons(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
             ["component `api` reads outputs of the sandbox, and the app has no `sandbox.toml`"]

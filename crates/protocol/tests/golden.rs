@@ -14,8 +14,8 @@ use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack,
-    Descriptor, InstallChart, Mode, Order, Package, Recipe, RemovePart, RunAction, SecretCopy, Signer, Source,
-    SyncImage, ToolImage, Work,
+    Descriptor, InstallChart, JobImage, Mode, Order, Package, Recipe, RemovePart, RunAction, RunKubernetesJob,
+    SecretCopy, Signer, Source, SyncImage, ToolImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -238,6 +238,21 @@ fn orders() {
         })),
     );
     let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    golden(
+        "order-job",
+        &order(Work::KubernetesJob(RunKubernetesJob {
+            component: name("migrate"),
+            artifact: artifact(),
+            cluster: ClusterOf::Sandbox,
+            image: JobImage::Component {
+                image_url: "{{ .nuon.components.web.outputs.image.repository }}".into(),
+                tag: "{{ .nuon.components.web.outputs.image.tag }}".into(),
+            },
+            cmd: vec!["migrate".into()],
+            args: vec!["--all".into()],
+            env_vars: BTreeMap::from([("STAGE".into(), "{{ .nuon.install.id }}".into())]),
+        })),
+    );
     let token = serde_json::from_value(json!({
         "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
     }));

@@ -19,6 +19,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
     match order.work.made_by() {
         Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
         Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
+        Work::KubernetesJob(work) => own.push(object(&inventory(&work.component))),
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::ContainerImage(_)

@@ -115,12 +115,8 @@ async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Failure> 
 /// Makes the namespace of a copy if it is missing. No job removes the namespace, because components use it.
 async fn make_namespace(job: &Job, api: &Api, copy: &Object) -> Result<(), Failure> {
     let name = copy.id.namespace.as_deref().unwrap_or_default();
-    let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
-    let namespace = Object::new(copy.place.clone(), value).map_err(Failure::new)?;
-    if api.get(&namespace.id).await?.is_some() {
-        return Ok(());
+    if api.make_namespace(name).await.map_err(|error| Failure::because(&copy.place, &error))? {
+        job.log.line(&format!("created namespace `{name}`"));
     }
-    job.log.line(&format!("creates namespace `{name}`"));
-    let made = api.apply(&namespace, Applied::Done).await;
-    made.map(drop).map_err(|error| Failure::because(&copy.place, &error))
+    Ok(())
 }

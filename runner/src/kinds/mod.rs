@@ -9,6 +9,8 @@ mod container_image;
 mod copy_secrets;
 pub mod failure;
 mod helm_chart;
+mod inventory;
+mod kubernetes_job;
 mod kubernetes_manifest;
 mod preflight;
 pub mod provenance;
@@ -59,6 +61,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::HelmChart(work) => helm_chart::run(job, work).await,
         Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,
+        Work::KubernetesJob(work) => kubernetes_job::run(job, work).await,
         Work::CopySecrets(work) => copy_secrets::run(job, work).await,
         Work::Remove(work) => remove::run(job, work).await,
         Work::Action(work) => action::run(job, work).await,

@@ -5,7 +5,7 @@ use freehold_protocol::order::{RemovePart, Work};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
-use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_manifest, terraform_module};
+use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, terraform_module};
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
@@ -23,6 +23,7 @@ pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         }
         Work::HelmChart(what) => helm_chart::remove(job, what, work.destroy_data).await,
         Work::KubernetesManifest(what) => kubernetes_manifest::remove(job, what, work.destroy_data).await,
+        Work::KubernetesJob(what) => kubernetes_job::remove(job, what).await,
         Work::CopySecrets(_) | Work::Remove(_) | Work::Action(_) | Work::Build(_) | Work::Preflight(_) => {
             Err(Failure::new(format!("`{}` leaves nothing that could be removed", work.what.kind())))
         }

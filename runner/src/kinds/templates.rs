@@ -103,6 +103,7 @@ pub(crate) fn owner(work: &Work) -> String {
         Work::CloudformationStack(work) => format!("component `{}`", work.component),
         Work::HelmChart(work) => format!("component `{}`", work.component),
         Work::KubernetesManifest(work) => format!("component `{}`", work.component),
+        Work::KubernetesJob(work) => format!("component `{}`", work.component),
         Work::Action(work) => format!("action `{}`", work.action),
         Work::Build(work) => format!("build of component `{}`", work.component),
         Work::Preflight(_) => "preflight".to_owned(),

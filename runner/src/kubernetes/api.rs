@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use reqwest::{Certificate, Client, Method};
 use serde_json::{Value, json};
 use url::Url;
@@ -25,6 +26,9 @@ const CALL: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 /// The waits before the retries of a call. They are long enough for the restart of a control plane.
 const AGAIN: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
+/// The most lines and bytes that are read of a program's log.
+const LOG_LINES: &str = "1000";
+const LOG_BYTES: &str = "1048576";
 const JSON: &str = "application/json";
 /// Asks for metadata only, because the data of a Helm release can have a megabyte.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
@@ -195,8 +199,18 @@ impl Api {
     /// Starts the deletion of an object and its dependents, and does not wait for the end. An absent object is not an
     /// error.
     pub(crate) async fn delete(&self, id: &Id) -> Result<(), ClusterError> {
+        self.delete_by(id, "Background").await
+    }
+
+    /// Starts the deletion of an object, which stays until all of its dependents are gone. An absent object is not an
+    /// error.
+    pub(crate) async fn delete_after_dependents(&self, id: &Id) -> Result<(), ClusterError> {
+        self.delete_by(id, "Foreground").await
+    }
+
+    async fn delete_by(&self, id: &Id, policy: &str) -> Result<(), ClusterError> {
         let Some(url) = self.object_url(id, &[]).await? else { return Ok(()) };
-        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background" });
+        let options = json!({ "apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy });
         match self.send(Method::DELETE, url, &format!("to delete {id}"), Some((JSON, &options))).await {
             Err(error) if error.status() != Some(404) => Err(error),
             Ok(_) | Err(_) => Ok(()),
@@ -211,10 +225,39 @@ impl Api {
         namespace: &str,
         labels: &str,
     ) -> Result<Vec<Value>, ClusterError> {
+        self.list_as(METADATA, plural, namespace, labels).await
+    }
+
+    /// Returns the objects in `namespace` that match the label selector `labels`. `plural` names their kind.
+    pub(crate) async fn list(&self, plural: &str, namespace: &str, labels: &str) -> Result<Vec<Value>, ClusterError> {
+        self.list_as(JSON, plural, namespace, labels).await
+    }
+
+    async fn list_as(
+        &self,
+        accept: &str,
+        plural: &str,
+        namespace: &str,
+        labels: &str,
+    ) -> Result<Vec<Value>, ClusterError> {
         let url = self.url(&["api", "v1", "namespaces", namespace, plural], &[("labelSelector", labels)]);
         let what = format!("to list {plural} of namespace `{namespace}`");
-        let list = self.repeat(&Call { method: Method::GET, url, what: &what, accept: METADATA, body: None }).await?;
+        let list = self.repeat(&Call { method: Method::GET, url, what: &what, accept, body: None }).await?;
         Ok(list.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+    }
+
+    /// Returns the last lines of the log of a pod with one container.
+    pub(crate) async fn log(&self, namespace: &str, pod: &str) -> Result<String, ClusterError> {
+        let path = ["api", "v1", "namespaces", namespace, "pods", pod, "log"];
+        let url = self.url(&path, &[("tailLines", LOG_LINES), ("limitBytes", LOG_BYTES)]);
+        let what = format!("to show the log of pod `{pod}`");
+        let (status, bytes) =
+            self.answer(&Call { method: Method::GET, url, what: &what, accept: "*/*", body: None }).await?;
+        if (200..300).contains(&status) {
+            return Ok(String::from_utf8_lossy(&bytes).into_owned());
+        }
+        let body = serde_json::from_slice(&bytes).unwrap_or_default();
+        Err(ClusterError::of_answer(&self.cluster, &what, status, &body))
     }
 
     async fn get_path(&self, path: &[&str]) -> Result<Value, ClusterError> {
@@ -268,6 +311,16 @@ impl Api {
     }
 
     async fn once(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
+        let (status, bytes) = self.answer(call).await?;
+        let parsed = serde_json::from_slice::<Value>(&bytes);
+        if (200..300).contains(&status) {
+            return parsed.map_err(|_| self.malformed(call.what));
+        }
+        Err(ClusterError::of_answer(&self.cluster, call.what, status, &parsed.unwrap_or_default()))
+    }
+
+    /// Makes a call once, and returns the status and the body of the response.
+    async fn answer(&self, call: &Call<'_>) -> Result<(u16, Bytes), ClusterError> {
         let silent = |error: reqwest::Error| {
             let (endpoint, why) = (self.base.to_string(), crate::aws::explain(&error.without_url()));
             ClusterError::Silent { cluster: self.cluster.clone(), endpoint, why }
@@ -278,13 +331,8 @@ impl Api {
             request = request.header("content-type", kind).body(body.to_string());
         }
         let answer = request.header("accept", call.accept).send().await.map_err(silent)?;
-        let status = answer.status();
-        let bytes = answer.bytes().await.map_err(silent)?;
-        let parsed = serde_json::from_slice::<Value>(&bytes);
-        if status.is_success() {
-            return parsed.map_err(|_| self.malformed(call.what));
-        }
-        Err(ClusterError::of_answer(&self.cluster, call.what, status.as_u16(), &parsed.unwrap_or_default()))
+        let status = answer.status().as_u16();
+        Ok((status, answer.bytes().await.map_err(silent)?))
     }
 
     fn malformed(&self, what: &str) -> ClusterError {

@@ -122,6 +122,7 @@ impl Signed {
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
+            | Work::KubernetesJob(_)
             | Work::CopySecrets(_)
             | Work::Remove(_)
             | Work::Action(_) => true,

@@ -2,8 +2,8 @@
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool};
 use freehold_protocol::order::{
-    ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, RunAction, SecretCopy,
-    SyncImage, Work,
+    ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
+    RunKubernetesJob, SecretCopy, Source, SyncImage, Work,
 };
 use freehold_protocol::{ActionName, ComponentName};
 
@@ -84,8 +84,28 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
                 namespace,
             })
         }
-        ComponentSpec::Job { .. } | ComponentSpec::Pulumi { .. } => {
-            // INVARIANT: the planner refuses a version with a component of these kinds.
+        ComponentSpec::Job { image_url, tag, cmd, args, env_vars } => {
+            let image = match component.source {
+                Source::Image { .. } => JobImage::Artifact,
+                Source::Version
+                | Source::Directory { .. }
+                | Source::Git { .. }
+                | Source::EcrImage { .. }
+                | Source::Chart { .. } => JobImage::Component { image_url, tag },
+            };
+            let cluster = cluster_of(version, &component.settings.kubernetes_context)?;
+            Work::KubernetesJob(RunKubernetesJob {
+                component: component_name,
+                artifact,
+                cluster,
+                image,
+                cmd,
+                args,
+                env_vars,
+            })
+        }
+        ComponentSpec::Pulumi { .. } => {
+            // INVARIANT: the planner refuses a version with a component of this kind.
             return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
         }
     })
@@ -140,8 +160,16 @@ mod tests {
         let chart = json!({ "kind": "helm_chart", "chart_name": "web", "namespace": "n", "values": { "a": "1" } });
         let own = json!({ "kind": "helm_chart", "chart_name": "web", "namespace": "n", "storage_driver": "secret" });
         let manifest = json!({ "kind": "kubernetes_manifest", "namespace": "n", "manifest": "kind: A" });
-        version["components"] =
-            json!([component("chart", "data", chart), component("own", "", own), component("manifest", "", manifest)]);
+        let job = json!({ "kind": "job", "image_url": "a/b", "tag": "1", "cmd": ["migrate"] });
+        let public = json!({ "from": "image", "reference": "a/b:1" });
+        version["components"] = json!([
+            component("chart", "data", chart),
+            component("own", "", own),
+            component("manifest", "", manifest),
+            component("job", "data", job.clone()),
+            component("public", "", job)
+        ]);
+        version["components"][4]["source"] = public;
         serde_json::from_value(version).unwrap()
     }
 
@@ -166,6 +194,17 @@ mod tests {
         let Work::KubernetesManifest(manifest) = work("manifest") else { panic!("a manifest") };
 
         assert_eq!((manifest.cluster, manifest.namespace.as_str()), (ClusterOf::Sandbox, "n"));
+    }
+
+    #[test]
+    fn a_job_runs_its_artifact_or_the_image_of_a_component() {
+        let (Work::KubernetesJob(job), Work::KubernetesJob(public)) = (work("job"), work("public")) else {
+            panic!("jobs")
+        };
+
+        assert_eq!(job.cluster, ClusterOf::Component("cluster".parse().unwrap()));
+        assert_eq!(job.image, JobImage::Component { image_url: "a/b".into(), tag: "1".into() });
+        assert_eq!((public.image, public.cmd), (JobImage::Artifact, vec!["migrate".to_owned()]));
     }
 
     #[test]

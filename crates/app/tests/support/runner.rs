@@ -264,6 +264,7 @@ pub(crate) fn subject(work: &Work) -> String {
         Work::CloudformationStack(work) => work.component.to_string(),
         Work::HelmChart(work) => work.component.to_string(),
         Work::KubernetesManifest(work) => work.component.to_string(),
+        Work::KubernetesJob(work) => work.component.to_string(),
         Work::Remove(work) => format!("remove:{}", subject(&work.what)),
         Work::Action(work) => format!("action:{}", work.action),
         Work::Build(work) => format!("build:{}", work.component),

@@ -261,8 +261,10 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
 ];
 
 pub(super) const JOB: &[Key] = &[
-    must("image_url", Template).doc("The image without its tag; a template"),
-    must("tag", Template).doc("The image's tag; a template"),
+    must("image_url", Template).doc(
+        "The image without its tag: one that the build copies, or a template that reads the `repository` of a component's image",
+    ),
+    must("tag", Template).doc("The image's tag; a template that reads the `tag` of the same component's image"),
     may("cmd", Texts).doc("The program to run, instead of the image's entry point; templates"),
     may("args", Texts).doc("Its arguments; templates"),
     ENV_VARS,

@@ -9,13 +9,14 @@ use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{Kind, component_keys};
 
 /// Component types that a runner can deploy.
-pub(super) const DEPLOYED: [&str; 6] = [
+pub(super) const DEPLOYED: [&str; 7] = [
     "terraform_module",
     "cloudformation_stack",
     "container_image",
     "docker_build",
     "helm_chart",
     "kubernetes_manifest",
+    "job",
 ];
 
 const HEAD: &str = "\

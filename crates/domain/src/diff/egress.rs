@@ -142,7 +142,6 @@ impl Finder {
 
     fn images(&mut self, owner: &str, spec: &ComponentSpec) {
         match spec {
-            ComponentSpec::Job { image_url, .. } => self.add(registry(image_url), &format!("{owner} image_url")),
             ComponentSpec::KubernetesManifest { manifest, .. } => self.image_lines(owner, manifest),
             ComponentSpec::HelmChart { values_files, .. } => {
                 values_files.iter().for_each(|file| self.image_lines(owner, file));
@@ -151,6 +150,8 @@ impl Finder {
             | ComponentSpec::TerraformModule { .. }
             | ComponentSpec::CloudformationStack { .. }
             | ComponentSpec::DockerBuild { .. }
+            // The image of a job comes from the install registry.
+            | ComponentSpec::Job { .. }
             | ComponentSpec::Pulumi { .. } => {}
         }
     }

@@ -112,8 +112,7 @@ fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName
             }
             needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
         }
-        // Images are copied from registry to registry and need no disk. Jobs and Pulumi components cannot be deployed
-        // yet.
+        // Images are copied from registry to registry and need no disk. Pulumi components cannot be deployed yet.
         ComponentSpec::ContainerImage { .. }
         | ComponentSpec::DockerBuild { .. }
         | ComponentSpec::Job { .. }

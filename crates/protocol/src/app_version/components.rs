@@ -206,6 +206,7 @@ pub enum ComponentSpec {
         hosts: Vec<String>,
     },
     Job {
+        /// The image without its tag. When neither this nor `tag` is a template, the build copies the image.
         image_url: String,
         tag: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -253,7 +254,7 @@ impl ComponentSpec {
     }
 
     /// Returns the kind of artifact that a build of the component makes, or `None` for a kind that cannot be built yet.
-    pub const fn package(&self) -> Option<Package> {
+    pub fn package(&self) -> Option<Package> {
         match self {
             Self::ContainerImage { .. } => Some(Package::Image),
             Self::TerraformModule { .. } => Some(Package::TerraformModule),
@@ -261,7 +262,11 @@ impl ComponentSpec {
             Self::HelmChart { .. } => Some(Package::HelmChart),
             Self::KubernetesManifest { .. } => Some(Package::KubernetesManifest),
             Self::DockerBuild { .. } => Some(Package::DockerImage),
-            Self::Job { .. } | Self::Pulumi { .. } => None,
+            Self::Job { image_url, tag, .. } if is_template(image_url) || is_template(tag) => {
+                Some(Package::KubernetesManifest)
+            }
+            Self::Job { .. } => Some(Package::Image),
+            Self::Pulumi { .. } => None,
         }
     }
 
@@ -285,8 +290,12 @@ impl ComponentSpec {
             Self::TerraformModule { providers: ProviderSource::Packed, .. }
             | Self::CloudformationStack { .. }
             | Self::HelmChart { .. }
-            | Self::Job { .. }
             | Self::Pulumi { .. } => None,
+            // The text is YAML too. Its statement says with which settings the build was asked for.
+            Self::Job { .. } if self.package() == Some(Package::KubernetesManifest) => {
+                serde_json::to_string(self).ok().map(|text| Recipe::Manifest { text })
+            }
+            Self::Job { .. } => None,
         }
     }
 
@@ -303,10 +312,16 @@ impl ComponentSpec {
             | Self::CloudformationStack { .. }
             | Self::HelmChart { .. }
             | Self::KubernetesManifest { .. }
-            | Self::DockerBuild { .. } => true,
-            Self::Job { .. } | Self::Pulumi { .. } => false,
+            | Self::DockerBuild { .. }
+            | Self::Job { .. } => true,
+            Self::Pulumi { .. } => false,
         }
     }
+}
+
+/// Returns whether `text` has an expression that is evaluated at a deploy.
+fn is_template(text: &str) -> bool {
+    text.contains("{{")
 }
 
 #[cfg(test)]
@@ -363,6 +378,18 @@ mod tests {
     }
 
     #[test]
+    fn a_job_is_built_from_its_image_or_from_its_settings() {
+        let spec =
+            |image_url: &str, cmd: &str| json!({ "kind": "job", "image_url": image_url, "tag": "1", "cmd": [cmd] });
+        let package = |spec: Value| serde_json::from_value::<ComponentSpec>(spec).unwrap().package();
+        let named = |cmd: &str| digest(spec("{{ .nuon.components.web.outputs.image }}", cmd), Source::Version);
+
+        assert_eq!(package(spec("example/api", "a")), Some(Package::Image));
+        assert_eq!(package(spec("{{ .nuon.components.web.outputs.image }}", "a")), Some(Package::KubernetesManifest));
+        assert_ne!(named("a"), named("b"));
+    }
+
+    #[test]
     fn a_source_that_needs_nothing_beside_has_the_digest_that_it_always_had() {
         let source = Source::Image { reference: "example/api:1".into() };
 
@@ -370,6 +397,6 @@ mod tests {
 
         assert_eq!(found, canonical::digest(&(source, Package::Image)).unwrap());
         assert_eq!(found.as_str(), "sha256:01e7f1668fbbaf019177291ac44c578571ef07103d9196220cfaa3d784f0930a");
-        assert_eq!(digest(json!({ "kind": "job", "image_url": "i", "tag": "t" }), Source::Version), None);
+        assert_eq!(digest(json!({ "kind": "pulumi", "runtime": "go" }), Source::Version), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Work in a Kubernetes cluster: Helm releases and manifests.
+//! Work in a Kubernetes cluster: Helm releases, manifests and jobs.
 
 use std::collections::BTreeMap;
 
@@ -52,4 +52,35 @@ pub struct ApplyManifest {
     pub cluster: ClusterOf,
     /// The namespace of objects that do not name one, as a template. The runner creates it when it does not exist.
     pub namespace: String,
+}
+
+/// Runs a program to its end, as a Kubernetes Job in the namespace of the install. The outputs are `namespace`, `job`,
+/// `image` and, when the program wrote one, `message`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunKubernetesJob {
+    pub component: ComponentName,
+    /// The image itself, or the settings of the job when another component provides the image.
+    pub artifact: Artifact,
+    #[serde(default)]
+    pub cluster: ClusterOf,
+    pub image: JobImage,
+    /// The program, instead of the image's entry point; templates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cmd: Vec<String>,
+    /// The arguments of the program; templates.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// The environment of the program; values are templates.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub env_vars: BTreeMap<String, String>,
+}
+
+/// The image that a Kubernetes Job runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobImage {
+    /// The artifact of the order.
+    Artifact,
+    /// An image that another component copied into the install registry. Both values are templates.
+    Component { image_url: String, tag: String },
 }

@@ -14,7 +14,7 @@ use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey
 mod kubernetes;
 mod secrets;
 
-pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart};
+pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
 pub use self::secrets::{CopySecrets, SecretCopy};
 
 pub use crate::app_version::ActionStep;
@@ -125,6 +125,8 @@ pub enum Work {
     CopySecrets(CopySecrets),
     /// Remove a component or the sandbox that another job deployed.
     Remove(RemovePart),
+    /// Run a program in a cluster to its end.
+    KubernetesJob(RunKubernetesJob),
     /// Execute the steps of an action.
     Action(RunAction),
     /// Build an artifact; only the build runner does this.
@@ -148,6 +150,7 @@ impl Work {
             Self::Remove(_) => "remove",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
+            Self::KubernetesJob(_) => "job",
             Self::Preflight(_) => "preflight",
         }
     }
@@ -165,6 +168,7 @@ impl Work {
             | Self::Remove(_)
             | Self::Build(_)
             | Self::Preflight(_) => Redelivery::Resume,
+            | Self::KubernetesJob(_)
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
         }
@@ -182,6 +186,7 @@ impl Work {
             Self::Build(work) => Some(&work.component),
             Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) => None,
         }
+            Self::KubernetesJob(work) => Some(&work.component),
     }
 
     /// Returns the work itself; for a removal, the work that deployed the part to remove.
@@ -204,6 +209,7 @@ impl Work {
             Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
+            Self::KubernetesJob(work) => Some(&work.artifact),
 }
 
 /// The image of a component, in which a job runs its programs.

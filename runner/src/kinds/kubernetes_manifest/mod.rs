@@ -4,7 +4,6 @@
 //! A redelivery starts again from the beginning: an apply is idempotent, and the inventory names each object that an
 //! earlier attempt may have made.
 
-mod inventory;
 mod kustomize;
 mod manifest;
 mod rollout;
@@ -17,11 +16,11 @@ use serde_json::Value;
 
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
+use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{ClusterAccess, Id, Object};
 use crate::work::job::Job;
-use inventory::Inventory;
 use rollout::Rollout;
 
 /// Applies the manifest.

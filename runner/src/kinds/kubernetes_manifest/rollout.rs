@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use freehold_protocol::order::ApplyManifest;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::kinds::failure::Failure;
 use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, read_objects};
@@ -109,14 +109,12 @@ impl Rollout<'_> {
     /// Makes the component's namespace if it is missing. It stays when the component is removed, because others may use
     /// it.
     async fn make_namespace(&self) -> Result<(), Failure> {
-        let value = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": self.namespace } });
-        let object = Object::new("the component's `namespace`".to_owned(), value).map_err(|why| self.failure(why))?;
-        if self.api.get(&object.id).await?.is_some() {
-            return Ok(());
+        let made = self.api.make_namespace(self.namespace).await;
+        let made = made.map_err(|error| self.failure(format!("`namespace`: {}", freehold_aws_errors::chain(&error))));
+        if made? {
+            self.job.log.line(&format!("created namespace `{}`", self.namespace));
         }
-        self.job.log.line(&format!("creating namespace `{}`", self.namespace));
-        let made = self.api.apply(&object, Applied::Done).await;
-        made.map(|_| ()).map_err(|error| self.refused(&object, error))
+        Ok(())
     }
 
     /// Deletes the objects `gone`, in the opposite order of an apply. It does not delete an object without this

@@ -373,6 +373,7 @@ impl Attempt<'_> {
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
+            | Work::KubernetesJob(_)
             | Work::CopySecrets(_)
             | Work::Remove(_)
             | Work::Build(_)

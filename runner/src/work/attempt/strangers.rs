@@ -57,13 +57,14 @@ pub(super) async fn check(
 /// providers.
 fn may_make_roles(work: &Work) -> bool {
     match work.made_by() {
-        // A controller in the cluster may create roles with its own permissions because a chart or manifest asks for
-        // it.
+        // A controller in the cluster may create roles with its own permissions because a chart, manifest or job asks
+        // for it.
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
+        | Work::KubernetesJob(_)
         | Work::Action(_) => true,
         Work::ContainerImage(_) | Work::CopySecrets(_) | Work::Remove(_) | Work::Build(_) | Work::Preflight(_) => false,
     }

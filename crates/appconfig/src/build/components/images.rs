@@ -6,6 +6,7 @@ use freehold_protocol::pem;
 use serde_json::Value;
 
 use super::builder::{Builder, Subject};
+use super::specs::reference;
 use crate::read::document::{Entry, Node};
 use crate::read::paths::join;
 use crate::report::draft::Draft;
@@ -67,7 +68,7 @@ impl Builder<'_> {
             );
             return None;
         }
-        Some(if url.contains('@') { url.to_owned() } else { format!("{url}:{tag}") })
+        Some(reference(url, tag))
     }
 
     fn verification(&mut self, checked: &Checked, node: &Node) -> Verification {

@@ -70,7 +70,7 @@ impl Builder<'_> {
             "helm_chart" => self.helm(subject),
             "kubernetes_manifest" => self.manifest(subject),
             "docker_build" => self.docker(subject),
-            "job" => Some((Source::Version, specs::job(subject.checked))),
+            "job" => Some(specs::job(subject.checked)),
             "pulumi" => self.pulumi(subject),
             _ => None,
         }

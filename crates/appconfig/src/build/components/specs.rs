@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{ComponentSpec, Kustomize};
-use freehold_protocol::order::Source;
+use freehold_protocol::order::{Package, Source};
 
 use super::builder::{Builder, Subject};
 use crate::build::values::{provider_source, refused_variables, scalars, texts, values};
@@ -218,15 +218,28 @@ fn is_under_the_prefix(stack_name: &str) -> bool {
     plain(stack_name).strip_prefix(&plain(STACK_NAME)).is_some_and(|own| !own.is_empty())
 }
 
-pub(super) fn job(checked: &Checked) -> ComponentSpec {
+/// Returns a job with the source of its image: the image itself, or the app version when a template names the image.
+pub(super) fn job(checked: &Checked) -> (Source, ComponentSpec) {
     let root = &checked.root;
-    ComponentSpec::Job {
+    let spec = ComponentSpec::Job {
         image_url: text(checked, "image_url"),
         tag: text(checked, "tag"),
         cmd: texts(root.get("cmd")),
         args: texts(root.get("args")),
         env_vars: scalars(root.get("env_vars")),
-    }
+    };
+    let source = match spec.package() {
+        Some(Package::Image) => {
+            Source::Image { reference: reference(&text(checked, "image_url"), &text(checked, "tag")) }
+        }
+        _ => Source::Version,
+    };
+    (source, spec)
+}
+
+/// Returns the reference of an image, `host/name:tag` or `host/name@digest`.
+pub(super) fn reference(url: &str, tag: &str) -> String {
+    if url.contains('@') { url.to_owned() } else { format!("{url}:{tag}") }
 }
 
 fn text(checked: &Checked, key: &str) -> String {

@@ -223,6 +223,32 @@ fn a_job_is_all_in_the_version_and_its_arguments_are_templates() {
 }
 
 #[test]
+fn the_image_of_a_job_is_copied_by_its_build_unless_a_template_names_it() {
+    let config = good()
+        .with("components/job.toml", "name = \"job\"\ntype = \"job\"\nimage_url = \"example/tools\"\ntag = \"1\"\n");
+
+    assert_eq!(component(&config, "job").source, Source::Image { reference: "example/tools:1".into() });
+}
+
+#[test]
+fn a_job_with_an_image_that_nothing_brings_is_a_warning() {
+    let config = good().with(
+        "components/job.toml",
+        "name = \"job\"\ntype = \"job\"\nimage_url = \"example/tools\"\ntag = \"{{ .nuon.inputs.inputs.region }}\"\n",
+    );
+
+    insta::assert_snapshot!(config.all(), @r#"
+    warning: the app cannot be deployed yet: component `job` runs an image that no component copies into the install registry
+     --> components/job.toml:2:8
+      |
+    2 | type = "job"
+      |        ^^^^^
+      |
+      = help: the app can be checked, synced and built; an install of it is refused
+    "#);
+}
+
+#[test]
 fn a_pulumi_program_has_a_configuration() {
     let text = format!(
         "name = \"p\"\ntype = \"pulumi\"\nruntime = \"go\"\n[public_repo]\nrepo = \"acme/p\"\nbranch = \"{COMMIT}\"\n[config]\n\"aws:region\" = \"{{{{ .nuon.install_stack.outputs.region }}}}\"\n[env_vars]\nA = true\n"

@@ -59,18 +59,19 @@ fn a_key_that_the_config_must_have_is_no_warning() {
 
 #[test]
 fn what_stands_in_the_way_of_an_install_is_one_warning_for_each_reason() {
-    let job = |name: &str| format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"x\"\ntag = \"1\"\n");
+    let program =
+        |name: &str| format!("name = \"{name}\"\ntype = \"pulumi\"\nruntime = \"go\"\nsource = \"./modules/net\"\n");
     let config = good()
-        .with("components/a.toml", &job("a"))
-        .with("components/b.toml", &job("b"))
+        .with("components/a.toml", &program("a"))
+        .with("components/b.toml", &program("b"))
         .with("stack.toml", "type = \"azure-bicep\"\nname = \"n\"\ndescription = \"d\"\n");
 
     insta::assert_snapshot!(config.all(), @r#"
-    warning: the app cannot be deployed yet: component `a` is a `job` (and 1 more)
+    warning: the app cannot be deployed yet: component `a` is a `pulumi` (and 1 more)
      --> components/a.toml:2:8
       |
-    2 | type = "job"
-      |        ^^^^^
+    2 | type = "pulumi"
+      |        ^^^^^^^^
       |
       = help: the app can be checked, synced and built; an install of it is refused
 

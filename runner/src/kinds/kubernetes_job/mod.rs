@@ -1,0 +1,124 @@
+//! `job`: runs a program to its end, as a Kubernetes Job.
+//!
+//! A program is not run twice. The name of a Kubernetes Job contains the job and the dispatch number of the order, and
+//! the inventory names it before it exists. So a redelivery finds the Kubernetes Job of an earlier attempt and waits
+//! for its end. Only a new dispatch runs the program again, and only after it has failed in the dispatch before.
+//! The last Kubernetes Job of a component stays, so that people can look at it, until the next one.
+
+mod image;
+mod object;
+mod run;
+
+use std::time::{Duration, Instant};
+
+use freehold_protocol::order::RunKubernetesJob;
+use serde_json::Value;
+
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::kinds::inventory::Inventory;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::templates::Templates;
+use crate::kubernetes::{ClusterAccess, Object};
+use crate::work::job::{Job, StopReason};
+use run::Run;
+
+/// The time limit for ending the program of an attempt that is stopped.
+const STOP: Duration = Duration::from_secs(20);
+
+/// Runs the program, or waits for the end of the one that an earlier attempt has started. When nobody will wait for its
+/// end any more, the program ends too.
+pub(super) async fn run(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure> {
+    let ended = run_to_end(job, work).await;
+    if let Err(Failure::Stopped {
+        reason: StopReason::Cancelled | StopReason::TimedOut | StopReason::SwitchedOff,
+        ..
+    }) = &ended
+    {
+        let why = match tokio::time::timeout(STOP, stop(job, work)).await {
+            Ok(Ok(())) => return ended,
+            Ok(Err(Failure::Failed { reason, .. })) => reason,
+            Ok(Err(Failure::Stopped { .. })) | Err(_) => "the cluster did not answer in time".to_owned(),
+        };
+        job.log.line(&format!("could not end the program, so it runs until its own time limit: {why}"));
+    }
+    ended
+}
+
+/// Deletes what the attempts at this job have started. The attempt may have been stopped before it looked for what an
+/// earlier attempt had started.
+async fn stop(job: &Job, work: &RunKubernetesJob) -> Result<(), Failure> {
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let access = ClusterAccess::of(job, &work.cluster).await?;
+    let api = access.api()?;
+    let before = Inventory::read(&bucket, &work.component, access.arn()).await?;
+    Run { job, work, api: &api, started: Instant::now() }.stop(&before).await
+}
+
+async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure> {
+    let started = Instant::now();
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let templates = Templates::of(job);
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let image = until_stopped(job, image::find(job, work, &templates)).await?;
+    let wanted = object::make(job, work, &templates, &image)?;
+    let api = access.api()?;
+    let run = Run { job, work, api: &api, started };
+    let before = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?;
+
+    let earlier = until_stopped(job, run.earlier(&before, &wanted.id)).await?;
+    let current = earlier.clone().unwrap_or_else(|| wanted.id.clone());
+    let gone = before.without(std::slice::from_ref(&current));
+    let plan = until_stopped(job, run.plan(earlier.is_none().then_some(&wanted), &gone)).await?;
+    job.log.line(&format!("plan: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
+    if earlier.is_none() {
+        keep_plan(job, &bucket, &wanted).await?;
+    }
+
+    // The inventory is written before the first change. So it also names the Kubernetes Job of an attempt that is
+    // killed.
+    until_stopped(job, before.with(std::slice::from_ref(&current)).write(&bucket, &work.component)).await?;
+    let changed = async {
+        run.delete(&gone).await?;
+        match earlier {
+            Some(id) => job.log.line(&format!("{id} was started by an earlier attempt: waits for its end")),
+            None => run.create(&wanted).await?,
+        }
+        Inventory::new(access.arn(), vec![current.clone()]).write(&bucket, &work.component).await?;
+        run.wait(&current).await
+    };
+    let message = until_stopped(job, changed).await.map_err(Failure::after_change)?;
+    let outputs = [
+        ("namespace", Value::from(job.order.install.as_str())),
+        ("job", Value::from(current.name)),
+        ("image", Value::from(image)),
+    ];
+    let outputs = outputs.into_iter().chain(message.map(|message| ("message", message)));
+    Ok(Done { outputs: outputs.map(|(name, value)| (name.to_owned(), value)).collect(), artifact: None })
+}
+
+/// Keeps the Kubernetes Job that is about to be made, beside the plans of other kinds.
+async fn keep_plan(job: &Job, bucket: &JobBucket, wanted: &Object) -> Result<(), Failure> {
+    let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
+    until_stopped(job, bucket.put(&key, wanted.value.to_string())).await
+}
+
+/// Deletes the Kubernetes Jobs of the component with their pods. The namespace stays.
+pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure> {
+    let started = Instant::now();
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let api = access.api()?;
+    let run = Run { job, work, api: &api, started };
+    let all = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?.without(&[]);
+    let plan = until_stopped(job, run.plan(None, &all)).await?;
+    job.log.line(&format!("plan: {plan}"));
+    plan.lines().for_each(|line| job.log.line(&line));
+    let removed = async {
+        run.delete(&all).await?;
+        Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
+    };
+    until_stopped(job, removed).await.map_err(Failure::after_change)?;
+    Ok(Done::default())
+}

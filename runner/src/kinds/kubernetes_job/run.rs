@@ -1,0 +1,188 @@
+//! Starts a Kubernetes Job, waits for its end, and reads what its pods say.
+
+use std::time::{Duration, Instant};
+
+use freehold_aws_errors::chain;
+use freehold_protocol::order::RunKubernetesJob;
+use serde_json::Value;
+
+use super::object::{COMPONENT, is_of, owner};
+use crate::kinds::failure::Failure;
+use crate::kinds::inventory::Inventory;
+use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, pod};
+use crate::work::job::Job;
+
+/// The time between two polls of a Kubernetes Job.
+const LOOK: Duration = Duration::from_secs(1);
+/// The part of the attempt's time limit that is reserved for the work after the wait.
+const REST: Duration = Duration::from_secs(15);
+
+/// One attempt at a program.
+pub(super) struct Run<'a> {
+    pub(super) job: &'a Job,
+    pub(super) work: &'a RunKubernetesJob,
+    pub(super) api: &'a Api,
+    pub(super) started: Instant,
+}
+
+impl Run<'_> {
+    /// Returns the Kubernetes Job that an earlier attempt at this job has started, unless it has failed in an earlier
+    /// dispatch. A new dispatch after a failure is a retry, and runs the program again.
+    pub(super) async fn earlier(&self, before: &Inventory, wanted: &Id) -> Result<Option<Id>, Failure> {
+        let mut of_job = before.without(&[]);
+        of_job.retain(|id| is_of(id, self.work, &self.job.order.job));
+        for id in of_job {
+            match self.live(&id).await?.as_ref().map(health) {
+                None => {}
+                Some(Health::Failed(_)) if id.name != wanted.name => {}
+                Some(Health::Failed(_) | Health::Healthy | Health::Waiting(_)) => return Ok(Some(id)),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the live object, or `None` when it is gone or belongs to another component.
+    async fn live(&self, id: &Id) -> Result<Option<Value>, Failure> {
+        let live = self.api.get(id).await?;
+        Ok(live.filter(|live| annotation(live) == Some(&owner(self.job, self.work))))
+    }
+
+    /// Returns the changes that the attempt would make. The API server checks the Kubernetes Job `wanted` in a dry run.
+    pub(super) async fn plan(&self, wanted: Option<&Object>, gone: &[Id]) -> Result<Plan, Failure> {
+        let mut changes = Vec::new();
+        if let Some(wanted) = wanted {
+            let live = self.api.get(&wanted.id).await?;
+            let change = self.api.change(wanted, live.as_ref()).await;
+            changes.push((change.map_err(|error| self.refused(&error))?, wanted.id.clone()));
+        }
+        for id in gone {
+            let change = if self.live(id).await?.is_some() { Change::Delete } else { Change::Keep };
+            changes.push((change, id.clone()));
+        }
+        Ok(Plan { changes })
+    }
+
+    /// Makes the Kubernetes Job, and its namespace if that is missing.
+    pub(super) async fn create(&self, wanted: &Object) -> Result<(), Failure> {
+        let namespace = wanted.id.namespace.as_deref().unwrap_or_default();
+        if self.api.make_namespace(namespace).await.map_err(|error| self.refused(&error))? {
+            self.job.log.line(&format!("created namespace `{namespace}`"));
+        }
+        self.api.apply(wanted, Applied::Done).await.map_err(|error| self.refused(&error))?;
+        self.job.log.line(&format!("started {}", wanted.id));
+        Ok(())
+    }
+
+    /// Deletes Kubernetes Jobs of the component and waits until they and their pods are gone. So no program of an
+    /// earlier deploy runs beside the next one.
+    pub(super) async fn delete(&self, gone: &[Id]) -> Result<(), Failure> {
+        for id in gone {
+            if self.live(id).await?.is_some() {
+                self.api.delete_after_dependents(id).await?;
+            }
+        }
+        let until = self.deadline();
+        for id in gone {
+            while self.live(id).await?.is_some() {
+                if Instant::now() >= until {
+                    return Err(self.failure(format!("{id} is still there: a finalizer or a running pod holds it")));
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of the Kubernetes Job and writes the end of its log into the log of the job. Returns the
+    /// message that the program has left.
+    pub(super) async fn wait(&self, id: &Id) -> Result<Option<Value>, Failure> {
+        let mut said = String::new();
+        loop {
+            let why = match self.live(id).await?.as_ref().map(health) {
+                Some(Health::Healthy) => {
+                    let pods = self.pods(id).await?;
+                    self.log(id, &pods).await;
+                    return Ok(pods.iter().find_map(pod::message).map(parsed));
+                }
+                Some(Health::Failed(why)) => return Err(self.failed(id, &why).await?),
+                Some(Health::Waiting(why)) => why,
+                None => return Err(self.failure(format!("{id} was deleted before its end"))),
+            };
+            let why = self.pods(id).await?.iter().find_map(pod::reason).unwrap_or(why);
+            if Instant::now() >= self.deadline() {
+                self.api.delete_after_dependents(id).await?;
+                return Err(self.failure(format!("{id} has not ended in time: {why}")));
+            }
+            let line = format!("waiting for {id}: {why}");
+            if line != said {
+                self.job.log.line(&line);
+                said = line;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Returns the failure of an ended Kubernetes Job, with the reasons of its pods.
+    async fn failed(&self, id: &Id, why: &str) -> Result<Failure, Failure> {
+        let pods = self.pods(id).await?;
+        self.log(id, &pods).await;
+        let reasons: Vec<String> =
+            pods.iter().filter_map(|pod| Some(format!("; pod `{}`: {}", pod::name(pod), pod::reason(pod)?))).collect();
+        Ok(self.failure(format!("{id} has failed: {why}{}", reasons.concat())))
+    }
+
+    /// Deletes the Kubernetes Jobs of this job with their pods, so that the program ends, and does not wait for that.
+    pub(super) async fn stop(&self, before: &Inventory) -> Result<(), Failure> {
+        for id in before.without(&[]).iter().filter(|id| is_of(id, self.work, &self.job.order.job)) {
+            if self.live(id).await?.is_some() {
+                self.api.delete_after_dependents(id).await?;
+                self.job.log.line(&format!("deleted {id}, so that its program ends"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn pods(&self, id: &Id) -> Result<Vec<Value>, Failure> {
+        let namespace = id.namespace.as_deref().unwrap_or_default();
+        Ok(self.api.list("pods", namespace, &format!("job-name={}", id.name)).await?)
+    }
+
+    /// Writes the end of the log of each pod. When the cluster has no log, the message of the pod replaces it.
+    async fn log(&self, id: &Id, pods: &[Value]) {
+        let namespace = id.namespace.as_deref().unwrap_or_default();
+        for one in pods {
+            let name = pod::name(one);
+            let text = match self.api.log(namespace, name).await {
+                Ok(text) => text,
+                Err(error) => {
+                    self.job.log.line(&format!("could not read the log of pod `{name}`: {}", chain(&error)));
+                    String::new()
+                }
+            };
+            let message = pod::message(one).filter(|_| text.trim().is_empty());
+            message.unwrap_or(&text).lines().for_each(|line| self.job.log.line(line));
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        let all = Duration::from_secs(u64::from(self.job.order.timeout_secs));
+        self.started + all.saturating_sub(REST)
+    }
+
+    fn refused(&self, error: &ClusterError) -> Failure {
+        self.failure(chain(error))
+    }
+
+    fn failure(&self, why: impl std::fmt::Display) -> Failure {
+        Failure::new(format!("component `{}`: {why}", self.work.component))
+    }
+}
+
+/// Returns a message as JSON, or as a text when it is not JSON.
+fn parsed(message: &str) -> Value {
+    serde_json::from_str(message).unwrap_or_else(|_| Value::from(message.trim_end()))
+}
+
+fn annotation(live: &Value) -> Option<&str> {
+    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
+}
