@@ -236,6 +236,7 @@ async fn deployed_writes(
         version,
         job: job.id.clone(),
         at: now,
+        serial: job.serial,
         outputs: outputs.clone(),
         sandbox,
     };

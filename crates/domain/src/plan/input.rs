@@ -22,6 +22,9 @@ pub struct Deployed {
     pub version: Digest,
     pub job: freehold_protocol::JobId,
     pub at: freehold_protocol::Timestamp,
+    /// The serial of the workflow that deployed it; 0 in records of earlier versions.
+    #[serde(default)]
+    pub serial: u64,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
     /// The digest of the sandbox outputs that the component read ([`SandboxReads::digest`]).
@@ -89,7 +92,14 @@ impl DeployInput<'_> {
         let empty = BTreeMap::new();
         let outputs = self.deployed.get(&ComponentName::sandbox()).map_or(&empty, |sandbox| &sandbox.outputs);
         let read = self.reads(component).digest(outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
-        Ok(live.fingerprint != *fingerprint || live.sandbox != read)
+        Ok(live.fingerprint != *fingerprint || live.sandbox != read || self.is_behind(component, live))
+    }
+
+    /// Returns whether a dependency was deployed by a later workflow than the component. Then the component failed in
+    /// that workflow, or the workflow did not reach it.
+    fn is_behind(&self, component: &Component, live: &Deployed) -> bool {
+        let mut dependencies = component.dependencies.iter().filter_map(|name| self.deployed.get(name));
+        dependencies.any(|dependency| dependency.serial > live.serial)
     }
 }
 

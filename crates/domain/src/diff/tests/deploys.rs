@@ -155,6 +155,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             version: Digest::of(b"from"),
             job: job(),
             at: Timestamp::default(),
+            serial: 1,
             sandbox: reads.and_then(|reads| reads.digest(&outputs).unwrap()),
             outputs,
         };

@@ -4,6 +4,7 @@ use freehold_protocol::order::{Artifact, Package, Source};
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
 use serde_json::json;
 
+mod dependents;
 mod sandbox;
 
 use super::*;
@@ -99,6 +100,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 version: Digest::of(b"v"),
                 job: JobId::derive(&WorkflowId::derive("x", "1"), "x"),
                 at: Timestamp::default(),
+                serial: node.serial,
                 outputs: BTreeMap::new(),
                 sandbox: None,
             };
