@@ -87,6 +87,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
             image: String::new(),
         }),
         context: serde_json::Value::Null,
+        skip_noops: false,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
         tool_image: None,

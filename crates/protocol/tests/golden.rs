@@ -98,6 +98,7 @@ fn order(work: Work) -> Order {
         redelivery: work.redelivery(),
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),
+        skip_noops: false,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
         tool_image: None,
@@ -237,7 +238,6 @@ fn orders() {
             namespace: "web".into(),
         })),
     );
-    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     golden(
         "order-job",
         &order(Work::KubernetesJob(RunKubernetesJob {
@@ -253,6 +253,7 @@ fn orders() {
             env_vars: BTreeMap::from([("STAGE".into(), "{{ .nuon.install.id }}".into())]),
         })),
     );
+    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     let token = serde_json::from_value(json!({
         "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
     }));

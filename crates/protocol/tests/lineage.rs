@@ -97,6 +97,7 @@ impl Place {
             redelivery: work.redelivery(),
             work,
             context,
+            skip_noops: false,
             sensitive_inputs: Vec::new(),
             secrets: Vec::new(),
             tool_image: None,

@@ -10,6 +10,9 @@ use serde_json::Value;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 
+/// The log line of a job that applies nothing, because its plan changes nothing and its order asks for that.
+pub(super) const SKIPPED: &str = "the plan changes nothing, so nothing is applied (`skip_noops`)";
+
 /// The outputs and the artifact of a successful job.
 #[derive(Debug, Default)]
 pub struct Done {

@@ -47,6 +47,11 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
+    /// Returns whether no object changes.
+    pub(crate) fn is_noop(&self) -> bool {
+        self.changes.iter().all(|(change, _)| *change == Change::Keep)
+    }
+
     /// Returns a log line for each object that changes.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.changes.iter().filter_map(|(change, id)| {
@@ -126,5 +131,6 @@ mod tests {
 
         assert_eq!(plan(Change::Delete).deleted_data(), ["PersistentVolumeClaim web/data"]);
         assert!(plan(Change::Keep).deleted_data().is_empty());
+        assert!(plan(Change::Keep).is_noop() && !plan(Change::Delete).is_noop());
     }
 }

@@ -183,6 +183,7 @@ fn order(work: Work) -> Order {
             "install": { "id": "globex-prod" },
             "install_stack": { "outputs": { "prefix": "acme--globex-prod--" } },
         } }),
+        skip_noops: false,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
         tool_image: None,

@@ -116,13 +116,18 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     let again = outputs(execute(&bench.job).await);
     let again_log = bench.log();
     bench.next_attempt();
+    bench.change_order(|order| order.skip_noops = true);
+    let skipped = outputs(execute(&bench.job).await);
+    let skipped_log = bench.log();
+    bench.next_attempt();
     bench.change_order(|order| order.work = with(json!({ "text": "value" })));
     let changed = outputs(execute(&bench.job).await);
     let changed_log = bench.log();
 
     println!("{first_log}\n{again_log}\n{changed_log}");
     let said = |revision: u32| json!({ "release": "web", "namespace": "globex-prod", "revision": revision, "chart": "web-0.1.0", "app_version": "9" });
-    assert_eq!([first, again, changed], [said(1), said(2), said(3)]);
+    assert_eq!([first, again, skipped, changed], [said(1), said(2), said(2), said(3)]);
+    assert!(skipped_log.contains("nothing is applied (`skip_noops`)"), "{skipped_log}");
     assert_eq!(settings, json!({ "text": "file", "port": "443" }));
     assert!(
         first_log.contains("3 to create, 0 to update, 0 to delete, 0 unchanged\n  + ConfigMap globex-prod/settings")
@@ -131,7 +136,7 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     assert!(changed_log.contains("0 to create, 1 to update, 1 to delete, 1 unchanged\n"));
     assert!(changed_log.contains("  ~ ConfigMap globex-prod/settings\n  - Service globex-prod/more\n"));
     assert_eq!(cluster.object("service", "globex-prod", "more"), Value::Null);
-    let plan = cloud.object("plans/job_00000000000000000001/1.3.yaml").await.expect("a plan");
+    let plan = cloud.object("plans/job_00000000000000000001/1.4.yaml").await.expect("a plan");
     assert!(changed_log.contains(freehold_protocol::Digest::of(&plan).as_str()));
     assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["superseded", "superseded", "deployed"]);
 

@@ -75,6 +75,10 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
     bench.next_attempt();
     outputs(execute(&bench.job).await);
     let again_log = bench.log();
+    bench.next_attempt();
+    bench.change_order(|order| order.skip_noops = true);
+    let skipped = outputs(execute(&bench.job).await);
+    let skipped_log = bench.log();
     // Somebody else changes a field that the manifest has not, and makes an object of the same kind.
     cluster.kubectl(&["annotate", "configmap", "one", "--namespace=globex-prod", "by=person"]).unwrap();
     cluster.kubectl(&["create", "configmap", "three", "--namespace=globex-prod"]).unwrap();
@@ -89,6 +93,8 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
         json!({ "namespace": "globex-prod", "objects":
             ["ConfigMap globex-prod/one", "ConfigMap globex-prod/two", "Deployment globex-prod/web"] })
     );
+    assert_eq!(skipped, first);
+    assert!(skipped_log.contains("nothing is applied (`skip_noops`)"), "{skipped_log}");
     assert_eq!(changed["objects"][1], "ConfigMap globex-prod/four");
     assert!(first_log.contains("3 to create, 0 to update, 0 to delete, 0 unchanged\n  + ConfigMap globex-prod/one\n"));
     assert!(again_log.contains("0 to create, 0 to update, 0 to delete, 3 unchanged\n"));

@@ -81,12 +81,20 @@ async fn a_module_is_applied_and_its_state_and_plan_stay_in_the_bucket() {
     let log = bench.log();
     bench.next_attempt();
     let second = execute(&bench.job).await;
+    let second_log = bench.log();
+    bench.next_attempt();
+    bench.change_order(|order| order.skip_noops = true);
+    let skipped = execute(&bench.job).await;
+    let skipped_log = bench.log();
 
     println!("{log}");
     assert_eq!(outputs(first), json!({ "name": "globex-prod-3" }));
+    assert_eq!(outputs(skipped), json!({ "name": "globex-prod-3" }));
+    assert!(skipped_log.contains("nothing is applied (`skip_noops`)") && !skipped_log.contains("Apply complete!"));
+    assert!(second_log.contains("Apply complete!"), "{second_log}");
     assert_eq!(outputs(second), json!({ "name": "globex-prod-3" }));
     assert!(log.contains("1 to create, 0 to update, 0 to replace, 0 to delete"));
-    assert!(bench.log().contains("0 to create, 0 to update, 0 to replace, 0 to delete"));
+    assert!(second_log.contains("0 to create, 0 to update, 0 to replace, 0 to delete"));
     assert_eq!(state(&cloud).await["outputs"]["secret"]["value"], "hidden");
     let plan = cloud.object("plans/job_00000000000000000001/1.1.bin").await.expect("a plan");
     assert!(log.contains(freehold_protocol::Digest::of(&plan).as_str()));

@@ -115,6 +115,7 @@ impl Measured {
             redelivery: work.redelivery(),
             work,
             context: serde_json::json!({"nuon": {}}),
+            skip_noops: false,
             sensitive_inputs: Vec::new(),
             secrets: Vec::new(),
             tool_image: None,

@@ -115,6 +115,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
             image: String::new(),
         }),
         context: serde_json::json!({}),
+        skip_noops: false,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
         tool_image: None,

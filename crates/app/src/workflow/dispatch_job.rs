@@ -167,7 +167,7 @@ impl DispatchJob {
             // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, context, sensitive_inputs, secrets, tools, terms } =
+        let Task { work, skip_noops, context, sensitive_inputs, secrets, tools, terms } =
             self.task(&workflow, node, install).await?;
         let tool_image = self.tool_image(&workflow, tools.as_ref(), install).await?;
         Ok(Order {
@@ -184,6 +184,7 @@ impl DispatchJob {
             mode: job.mode,
             role: job.role.clone(),
             redelivery: work.redelivery(),
+            skip_noops,
             work,
             context,
             sensitive_inputs,
@@ -272,7 +273,8 @@ impl DispatchJob {
             repository: self.repository.clone(),
         };
         let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-        Ok(Task { work, context, sensitive_inputs: Vec::new(), secrets: Vec::new(), tools: None, terms: None })
+        let (sensitive_inputs, secrets) = (Vec::new(), Vec::new());
+        Ok(Task { work, skip_noops: false, context, sensitive_inputs, secrets, tools: None, terms: None })
     }
 
     /// Returns the task for an install's runner, with the context for its templates.
@@ -283,7 +285,8 @@ impl DispatchJob {
         let terms = terms::for_order(&*self.store, install, version).await?;
         let (sensitive_inputs, secrets) = (sensitive_inputs(version), secrets(version));
         let tools = version.tool_image().map(|component| component.name.clone());
-        Ok(Task { work, context, sensitive_inputs, secrets, tools, terms: Some(Box::new(terms)) })
+        let skip_noops = skips_noops(version, &work);
+        Ok(Task { work, skip_noops, context, sensitive_inputs, secrets, tools, terms: Some(Box::new(terms)) })
     }
 
     /// Returns the install's app and the version that the workflow deploys.
@@ -365,12 +368,19 @@ impl DispatchJob {
 /// component of the tool image, and the terms.
 struct Task {
     work: Work,
+    skip_noops: bool,
     context: serde_json::Value,
     sensitive_inputs: Vec<Input>,
     secrets: Vec<Secret>,
     /// The component whose image the task's version names for its jobs.
     tools: Option<ComponentName>,
     terms: Option<Box<OrderTerms>>,
+}
+
+/// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.
+fn skips_noops(version: &AppVersion, work: &Work) -> bool {
+    let part = work.component().filter(|_| !matches!(work, Work::Remove(_))).and_then(|name| version.part(name));
+    part.is_some_and(|part| part.settings.skip_noops)
 }
 
 /// Returns the sensitive inputs without their descriptive texts, which the runner does not need. This keeps orders

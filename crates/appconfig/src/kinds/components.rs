@@ -47,7 +47,7 @@ pub(super) const COMPONENT: &[Key] = &[
         .doc("The time limit of a deploy: at most `1h`, which is also the default"),
     may("max_auto_retries", Whole)
         .doc("How often a failed deploy is retried automatically; `0` by default, at most `10`"),
-    may("skip_noops", Flag).doc("Whether a plan without changes ends the deploy; `false` by default").not_yet(),
+    may("skip_noops", Flag).doc("Whether nothing is applied when the plan has no changes; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that every policy lets pass needs no approval; `false` by default")
         .not_yet(),

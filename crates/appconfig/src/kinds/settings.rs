@@ -23,7 +23,7 @@ pub(super) const SANDBOX: &[Key] = &[
         .not_yet(),
     may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
     may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`, at most `10`"),
-    may("skip_noops", Flag).doc("Whether to skip the apply when a plan has no changes; default `false`").not_yet(),
+    may("skip_noops", Flag).doc("Whether nothing is applied when the plan has no changes; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan is approved without a person when it passes every policy; default `false`")
         .not_yet(),

@@ -68,6 +68,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
             image: String::new(),
         }),
         context: serde_json::Value::Null,
+        skip_noops: false,
         sensitive_inputs: Vec::new(),
         secrets: Vec::new(),
         tool_image: None,

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::app_version::{Input, Secret};
 use crate::contract::OrderTerms;
 use crate::envelope::Payload;
+use crate::flag::is_false;
 use crate::preflight::CheckInstall;
 use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
 
@@ -49,6 +50,9 @@ pub struct Order {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
     pub redelivery: Redelivery,
+    /// Whether the job ends after its plan when the plan changes nothing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub skip_noops: bool,
     pub work: Work,
     /// The `.nuon` tree: the values for the templates of the work. Only the runner adds the values of secrets.
     pub context: Value,
@@ -121,12 +125,12 @@ pub enum Work {
     HelmChart(InstallChart),
     /// Apply Kubernetes objects.
     KubernetesManifest(ApplyManifest),
+    /// Run a program in a cluster to its end.
+    KubernetesJob(RunKubernetesJob),
     /// Copy secrets into a cluster.
     CopySecrets(CopySecrets),
     /// Remove a component or the sandbox that another job deployed.
     Remove(RemovePart),
-    /// Run a program in a cluster to its end.
-    KubernetesJob(RunKubernetesJob),
     /// Execute the steps of an action.
     Action(RunAction),
     /// Build an artifact; only the build runner does this.
@@ -146,11 +150,11 @@ impl Work {
             Self::CloudformationStack(_) => "cloudformation_stack",
             Self::HelmChart(_) => "helm_chart",
             Self::KubernetesManifest(_) => "kubernetes_manifest",
+            Self::KubernetesJob(_) => "job",
             Self::CopySecrets(_) => "secrets",
             Self::Remove(_) => "remove",
             Self::Action(_) => "action",
             Self::Build(_) => "build",
-            Self::KubernetesJob(_) => "job",
             Self::Preflight(_) => "preflight",
         }
     }
@@ -164,11 +168,11 @@ impl Work {
             | Self::CloudformationStack(_)
             | Self::HelmChart(_)
             | Self::KubernetesManifest(_)
+            | Self::KubernetesJob(_)
             | Self::CopySecrets(_)
             | Self::Remove(_)
             | Self::Build(_)
             | Self::Preflight(_) => Redelivery::Resume,
-            | Self::KubernetesJob(_)
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
         }
@@ -182,11 +186,11 @@ impl Work {
             Self::CloudformationStack(work) => Some(&work.component),
             Self::HelmChart(work) => Some(&work.component),
             Self::KubernetesManifest(work) => Some(&work.component),
+            Self::KubernetesJob(work) => Some(&work.component),
             Self::Remove(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
             Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) => None,
         }
-            Self::KubernetesJob(work) => Some(&work.component),
     }
 
     /// Returns the work itself; for a removal, the work that deployed the part to remove.
@@ -205,11 +209,11 @@ impl Work {
             Self::CloudformationStack(work) => Some(&work.artifact),
             Self::HelmChart(work) => Some(&work.artifact),
             Self::KubernetesManifest(work) => Some(&work.artifact),
+            Self::KubernetesJob(work) => Some(&work.artifact),
             Self::Remove(work) => work.what.artifact(),
             Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
-            Self::KubernetesJob(work) => Some(&work.artifact),
 }
 
 /// The image of a component, in which a job runs its programs.

@@ -18,7 +18,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{Api, ClusterAccess};
@@ -111,6 +111,11 @@ impl Attempt<'_> {
         let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
         until_stopped(job, self.bucket.put(&key, plan.rendered)).await?;
 
+        let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
+        if job.order.skip_noops && plan.changes.is_noop() && is_deployed {
+            job.log.line(SKIPPED);
+            return Ok(Done { outputs: self.helm.outputs().await?, artifact: None });
+        }
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
         let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;

@@ -17,7 +17,7 @@ use serde_json::Value;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::{ClusterAccess, Id, Object};
 use crate::work::job::Job;
@@ -44,11 +44,17 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
     until_stopped(job, bucket.put(&key, text)).await?;
 
+    let is_skipped = job.order.skip_noops && plan.is_noop();
+    if is_skipped {
+        job.log.line(SKIPPED);
+    }
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
     let changed = async {
-        rollout.apply(&objects).await?;
-        rollout.prune(&gone).await?;
+        if !is_skipped {
+            rollout.apply(&objects).await?;
+            rollout.prune(&gone).await?;
+        }
         Inventory::new(access.arn(), ids.clone()).write(&bucket, &work.component).await?;
         rollout.wait(&objects).await
     };

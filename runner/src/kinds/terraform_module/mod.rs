@@ -21,7 +21,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
@@ -119,7 +119,7 @@ async fn change(
     let destroy = matches!(goal, Goal::Destroy { .. }).then(|| "-destroy".to_owned());
     terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
-    let Changes { counts, data } = plan::read(terraform).await?;
+    let Changes { counts, data, is_noop } = plan::read(terraform).await?;
     let plan = PlanFile::copy(job).await?;
     job.log.line(&format!("plan {}: {counts}", plan.digest()));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
@@ -128,10 +128,18 @@ async fn change(
     if matches!(goal, Goal::Destroy { data: false }) && !data.is_empty() {
         return Err(Failure::destroys_data(&data));
     }
+    if job.order.skip_noops && is_noop {
+        job.log.line(SKIPPED);
+        return finish(terraform).await;
+    }
     let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
     // From here on, every failure may leave resources partly created.
     terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;
-    let outputs = plan::outputs(terraform).await.map_err(Failure::after_change)?;
-    outputs.note_sensitive(job);
+    finish(terraform).await.map_err(Failure::after_change)
+}
+
+async fn finish(terraform: &Terraform<'_>) -> Result<Done, Failure> {
+    let outputs = plan::outputs(terraform).await?;
+    outputs.note_sensitive(terraform.job());
     Ok(Done { outputs: outputs.plain, artifact: None })
 }

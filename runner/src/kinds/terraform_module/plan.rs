@@ -34,6 +34,13 @@ impl fmt::Display for Counts {
 struct Plan {
     #[serde(default)]
     resource_changes: Vec<ResourceChange>,
+    #[serde(default)]
+    output_changes: BTreeMap<String, OutputChange>,
+}
+
+#[derive(Deserialize)]
+struct OutputChange {
+    actions: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -42,12 +49,18 @@ struct ResourceChange {
     address: String,
     #[serde(default, rename = "type")]
     kind: String,
+    /// The address before a `moved` block took effect.
+    #[serde(default)]
+    previous_address: Option<String>,
     change: Change,
 }
 
 #[derive(Deserialize)]
 struct Change {
     actions: Vec<String>,
+    /// Present for a resource that an `import` block takes into the state.
+    #[serde(default)]
+    importing: Option<Value>,
     #[serde(default)]
     before: Value,
 }
@@ -58,6 +71,8 @@ pub(super) struct Changes {
     pub(super) counts: Counts,
     /// The addresses of the resources that hold data and would be destroyed.
     pub(super) data: Vec<String>,
+    /// Whether an apply of the plan would change neither a resource, nor an output, nor the state.
+    pub(super) is_noop: bool,
 }
 
 impl Plan {
@@ -77,6 +92,14 @@ impl Plan {
         counts
     }
 
+    fn is_noop(&self) -> bool {
+        let is_kept = |actions: &[String]| actions == ["no-op"];
+        let resources = self.resource_changes.iter().all(|one| {
+            is_kept(&one.change.actions) && one.change.importing.is_none() && one.previous_address.is_none()
+        });
+        resources && self.output_changes.values().all(|one| is_kept(&one.actions))
+    }
+
     fn destroyed_data(&self) -> Vec<String> {
         let destroyed =
             self.resource_changes.iter().filter(|one| one.change.actions.iter().any(|word| word == "delete"));
@@ -89,7 +112,7 @@ impl Plan {
 pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Changes, Failure> {
     let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
     let plan: Plan = terraform.capture("show", arguments).await?;
-    Ok(Changes { counts: plan.counts(), data: plan.destroyed_data() })
+    Ok(Changes { counts: plan.counts(), data: plan.destroyed_data(), is_noop: plan.is_noop() })
 }
 
 /// The outputs in the state.
@@ -149,6 +172,25 @@ mod tests {
         let counts = serde_json::from_str::<Plan>(text).unwrap().counts();
 
         assert_eq!(counts.to_string(), "1 to create, 0 to update, 2 to replace, 1 to delete");
+    }
+
+    #[test]
+    fn a_plan_is_a_noop_when_neither_resources_nor_outputs_nor_addresses_change() {
+        let is_noop = |text: &str| serde_json::from_str::<Plan>(text).unwrap().is_noop();
+        let kept = r#""address":"a.b","change":{"actions":["no-op"]}"#;
+
+        assert!(is_noop(&format!(
+            r#"{{"resource_changes":[{{{kept}}}],"output_changes":{{"x":{{"actions":["no-op"]}}}}}}"#
+        )));
+        for changed in [
+            r#"{"resource_changes":[{"change":{"actions":["update"]}}]}"#.to_owned(),
+            r#"{"resource_changes":[{"change":{"actions":["read"]}}]}"#.to_owned(),
+            r#"{"resource_changes":[{"change":{"actions":["no-op"],"importing":{"id":"i"}}}]}"#.to_owned(),
+            format!(r#"{{"resource_changes":[{{"previous_address":"a.c",{kept}}}]}}"#),
+            r#"{"output_changes":{"x":{"actions":["create"]}}}"#.to_owned(),
+        ] {
+            assert!(!is_noop(&changed), "{changed}");
+        }
     }
 
     #[test]

@@ -5,10 +5,10 @@ use freehold_app::ports::{Expect, Store as _};
 use freehold_app::table::{self, put};
 use freehold_domain::JobState;
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
-use freehold_protocol::{Envelope, JobId};
+use freehold_protocol::{Envelope, JobId, Payload as _};
 use serde_json::json;
 
-use crate::support::{World, globex, with_input};
+use crate::support::{World, app, globex, with_input};
 
 /// Returns a world in which the order of `storage` is due.
 async fn due() -> (World, JobId, DispatchMessage) {
@@ -39,6 +39,29 @@ async fn an_order_carries_all_that_its_job_needs() {
     assert_eq!(work.vars["days"], json!("{{ .nuon.inputs.inputs.days }}"));
     assert_eq!(order.context["nuon"]["inputs"]["inputs"], json!({ "days": 8, "greeting": "hi" }));
     assert_eq!(order.context["nuon"]["components"]["settings"]["outputs"]["name"], json!("settings-out"));
+}
+
+#[tokio::test]
+async fn only_the_orders_of_a_component_that_asks_for_it_skip_a_plan_without_changes() {
+    let mut world = World::with_install().await;
+    let mut document = app::document();
+    for component in document.components.iter_mut().filter(|one| one.name.as_str() == "storage") {
+        component.settings.skip_noops = true;
+    }
+    world.sync(&document).await;
+    world.forget_orders();
+
+    world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    let sent = world.memory.orders.lock().unwrap().clone();
+    let envelopes = sent.iter().map(|(_, _, _, body)| Envelope::parse(body.as_bytes()).unwrap());
+    let orders = envelopes.filter(|one| one.payload_type == Order::TYPE).map(|one| one.peek::<Order>().unwrap());
+    let skipping = |order: &Order| order.skip_noops;
+    let (skip, apply): (Vec<Order>, Vec<Order>) = orders.partition(skipping);
+    let components = |orders: &[Order]| orders.iter().map(|one| one.group.to_string()).collect::<Vec<_>>();
+    assert_eq!(components(&skip), ["component:storage"]);
+    assert!(components(&apply).contains(&"component:info".to_owned()), "{apply:?}");
 }
 
 #[tokio::test]
