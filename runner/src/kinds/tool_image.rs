@@ -80,7 +80,11 @@ fn wanted(job: &Job) -> Result<Option<Wanted<'_>>, Failure> {
         | Work::KubernetesManifest(_)
         | Work::Preflight(_)
         | Work::Remove(_) => Ok(job.order.tool_image.as_deref().map(Wanted::Component)),
-        Work::ContainerImage(_) | Work::CloudformationStack(_) | Work::CopySecrets(_) | Work::Build(_) => Ok(None),
+        Work::ContainerImage(_)
+        | Work::CloudformationStack(_)
+        | Work::KubernetesJob(_)
+        | Work::CopySecrets(_)
+        | Work::Build(_) => Ok(None),
     }
 }
 

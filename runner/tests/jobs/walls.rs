@@ -312,10 +312,10 @@ async fn a_leftover_at_the_place_of_a_workspace_costs_no_waiting_box_and_is_not_
     let workspace = bench.job.config.state_dir.join("work/job");
     std::fs::create_dir_all(workspace.join("old")).unwrap();
 
-    assert!(boxes.take(&workspace).is_err());
+    assert!(boxes.take(&workspace, None).is_err());
     assert_eq!(boxes.len(), waiting);
     std::fs::remove_dir_all(&workspace).unwrap();
-    assert!(boxes.take(&workspace).is_ok());
+    assert!(boxes.take(&workspace, None).is_ok());
     assert_eq!(boxes.len(), waiting - 1);
 }
 
