@@ -59,7 +59,7 @@ async fn reached(endpoint: &str) -> Result<()> {
     };
     let lost = |why: &str| {
         Error::transient(format!(
-            "nothing answers at {endpoint}, which AWS_ENDPOINT_URL names ({why}); start what listens there, or unset \
+            "nothing answers at {endpoint}, which AWS_ENDPOINT_URL names ({why}); start the service there, or unset \
              AWS_ENDPOINT_URL to use AWS itself"
         ))
     };

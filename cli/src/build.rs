@@ -57,7 +57,7 @@ impl Build {
         let request = BuildComponentsRequest { version };
         let mut started: BuildStarted = until_ready(&progress, async || api.post(&path, &request).await).await?;
         for one in &started.left_out {
-            progress.say(&format!("left out: component `{}` {}, which is not built here yet", one.component, one.why));
+            progress.say(&format!("left out: component `{}` {}, which cannot be built yet", one.component, one.why));
         }
         let Some(workflow) = started.workflow.clone().filter(|_| !self.no_wait) else {
             drop(progress);

@@ -17,8 +17,8 @@ use crate::output::Output;
 Examples:
   freehold deploy globex                           what changed since the last deploy
   freehold deploy globex --input replicas:=3 --input domain=globex.example
-  freehold deploy globex --component api           api and what depends on it
-  freehold deploy globex --sandbox                 the sandbox, changed or not, and what reads its outputs
+  freehold deploy globex --component api           api and the components that depend on it
+  freehold deploy globex --sandbox                 the sandbox, changed or not, and the components that read its outputs
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
 
@@ -94,7 +94,8 @@ impl Deploy {
 
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
         let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
-        view.app.ok_or_else(|| Error::invalid(format!("`{}` is not the install of an app", self.install)))
+        view.app
+            .ok_or_else(|| Error::invalid(format!("`{}` is the build runner, not an install of an app", self.install)))
     }
 }
 

@@ -33,7 +33,7 @@ impl FromStr for Input {
             (None, None) => (name, Value::String(value.to_owned())),
         };
         if name.is_empty() {
-            return Err("an input has a name before the `=`".to_owned());
+            return Err("the name before the `=` is missing; write `name=value`".to_owned());
         }
         Ok(Self { name: name.to_owned(), value })
     }

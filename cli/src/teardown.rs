@@ -16,7 +16,7 @@ use crate::output::note;
 #[command(after_help = "\
 Examples:
   freehold teardown globex                       all components, then the sandbox; asks first
-  freehold teardown globex --component api       api and what depends on it
+  freehold teardown globex --component api       api and the components that depend on it
   freehold teardown globex --sandbox             the sandbox, after its last component
   freehold teardown globex --destroy-data        also databases, volumes, and buckets with their contents
   freehold teardown globex --confirm globex      for scripts
@@ -80,7 +80,11 @@ impl Teardown {
                 })?;
                 line.trim().to_owned()
             }
-            None => return Err(Error::invalid(format!("there is no terminal to ask on; pass `--confirm {install}`"))),
+            None => {
+                return Err(Error::invalid(format!(
+                    "this command asks for a confirmation, but stdin is not a terminal; pass `--confirm {install}`"
+                )));
+            }
         };
         if given == install.as_str() {
             return Ok(());
@@ -90,7 +94,7 @@ impl Teardown {
 
     fn what(&self) -> String {
         let what = match (&self.component, self.sandbox) {
-            (Some(component), _) => format!("component `{component}` and what depends on it"),
+            (Some(component), _) => format!("component `{component}` and the components that depend on it"),
             (None, true) => "the sandbox".to_owned(),
             (None, false) => "everything that was deployed".to_owned(),
         };

@@ -28,8 +28,8 @@ pub(crate) enum WorkflowCommand {
     Watch(One),
     /// Ask a workflow to stop; running jobs are stopped, the rest does not start.
     #[command(after_help = "\
-A running job is told to stop with its next report, or else within about a minute. A job that ends before that keeps its
-result; the workflow ends as `cancelled` only if something was stopped.
+A running job receives the request after its next report, or within about a minute. A job that ends before that keeps
+its result; the workflow ends as `cancelled` only if something was stopped.
 
 Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has ended in another way.")]
     Cancel(One),
@@ -74,8 +74,8 @@ pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> 
             Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute"))
         }
         ("pending" | "running" | "queued", active) => Ok(format!(
-            "`{what}` was asked to stop; running now: `{}`; a running job is told to stop with its next report, or \
-             else within about a minute, and keeps its result if it ends before; see `freehold {see} {what}`",
+            "`{what}` was asked to stop; running now: `{}`; a running job receives the request after its next report, \
+             or within about a minute, and keeps its result if it ends before that; see `freehold {see} {what}`",
             active.join("`, `")
         )),
         (ended, _) => Err(Error::conflict(format!("`{what}` has already ended: {ended}; nothing was stopped"))),
@@ -150,7 +150,9 @@ mod tests {
     fn a_cancel_says_when_it_takes_effect_and_for_whom() {
         let said = cancelled("wf_1", "running", &["web", "db"], "workflow watch").unwrap();
 
-        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; running now: `web`, `db`; a running job is told to stop with its next report, or else within about a minute, and keeps its result if it ends before; see `freehold workflow watch wf_1`");
+        insta::assert_snapshot!(said, @"`wf_1` was asked to stop; running now: `web`, `db`; a running job receives the \
+                                        request after its next report, or within about a minute, and keeps its result \
+                                        if it ends before that; see `freehold workflow watch wf_1`");
         insta::assert_snapshot!(
             cancelled("wf_1", "pending", &[], "workflow watch").unwrap(),
             @"`wf_1` was asked to stop; none of its jobs is running; it ends within about a minute"

@@ -75,13 +75,13 @@ fn a_whole_bundle_is_verified_link_by_link() {
     source            ok     shop/web bld_e2ebd70dcaf832586cef                                        oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
     build order       ok     shop/web bld_e2ebd70dcaf832586cef                                        order 1 of job job_797a566d49d90d2939e8, signed for the tenant
     build runner key  ok     shop/web bld_e2ebd70dcaf832586cef                                        key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1 under enrolment key ef2f0e12a00daa36ff83316f497fc1ae
-    build report      ok     shop/web bld_e2ebd70dcaf832586cef                                        attempt 1.1 succeeded, says runner 506ef1879d748ce0713b0dd01da32ad2
+    build report      ok     shop/web bld_e2ebd70dcaf832586cef                                        attempt 1.1 succeeded, as runner 506ef1879d748ce0713b0dd01da32ad2 reported
     build times       ok     shop/web bld_e2ebd70dcaf832586cef                                        ordered 21000 ms before the report arrived
     order             ok     globex/web job_6804c79273041f1b3ac5                                      order 1 of job job_6804c79273041f1b3ac5, signed for the tenant
     sync              ok     globex/web job_6804c79273041f1b3ac5                                      sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of build bld_e2ebd70dcaf832586cef
     approval          ok     globex/web job_6804c79273041f1b3ac5                                      none required
     runner key        ok     globex/web job_6804c79273041f1b3ac5                                      key 7300c0ae1429cd153252736a781b78f4 announced from i-1 under enrolment key 7a23ae1fd5a2673235fba9d6437f586c
-    deploy report     ok     globex/web job_6804c79273041f1b3ac5                                      attempt 1.1 succeeded, says runner 7300c0ae1429cd153252736a781b78f4
+    deploy report     ok     globex/web job_6804c79273041f1b3ac5                                      attempt 1.1 succeeded, as runner 7300c0ae1429cd153252736a781b78f4 reported
     times             ok     globex/web job_6804c79273041f1b3ac5                                      ordered 21000 ms before the report arrived
 
     13 of 13 links are valid under root key 34750f98bd59fcfc946da45aaabe933b

@@ -43,7 +43,7 @@ fn a_stack_that_keeps_every_rule_is_reported_with_its_hash() {
 
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     assert!(
-        text(&done.stdout).starts_with("stack.yaml keeps all 10 rules:\n- each resource, parameter,"),
+        text(&done.stdout).starts_with("stack.yaml follows all 10 rules:\n- each resource, parameter,"),
         "{}",
         text(&done.stdout)
     );
@@ -113,7 +113,7 @@ fn a_resource_that_freehold_does_not_render_is_found_unless_the_customer_says_th
         text(&found.stderr)
     );
     let listed = text(&allowed.stdout);
-    assert!(listed.contains("Added by you, not judged:\n- line "), "{listed}");
+    assert!(listed.contains("Added by you and not checked:\n- line "), "{listed}");
     assert!(listed.contains(": Alarm, AWS::SNS::Topic\n"), "{listed}");
     assert!(text(&wrong.stderr).contains("write its logical id and its type"), "{}", text(&wrong.stderr));
 }

@@ -24,8 +24,12 @@ impl Profile {
         let tenant = self.tenant()?;
         let stack = tenant_stack(config, tenant).await?;
         let url = stack.output("ApiUrl")?;
-        url.parse()
-            .map_err(|e| Error::internal(format!("output ApiUrl of stack `{}` is not an address: {e}", stack.name)))
+        url.parse().map_err(|e| {
+            Error::internal(format!(
+                "output `ApiUrl` of stack `{}` is not a valid address: {e}; pass `--api URL`",
+                stack.name
+            ))
+        })
     }
 
     /// Returns the tenant's name. It is an error when neither the options nor the environment name a tenant.

@@ -134,7 +134,7 @@ impl Api {
             let error = match sent {
                 Ok(answer) if answer.status().is_success() => return Ok(()),
                 Ok(answer) if answer.status().is_server_error() => {
-                    Error::transient(format!("the upload was answered with {}", answer.status()))
+                    Error::transient(format!("the server answered the upload with {}", answer.status()))
                 }
                 Ok(answer) => {
                     return Err(Error::denied(format!(
@@ -155,7 +155,13 @@ impl Api {
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Url> {
         let mut url = self.base.clone();
         url.path_segments_mut()
-            .map_err(|()| Error::invalid(format!("`{}` is not an address of an API", self.base)))?
+            .map_err(|()| {
+                Error::invalid(format!(
+                    "`{}` is not the address of an API; pass one such as \
+                     `https://abc.execute-api.eu-west-1.amazonaws.com`",
+                    self.base
+                ))
+            })?
             .pop_if_empty()
             .extend(path);
         if !query.is_empty() {
@@ -225,7 +231,7 @@ impl Api {
 }
 
 fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
-    serde_json::to_vec(body).map_err(|e| Error::internal(format!("cannot write a request: {e}")))
+    serde_json::to_vec(body).map_err(|e| Error::internal(format!("cannot write a request as JSON: {e}")))
 }
 
 /// Returns whether a retry can help. A `500` from the API's own function is a defect, which a retry does not mend. A

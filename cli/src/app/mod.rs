@@ -53,20 +53,21 @@ pub(crate) struct Init {
     dir: PathBuf,
 }
 
-/// Compare two versions, or a directory with a version, and show what a deploy would run.
+/// Compare two versions, or a directory with a version, and show the parts that a deploy would run.
 #[derive(Debug, Args)]
 #[command(
     override_usage = "freehold app diff [OPTIONS] DIR\n       freehold app diff [OPTIONS] --app NAME FROM TO",
     after_help = "\
 Examples:
   freehold app diff ./my-app                  the directory against the app's latest version
-  freehold app diff ./my-app --version 3      against another one
+  freehold app diff ./my-app --version 3      against version 3
   freehold app diff --app my-app 3 4          two versions of the tenant
 
-The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-); hosts
-that the customer's side newly contacts, as far as URLs and image names of the config tell; and what a deploy would run
-where the first version is deployed: changed components, components that depend on them, and actions that they trigger. A
-changed permission that cannot be compared counts as more, with a note. Defaults of sensitive inputs are never shown."
+The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-);
+hosts that the app newly contacts from the customer's account, as far as URLs and image names of the config show them;
+and the parts that a deploy would run where the first version is deployed: changed components, components that depend
+on them, and actions that they trigger. A changed permission that cannot be compared counts as `+`, with a note.
+Defaults of sensitive inputs are never shown."
 )]
 pub(crate) struct Diff {
     /// The config's directory, or with `--app` the version to start from.

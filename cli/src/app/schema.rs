@@ -32,7 +32,7 @@ fn list(context: &Context) -> Result<()> {
     let value: Vec<Value> =
         kinds.iter().map(|kind| json!({ "kind": kind.name(), "title": kind.title(), "files": kind.files() })).collect();
     context.out.show(&value, |_| {
-        let mut table = Table::new(&["KIND", "WHAT IT IS", "FILES"]);
+        let mut table = Table::new(&["KIND", "DESCRIPTION", "FILES"]);
         for kind in kinds {
             table.row([kind.name().to_owned(), kind.title(), kind.files().join(", ")]);
         }
@@ -69,7 +69,7 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
                 path.display()
             )
         } else {
-            format!("and `{}`, which tells editors that use taplo the schema of each file", path.display())
+            format!("and `{}`, from which editors that use taplo learn the schema of each file", path.display())
         };
         format!("wrote {} to `{}`\n{config}", plural(schemas, "schema"), folder.display())
     })

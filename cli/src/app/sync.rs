@@ -45,7 +45,8 @@ impl Sync {
         drop(progress);
         if view.version != digest {
             return Err(Error::internal(format!(
-                "the API computed the digest {} for this version, and this command {digest}; update `freehold`",
+                "the API computed the digest {} for this version, but this command computed {digest}; update \
+                 `freehold`",
                 view.version
             )));
         }
@@ -67,7 +68,7 @@ fn show(context: &Context, app: &AppName, number: u64, version: &Digest, changed
 /// Resolves each branch to a commit. Each branch is looked up only once.
 pub(super) async fn resolve(loaded: &mut Loaded, progress: &Progress) -> Result<()> {
     for git in loaded.unresolved.clone() {
-        progress.now(format!("asking {} for `{}`", git.url, git.branch));
+        progress.now(format!("asking {} for the commit of `{}`", git.url, git.branch));
         let commit = git::commit_of(&git.url, &git.branch).await?;
         loaded.resolve(&git.url, &git.branch, &commit).map_err(|e| Error::invalid(e.to_string()))?;
     }

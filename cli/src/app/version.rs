@@ -35,7 +35,9 @@ impl FromStr for VersionName {
         if hex && (SHORTEST_PREFIX..64).contains(&digits.len()) {
             return Ok(Self::Prefix(digits.to_owned()));
         }
-        Err(format!("expected a version's number, its digest, or at least {SHORTEST_PREFIX} digits of it"))
+        Err(format!(
+            "expected a version's number, its digest, or at least the first {SHORTEST_PREFIX} digits of the digest"
+        ))
     }
 }
 
@@ -58,7 +60,9 @@ impl VersionName {
         let mut found = all.iter().filter(fits);
         match (found.next(), found.next()) {
             (Some(view), None) => Ok(view.version.clone()),
-            (Some(_), Some(_)) => Err(Error::invalid("more than one version begins like that; give more digits")),
+            (Some(_), Some(_)) => {
+                Err(Error::invalid("the digests of several versions begin with these digits; give more digits"))
+            }
             (None, _) => {
                 Err(Error::not_found(format!("app `{app}` has no such version; see `freehold app versions {app}`")))
             }

@@ -16,16 +16,16 @@ Examples:
   freehold artifact prune --dry-run
   freehold artifact prune --app my-app
 
-An artifact is kept while an install runs it or is at its version, a release names it, a workflow that has not ended
-may ask for it, it belongs to the newest version of its app, or it was built in the last 30 days. Any other artifact is
-marked, and nothing new may use it. A day later the function `prune-artifacts` removes it; the function also marks artifacts
-itself, once a day. Before the removal, `freehold build` takes the artifact back into use; after the removal, it makes the
-artifact again.")]
+An artifact is kept while an install runs it, an install is at a version that contains it, a release names it, a
+workflow that has not ended may ask for it, it belongs to the newest version of its app, or it was built in the last
+30 days. Any other artifact is marked, and no new deploy or release may use it. A day later the function
+`prune-artifacts` removes it; the function also marks artifacts itself, once a day. Before the removal, `freehold
+build` takes the artifact back into use; after the removal, it makes the artifact again.")]
 pub(crate) struct Prune {
     /// Consider only the artifacts of this app.
     #[arg(long, value_name = "APP")]
     app: Option<AppName>,
-    /// Change nothing; show what would be removed, and why the rest is kept.
+    /// Change nothing; show which artifacts would be removed, and why the others are kept.
     #[arg(long)]
     dry_run: bool,
 }
@@ -86,7 +86,7 @@ fn why(one: &ArtifactView) -> String {
     match one.next.as_str() {
         "mark" => "unused".to_owned(),
         "remove" => "unused; removed by the next run of `prune-artifacts`".to_owned(),
-        _ if one.state == "removed" => "nothing kept it".to_owned(),
+        _ if one.state == "removed" => "nothing used it".to_owned(),
         _ => match (one.kept_by.is_empty(), one.removable_at) {
             (true, Some(at)) => format!("unused; removed after {}", time(at)),
             (true, None) | (false, _) => one.kept_by.join(", "),

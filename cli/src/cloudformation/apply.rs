@@ -100,8 +100,10 @@ impl Stacks {
         match &stack.status {
             StackStatus::DeleteComplete | StackStatus::ReviewInProgress => Ok(None),
             StackStatus::RollbackComplete | StackStatus::RollbackFailed | StackStatus::CreateFailed => {
-                progress
-                    .say(&format!("stack `{name}` was never made ({}); removing what is left", stack.status.as_str()));
+                progress.say(&format!(
+                    "stack `{name}` was never created ({}); deleting its remains",
+                    stack.status.as_str()
+                ));
                 self.delete(name, progress).await?;
                 Ok(None)
             }
@@ -190,7 +192,9 @@ impl Stacks {
         let mut looks = 0;
         loop {
             let stack = self.followed(name, events, progress).await?;
-            let stack = stack.ok_or_else(|| Error::failed(format!("stack `{name}` was deleted while it changed")))?;
+            let stack = stack.ok_or_else(|| {
+                Error::failed(format!("stack `{name}` was deleted during its change; run the command again"))
+            })?;
             let is_old = match before {
                 None => stack.status == StackStatus::ReviewInProgress,
                 Some(before) => stack.changed_at == before.changed_at && stack.status == before.status,

@@ -46,8 +46,8 @@ A contract has two parts. Its terms are what a customer agrees to: each role wit
 the actions with what they read, the vendor's own policies. The rest changes with every release and needs no consent: the
 artifact of each component and the steps of each action, by digest.
 
-The install stack's parameter `AcceptedContract` holds the digest of the terms that the customer agreed to. The runner does
-nothing for a release whose terms allow more; those that allow less need no new consent.")]
+The install stack's parameter `AcceptedContract` holds the digest of the terms that the customer agreed to. The runner
+refuses a release whose terms allow more; terms that allow less need no new consent.")]
 pub(crate) struct Show {
     /// Name of the app.
     app: AppName,
@@ -72,8 +72,9 @@ Examples:
   freehold contract diff globex            the latest version against what the customer of globex agreed to
   freehold contract diff my-app 3 4        version 4 against version 3
 
-`+` marks what only the second may do, `-` what only the first may do. What cannot be compared counts as `+`. `~` marks an
-action that runs other steps; for an install, the steps are compared with those of the version that is deployed there.
+`+` marks a permission that only the second version has, `-` one that only the first has. A difference that cannot be
+compared counts as `+`. `~` marks an action that runs different steps; for an install, the steps are compared with
+those of the version that is deployed there.
 
 Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
 writes.")]
@@ -302,7 +303,7 @@ impl Diff {
             let head = format!("app {}: {} -> {}", all.app, all.from.name, all.to.name);
             text::diff(&head, &all.diff, &all.steps, all.from.terms == all.to.terms, context.out)
         })?;
-        if compared.wider { Err(Error::failed("the customer has to agree to what is new")) } else { Ok(()) }
+        if compared.wider { Err(Error::failed("the customer has to agree to the additions")) } else { Ok(()) }
     }
 }
 
@@ -316,7 +317,8 @@ fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Di
 /// first side has the steps of the deployed version.
 async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
-    let app = view.app.ok_or_else(|| Error::invalid(format!("install `{name}` runs no app")))?;
+    let app =
+        view.app.ok_or_else(|| Error::invalid(format!("`{name}` is the build runner, not an install of an app")))?;
     let accepted = view.accepted_contract.ok_or_else(|| {
         Error::conflict(format!(
             "install `{name}` has not reported which contract it accepted: its runner has not announced itself yet, or its \

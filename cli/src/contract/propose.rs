@@ -27,13 +27,13 @@ Examples:
   freehold contract propose my-app.contract.json --audit audit
   freehold contract propose my-app.contract.json --audit audit -o smaller
 
-The runner answers IAM for its jobs and records in the customer's audit trail which actions each job used, refused ones too.
-Each allowed action of IAM in a role's policies is replaced by those that jobs under this role used. Actions of other services
-stay as they are: no record says which of them were used. What a run used depends on what it did, so take the records of at
-least one provision, one change and one teardown.
+The runner answers IAM for its jobs and records in the customer's audit trail which actions each job used or tried to
+use. Each allowed action of IAM in a role's policies is replaced by those that jobs under this role used. Actions of
+other services stay as they are: no record says which of them were used. Different runs use different actions, so take
+the records of at least one provision, one change and one teardown.
 
-The contract is the file that `freehold contract show APP -o FILE` writes. Neither its signature nor those of the records are
-checked here; `freehold contract verify` checks the former.")]
+The contract is the file that `freehold contract show APP -o FILE` writes. This command checks neither its signature
+nor the signatures of the records; `freehold contract verify` checks the signature of a contract.")]
 pub(crate) struct Propose {
     /// The file that `freehold contract show -o FILE` wrote.
     file: PathBuf,
@@ -191,7 +191,7 @@ fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
                     continue;
                 }
                 Some(_) => (name, "no action of IAM in it can be left out"),
-                None => (name, "it is a template, or no policy document"),
+                None => (name, "it is a template, or it is not a policy document"),
             },
             RolePolicy::Inline { name, .. } => (name, "no job ran under this role"),
             RolePolicy::Managed(name) => (name, "AWS manages it; name a policy of your own instead"),
@@ -226,7 +226,8 @@ fn text(proposal: &Proposal, out: Output) -> String {
     let mut parts =
         vec![format!("app {}: {} of {installs}{between}", proposal.app, plural(proposal.records, "audit record"))];
     parts.extend(proposal.roles.iter().map(|role| text_of_role(role, out)));
-    parts.push("Only actions of IAM are judged: no record says which actions of other services were used.".to_owned());
+    parts
+        .push("Only actions of IAM are compared: no record says which actions of other services were used.".to_owned());
     parts.join("\n\n")
 }
 
@@ -237,7 +238,7 @@ fn text_of_role(role: &RoleProposal, out: Output) -> String {
         for PolicyProposal { policy, narrowed } in &role.policies {
             for change in &narrowed.changes {
                 let used = change.used.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                let used = if used.is_empty() { "none; not in the new policy".to_owned() } else { used };
+                let used = if used.is_empty() { "none, so the new policy does not allow it".to_owned() } else { used };
                 table.row([clean(policy), clean(&change.action), clean(&used)]);
             }
         }

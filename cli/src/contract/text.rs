@@ -30,7 +30,10 @@ pub(super) fn contract(
     let mut lines = vec![title("roles")];
     lines.extend(terms.roles.iter().flat_map(|one| role(one, out)));
     lines.extend(terms.policy_inputs.iter().map(|(name, value)| {
-        format!("  input `{}` is used in policies; its value is {value} unless the vendor sets another", clean(name))
+        format!(
+            "  input `{}` is used in policies; its value is {value} unless the vendor sets another value",
+            clean(name)
+        )
     }));
     parts.push(lines.join("\n"));
     let mut lines = vec![title("hosts contacted")];
@@ -73,7 +76,7 @@ pub(super) fn contract(
 
 fn role(role: &RoleTerms, out: Output) -> Vec<String> {
     let switch =
-        if role.on { "on unless the customer says otherwise" } else { "off until the customer says otherwise" };
+        if role.on { "on unless the customer switches it off" } else { "off until the customer switches it on" };
     let mut lines = vec![format!("  {}  {switch}", clean(&role.role))];
     let stated = permissions(&role.policies);
     if stated.is_empty() {
@@ -108,13 +111,13 @@ pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: boo
     };
     let widened = diff.widened.iter().map(|clause| line('+', 32, clause.to_string()));
     let narrowed = diff.narrowed.iter().map(|clause| line('-', 31, clause.to_string()));
-    let steps = steps.iter().map(|action| line('~', 33, format!("action `{action}` runs other steps")));
+    let steps = steps.iter().map(|action| line('~', 33, format!("action `{action}` runs different steps")));
     let lines: Vec<String> = widened.chain(narrowed).chain(steps).collect();
     let verdict = match (same, diff.widened.len()) {
-        (true, _) => "the same terms; no new consent is needed".to_owned(),
+        (true, _) => "the terms are the same; no new consent is needed".to_owned(),
         (false, 0) => "nothing more is allowed; no new consent is needed".to_owned(),
-        (false, 1) => "1 thing more is allowed; the customer has to agree to it".to_owned(),
-        (false, count) => format!("{count} things more are allowed; the customer has to agree to them"),
+        (false, 1) => "there is 1 addition; the customer has to agree to it".to_owned(),
+        (false, count) => format!("there are {count} additions; the customer has to agree to them"),
     };
     if lines.is_empty() {
         format!("{head}\n\n{verdict}")
@@ -172,11 +175,11 @@ mod tests {
           signed   not yet
 
         roles
-          provision  on unless the customer says otherwise
+          provision  on unless the customer switches it off
               allows s3:GetObject, s3:PutObject on arn:aws:s3:::x/*
             ! managed policy PowerUserAccess: allows everything but IAM, as far as the boundary does not deny it
               denies s3:* on * when {"Bool":{"aws:SecureTransport":["false"]}}
-          break-glass  off until the customer says otherwise
+          break-glass  off until the customer switches it on
               has no permissions of its own
 
         hosts contacted
@@ -208,7 +211,7 @@ mod tests {
 
           + host `b.example` is contacted
 
-        1 thing more is allowed; the customer has to agree to it
+        there is 1 addition; the customer has to agree to it
         ");
         insta::assert_snapshot!(shown(&wide, &narrow), @r"
         head
@@ -220,14 +223,14 @@ mod tests {
         insta::assert_snapshot!(shown(&wide, &wide), @r"
         head
 
-        the same terms; no new consent is needed
+        the terms are the same; no new consent is needed
         ");
         insta::assert_snapshot!(steps(&wide), @r"
         head
 
-          ~ action `whoami` runs other steps
+          ~ action `whoami` runs different steps
 
-        the same terms; no new consent is needed
+        the terms are the same; no new consent is needed
         ");
     }
 }

@@ -177,7 +177,7 @@ impl Error {
             }
             400..=499 => Self::invalid(format!("the tenant API refused the request ({status}{detail})")),
             _ => Self::internal(format!(
-                "the tenant API gave an answer that this version cannot read ({status}{detail})"
+                "the tenant API gave an answer that this version cannot read ({status}{detail}); update `freehold`"
             )),
         }
     }

@@ -13,7 +13,7 @@ impl Disable {
         let view: InstallView = context.api().await?.post(&path, &body).await?;
         context.out.show(&view, |view| {
             let why = view.disabled.as_deref().unwrap_or_default();
-            format!("install {0} is disabled: {why}\n\nback: freehold install enable {0}", view.install)
+            format!("install {0} is disabled: {why}\n\nto enable it again: freehold install enable {0}", view.install)
         })
     }
 }

@@ -29,8 +29,8 @@ pub(super) async fn check(
 
 fn refused(install: &InstallId, left: &[String]) -> Error {
     Error::conflict(format!(
-        "an earlier launch of install `{install}` left {}, which a new stack cannot make again; keep what you need of them, delete \
-         them (an S3 bucket has to be emptied first, all versions), and run the command again",
+        "an earlier launch of install `{install}` left {}, and a new stack cannot use these names; copy the data that \
+         you need, delete them (empty an S3 bucket first, with all versions), and run the command again",
         left.join(" and ")
     ))
 }

@@ -171,9 +171,10 @@ Examples:
   freehold install launch globex --template globex.yaml --secret-file globex.enrolment
   freehold install launch globex --template globex.yaml --parameter EnableDeprovision=true
 
-Uses the AWS credentials of the customer's account. Running it again with the same template changes nothing; parameters
-that are left out keep their value. Launching a template is consent to the contract that it names; `freehold contract show`
-prints that contract. To keep the earlier contract, pass `--parameter AcceptedContract=sha256:...`.")]
+Uses the AWS credentials of the customer's account. Running the command again with the same template changes nothing;
+parameters that are left out keep their value. Launching a template is consent to the contract that it names;
+`freehold contract show` prints that contract. To keep the earlier contract, pass `--parameter
+AcceptedContract=sha256:...`.")]
 pub(crate) struct Launch {
     /// Name of the install.
     install: InstallId,
@@ -225,8 +226,8 @@ pub(crate) struct RunnerConfig {
 Example:
   freehold install delete globex
 
-An install is bound to its account and region for life; this is the way out of a typo. Once its runner has announced itself
-the install is kept, because what runs in the customer's account would stay there without an owner.")]
+An install is bound to its account and region for life; use this command after a typo. Once the runner has announced
+itself, the install cannot be deleted, because the app in the customer's account would stay there without an owner.")]
 pub(crate) struct Delete {
     /// Name of the install.
     install: InstallId,

@@ -130,7 +130,7 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
 fn judgement(verified: &Verified<'_>, out: Output) -> String {
     if verified.findings.is_empty() {
         let rules: Vec<String> = RULES.iter().map(|(_, asks)| format!("- {asks}")).collect();
-        return format!("{} keeps all {} rules:\n{}", verified.file, verified.rules, rules.join("\n"));
+        return format!("{} follows all {} rules:\n{}", verified.file, verified.rules, rules.join("\n"));
     }
     let mut table = Table::new(&["LINE", "OF", "RULE", "REASON"]);
     for finding in verified.findings {
@@ -149,7 +149,7 @@ fn named(names: &Names) -> String {
     };
     let Names { tenant, tenant_account, tenant_key, install, account, region, app, version, contract, .. } = names;
     let lines = [
-        "The template names these; compare them with what you were told:".to_owned(),
+        "The template names these; compare them with the values that the vendor gave you:".to_owned(),
         format!("- vendor: {tenant}, account {tenant_account}, public key {tenant_key}"),
         format!("- install: {install} in account {account}, {region}"),
         format!("- app: {app}, version {version}, contract {contract}"),
@@ -161,5 +161,5 @@ fn named(names: &Names) -> String {
 
 fn added(added: &[Added]) -> String {
     let lines = added.iter().map(|one| format!("- line {}: {}, {}", one.line, one.name, one.kind));
-    format!("Added by you, not judged:\n{}", lines.collect::<Vec<_>>().join("\n"))
+    format!("Added by you and not checked:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }

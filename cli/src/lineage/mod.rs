@@ -19,7 +19,7 @@ use crate::error::{Error, Result, ResultExt};
 use crate::output::{note, plural};
 use verify::Verification;
 
-/// Show what an artifact was made of, who built it, and where it was deployed.
+/// Show the sources of an artifact, who built it, and where it was deployed.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -76,7 +76,8 @@ Examples:
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
 A customer finds the tenant's root key in the output `TenantKey` of their install stack. Without
-`--root-key` the bundle is verified with the key that it contains: this proves that its parts belong together, not who made it.")]
+`--root-key` the bundle is verified with the key that it contains: this proves that its parts belong together, but not
+who made the bundle.")]
 struct Verify {
     /// The bundle.
     file: PathBuf,
@@ -103,7 +104,7 @@ impl LineageArgs {
 
     async fn show(&self, context: &Context) -> Result<()> {
         if let (None, Some(install), None) = (&self.artifact, &self.install, &self.component) {
-            return Err(Error::invalid(format!("which component of install `{install}`?"))
+            return Err(Error::invalid(format!("the component of install `{install}` is missing"))
                 .or("pass `--component NAME`, or the digest of an artifact"));
         }
         let api = context.api().await?;

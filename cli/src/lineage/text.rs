@@ -70,7 +70,7 @@ fn used(used: &Used) -> Branch {
     let mut leaves = vec![
         match signer {
             Some(signer) => format!("order      {} signed by key {}", used.workflow, signer.keyid),
-            None => "order      none on record".to_owned(),
+            None => "order      not recorded".to_owned(),
         },
         format!("build      {}", used.build),
         format!("approval   {}", used.approval.describe()),

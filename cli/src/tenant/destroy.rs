@@ -63,7 +63,7 @@ impl Destroy {
     fn confirmed(&self, tenant: &TenantName, account: &str, installs: &[String]) -> Result<()> {
         if !installs.is_empty() && self.installs != Some(installs.len()) {
             return Err(Error::conflict(format!(
-                "tenant `{tenant}` still has {}: `{}`; what runs in the customers' accounts keeps running, and nothing \
+                "tenant `{tenant}` still has {}: `{}`; the apps in the customers' accounts keep running, and nothing \
                  operates it any more; to destroy the tenant anyway, pass `--installs {}`; nothing was deleted",
                 plural(installs.len(), "install"),
                 installs.join("`, `"),
@@ -78,7 +78,7 @@ impl Destroy {
                 ));
                 if !installs.is_empty() {
                     note(&format!(
-                        "Freehold then no longer operates {}; what runs in the customers' accounts keeps running.",
+                        "Freehold then no longer operates {}; the apps in the customers' accounts keep running.",
                         plural(installs.len(), "install")
                     ));
                 }
@@ -90,7 +90,9 @@ impl Destroy {
                 line.trim().to_owned()
             }
             None => {
-                return Err(Error::invalid(format!("there is no terminal to ask on; pass `--confirm {tenant}`")));
+                return Err(Error::invalid(format!(
+                    "this command asks for a confirmation, but stdin is not a terminal; pass `--confirm {tenant}`"
+                )));
             }
         };
         if given == tenant.as_str() {
@@ -154,7 +156,7 @@ fn render(tenant: &TenantName, removed: &[String], leftovers: &Leftovers) -> Str
     lines.extend(leftovers.ours.iter().map(|arn| format!("LEFT    {arn}")));
     if leftovers.of_installs > 0 {
         lines.push(format!(
-            "install stacks in this account keep {}; delete those stacks to remove what they have",
+            "install stacks in this account still have {}; delete these stacks to remove their resources",
             plural(leftovers.of_installs, "resource")
         ));
     }
@@ -184,7 +186,9 @@ mod tests {
         let error = confirmed(None, &installs).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 4);
-        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`; what runs in the customers' accounts keeps running, and nothing operates it any more; to destroy the tenant anyway, pass `--installs 2`; nothing was deleted");
+        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`; the apps in the \
+                                         customers' accounts keep running, and nothing operates it any more; to \
+                                         destroy the tenant anyway, pass `--installs 2`; nothing was deleted");
         assert!(confirmed(Some(1), &installs).is_err());
         assert_eq!(confirmed(Some(2), &installs), Ok(()));
         assert_eq!(confirmed(None, &[]), Ok(()));

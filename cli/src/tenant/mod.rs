@@ -40,7 +40,7 @@ Examples:
   freehold tenant deploy --name acme --functions target/lambda/arm64
   freehold tenant deploy --name acme --alarm-email ops@acme.example
 
-Running it again with the same code changes nothing. The last line printed is the API's address.
+Running the command again with the same code changes nothing. The last line printed is the API's address.
 Options that are left out keep their current value.")]
 pub(crate) struct Deploy {
     /// Name of the tenant; the same as `--tenant`.

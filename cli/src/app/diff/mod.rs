@@ -46,10 +46,12 @@ impl Diff {
             (Some(app), Some(to)) => between(context, app, &self.from_or_dir, to).await?,
             (None, None) => self.with_directory(context, Path::new(&self.from_or_dir)).await?,
             (Some(app), None) => {
-                return Err(Error::invalid(format!("to which version? `freehold app diff --app {app} FROM TO`")));
+                return Err(Error::invalid(format!(
+                    "the version to compare with is missing; run `freehold app diff --app {app} FROM TO`"
+                )));
             }
             (None, Some(_)) => {
-                return Err(Error::invalid("which app? `freehold app diff --app NAME FROM TO`"));
+                return Err(Error::invalid("the app is missing; run `freehold app diff --app NAME FROM TO`"));
             }
         };
         let diff = diff(&from.document, &to.document);

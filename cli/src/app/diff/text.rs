@@ -136,7 +136,7 @@ fn role(role: &RoleDiff) -> Vec<Line> {
     };
     let way = match (role.presence, role.widened.is_empty(), role.narrowed.is_empty()) {
         (Presence::Added | Presence::Removed, _, _) => presence,
-        (Presence::Kept, false, false) => "widened in one place, narrowed in another",
+        (Presence::Kept, false, false) => "widened in one part and narrowed in another part",
         (Presence::Kept, false, true) => "widened",
         (Presence::Kept, true, false) => "narrowed",
         (Presence::Kept, true, true) => "unchanged",

@@ -58,7 +58,7 @@ pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
         }
     }
     Err(Error::invalid(
-        "fetched files name addresses of further files, too many levels deep; copy the files into the app's directory",
+        "fetched files refer to further files through too many levels; copy the files into the app's directory",
     ))
 }
 

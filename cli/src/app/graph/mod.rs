@@ -67,15 +67,15 @@ impl Graph {
             return Ok(fetch_version(&context.api().await?, app, self.version.as_ref()).await?.document);
         }
         let Some(dir) = &self.dir else {
-            return Err(Error::invalid("which app? Pass the directory with its config, or `--app NAME`"));
+            return Err(Error::invalid("the app is missing; pass the directory with its config, or `--app NAME`"));
         };
         let dir = checked_dir(dir)?;
         match freehold_appconfig::load(dir) {
             Ok(loaded) => {
                 if !loaded.addresses.is_empty() {
                     note(
-                        "warning: this command does not fetch texts at addresses, so the graph below lacks what they \
-                         refer to",
+                        "warning: this command does not fetch files from addresses, so the graph below lacks the \
+                         references in these files",
                     );
                 }
                 Ok(loaded.version)

@@ -76,7 +76,7 @@ fn reads(reads: &Reads) -> Option<String> {
 fn when(action: &GraphAction) -> String {
     let mut triggers: Vec<String> = action.triggers.iter().map(describe_trigger).collect();
     if triggers.is_empty() {
-        triggers.push("never by itself".to_owned());
+        triggers.push("not started automatically".to_owned());
     }
     let needs: Vec<&str> = action.needs.iter().map(|name| name.as_str()).collect();
     let mut parts = vec![triggers.join(", ")];

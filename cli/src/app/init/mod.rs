@@ -83,7 +83,7 @@ fn next_steps(app: &AppName, dir: &Path) -> String {
         (format!("freehold app check {dir}"), "shows every mistake, offline"),
         (format!("freehold app graph {dir}"), "shows the order of a deploy"),
         (format!("freehold app sync {dir}"), "makes a version of the app in your tenant"),
-        (format!("freehold build {app}"), "has your build runner make the artifacts"),
+        (format!("freehold build {app}"), "makes the artifacts on your build runner"),
         (format!("freehold install create NAME --app {app} --account ACCOUNT --region REGION"), ""),
     ];
     let explained = steps.iter().filter(|(_, what)| !what.is_empty());
@@ -129,7 +129,7 @@ mod tests {
         freehold app check apps/web-shop  shows every mistake, offline
         freehold app graph apps/web-shop  shows the order of a deploy
         freehold app sync apps/web-shop   makes a version of the app in your tenant
-        freehold build web-shop           has your build runner make the artifacts
+        freehold build web-shop           makes the artifacts on your build runner
         freehold install create NAME --app web-shop --account ACCOUNT --region REGION
         ");
     }
