@@ -65,7 +65,7 @@ impl From<PortError> for AppError {
     fn from(error: PortError) -> Self {
         let (kind, message) = match &error {
             PortError::Transient { what, .. } => (Kind::Transient, format!("{what} did not answer; try again")),
-            PortError::Denied { what, .. } => (Kind::Internal, format!("{what} is not permitted to this function")),
+            PortError::Denied { what, .. } => (Kind::Internal, format!("AWS denies this function access to {what}")),
             PortError::Failed { what, .. } => (Kind::Internal, format!("{what} failed")),
         };
         Self { kind, message, soon: false, source: Some(Box::new(error)) }

@@ -13,5 +13,5 @@ pub(crate) fn reason(because: &ReasonRequest) -> Result<String, AppError> {
     if REASON.accepts(&because.reason) {
         return Ok(because.reason.trim_matches(' ').to_owned());
     }
-    Err(AppError::invalid("a reason is one line of 1 to 500 characters; it is shown to others"))
+    Err(AppError::invalid("a reason must be one line of 1 to 500 characters, because messages show it"))
 }

@@ -39,7 +39,7 @@ impl Registry for EcrRegistry {
         let image = answer.images().first().and_then(|image| image.image_manifest());
         image.map(|text| text.as_bytes().to_vec()).ok_or_else(|| {
             let why = answer.failures().first().and_then(|failure| failure.failure_reason());
-            let reason = format!("manifest `{}`: {}", manifest.digest, why.unwrap_or("it is not there"));
+            let reason = format!("manifest `{}`: {}", manifest.digest, why.unwrap_or("it does not exist"));
             PortError::Failed { what: "tenant registry".into(), reason }
         })
     }

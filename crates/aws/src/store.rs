@@ -126,7 +126,10 @@ impl DynamoStore {
             tokio::time::sleep(jitter(attempt)).await;
         }
         // INVARIANT: the loop above ends only with a return.
-        Err(PortError::Failed { what: "table".into(), reason: "transaction loop ended".into() })
+        Err(PortError::Failed {
+            what: "table".into(),
+            reason: "the retries of a transaction ended without a result".into(),
+        })
     }
 
     fn transact_item(&self, write: &Write) -> Result<TransactWriteItem, PortError> {

@@ -84,7 +84,7 @@ pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Bu
         if found != Some(wanted) {
             let found = found.map_or_else(|| "no artifact".to_owned(), |found| format!("artifact `{found}`"));
             return Err(AppError::conflict(format!(
-                "component `{component}` has {found}, and release `{}` fixed `{wanted}`; create another release",
+                "component `{component}` has {found}, but release `{}` contains `{wanted}`; create another release",
                 release.name
             )));
         }

@@ -30,7 +30,9 @@ pub async fn schema(versions: &Versions, app: &AppName, version: &Digest) -> Res
 /// # Errors
 /// Invalid for an install without an app, or the errors of [`Versions::load`].
 pub async fn show(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
-    let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
+    let app = install
+        .app()
+        .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;
     let version = versions.load(app, None).await?;
     let given = known_inputs(&version.document, &install.inputs);
     let inputs = version.document.inputs.iter().map(|input| view(input, &given, &install.answers)).collect();

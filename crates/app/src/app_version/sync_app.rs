@@ -96,7 +96,7 @@ fn check_components(document: &AppVersion) -> Result<(), AppError> {
             Disorder::Unknown { node, missing } => {
                 format!("component `{node}` depends on `{missing}`, which does not exist")
             }
-            Disorder::Cycle(name) => format!("component `{name}` depends on itself through others"),
+            Disorder::Cycle(name) => format!("component `{name}` depends on itself through other components"),
         })
     })
 }

@@ -128,13 +128,13 @@ impl Versions {
             Ok(found) => found.ok_or_else(|| broken("is missing"))?,
             // S3 answers "access denied" for a missing object when the function may not list the bucket.
             Err(error @ PortError::Denied { .. }) => {
-                let unreadable = broken("is missing, or not readable for this function");
+                let unreadable = broken("is missing, or this function may not read it");
                 return Err(AppError { source: Some(Box::new(error)), ..unreadable });
             }
             Err(error) => return Err(error.into()),
         };
         if found.len() as u64 != bytes || Digest::of(&found) != *version {
-            return Err(broken("is not what was stored"));
+            return Err(broken("was changed after it was stored"));
         }
         serde_json::from_slice(&found).map_err(|error| AppError {
             kind: Kind::Internal,

@@ -131,7 +131,10 @@ impl GrantArtifact {
     ) -> Result<Result<Artifact, Denied>, AppError> {
         let id = |round| GrantId::of_round(&job.id, request.fence, &request.artifact, round);
         if round >= MAX_ROUNDS {
-            let reason = format!("attempt {} has had {MAX_ROUNDS} grants for its artifact", request.fence);
+            let reason = format!(
+                "attempt {} has already received {MAX_ROUNDS} grants for its artifact, which is the maximum",
+                request.fence
+            );
             return Ok(Err(deny(GrantRefusal::TooMany, reason)));
         }
         if request.grant != id(round) {
@@ -188,15 +191,15 @@ impl GrantArtifact {
         let (Some(Target::Build { component, build }), Request::Build { app, .. }) =
             (target(&workflow, job), &workflow.request)
         else {
-            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` is not a build", job.id))));
         };
         let build: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
         let Some(build) = build.map(|build| build.value) else {
-            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` builds nothing", job.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` is not a build", job.id))));
         };
         let top = artifact.manifests.last().filter(|top| top.digest == artifact.digest);
         let Some(top) = top.filter(|_| artifact.digest == request.artifact) else {
-            let reason = format!("the manifests do not end with artifact `{}`", request.artifact);
+            let reason = format!("the last manifest is not that of artifact `{}`", request.artifact);
             return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
         };
         let lacking = match self.registry.manifest(top).await {
@@ -304,7 +307,10 @@ impl GrantArtifact {
         for manifest in &artifact.manifests {
             let bytes = self.registry.manifest(manifest).await?;
             if Digest::of(&bytes) != manifest.digest {
-                return Err(AppError::internal(format!("tenant registry holds other bytes for `{}`", manifest.digest)));
+                return Err(AppError::internal(format!(
+                    "tenant registry holds a manifest with another digest under `{}`",
+                    manifest.digest
+                )));
             }
             manifests.push(ManifestBytes {
                 media_type: manifest.media_type.clone(),

@@ -120,7 +120,7 @@ impl ShowLineage {
         };
         let app = install.app().cloned().ok_or_else(|| {
             // INVARIANT: components are only deployed to installs of apps.
-            AppError::internal(format!("install `{id}` runs no app"))
+            AppError::internal(format!("`{id}` is the build runner, not an install of an app"))
         })?;
         Ok(Some(Used {
             app,

@@ -45,8 +45,8 @@ impl SignContract {
         let bytes = envelope.to_json()?.len();
         if bytes > MAX_ENVELOPE_BYTES {
             return Err(AppError::internal(format!(
-                "the contract of version `{version}` of app `{app}` has {bytes} bytes signed, more than the \
-                 {MAX_ENVELOPE_BYTES} that are read"
+                "the signed contract of version `{version}` of app `{app}` has {bytes} bytes, more than the maximum of \
+                 {MAX_ENVELOPE_BYTES}; shorten the policies of its roles"
             )));
         }
         let record = ContractRecord { app: app.clone(), version: version.clone(), signed: Signed::of(&envelope)? };

@@ -100,8 +100,8 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     }
     let id = &install.id;
     let way_out = format!(
-        "`freehold contract diff {id}` shows it; to agree, the customer launches the template that `freehold install \
-         stack {id}` writes"
+        "`freehold contract diff {id}` shows the difference; to agree, the customer launches the template that \
+         `freehold install stack {id}` writes"
     );
     let Some(known) = known_terms(store, &version.app, accepted).await? else {
         return Err(AppError::conflict(format!(
@@ -134,7 +134,7 @@ pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersio
         None => None,
     };
     let pack = |bytes: &[u8]| {
-        PackedTerms::of(bytes).map_err(|error| AppError::internal(format!("could not pack terms: {error}")))
+        PackedTerms::of(bytes).map_err(|error| AppError::internal(format!("could not compress terms: {error}")))
     };
     let Some(known) = known else {
         let document = Some(pack(&asked)?).filter(|packed| packed.len() <= MAX_ORDER_TERMS_BYTES);

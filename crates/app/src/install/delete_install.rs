@@ -33,7 +33,9 @@ impl DeleteInstall {
         let deleted = table::change(&*self.store, ("install", id), || async {
             let stored = table::install(&*self.store, id).await?;
             if stored.value.app().is_none() {
-                return Err(AppError::invalid(format!("install `{id}` runs no app and cannot be deleted")));
+                return Err(AppError::invalid(format!(
+                    "`{id}` is the build runner and cannot be deleted like an install"
+                )));
             }
             stored.value.check_never_ran()?;
             let writes = self.writes(&stored).await?;

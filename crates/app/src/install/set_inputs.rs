@@ -30,7 +30,9 @@ impl SetInputs {
         let changed = table::change(&*self.store, ("install", id), || async {
             let stored = table::install(&*self.store, id).await?;
             let mut install = stored.value;
-            let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{id}` runs no app")))?;
+            let app = install
+                .app()
+                .ok_or_else(|| AppError::invalid(format!("`{id}` is the build runner, not an install of an app")))?;
             let version = self.versions.load(app, None).await?;
             let known = known_inputs(&version.document, &install.inputs);
             check_given(&version.document, &merged(&known, &request.inputs))?;

@@ -29,8 +29,8 @@ pub(crate) fn check_size(version: &AppVersion, bytes: usize) -> Result<(), AppEr
         return Ok(());
     }
     Err(AppError::invalid(format!(
-        "install stack of app `{}` would have {bytes} bytes, more than the {MAX_TEMPLATE_BYTES} that CloudFormation takes; \
-         make the customer's inputs fewer, or their texts and the roles' policies shorter",
+        "install stack of app `{}` would have {bytes} bytes, more than the {MAX_TEMPLATE_BYTES} that CloudFormation \
+         accepts; remove inputs of the customer, or shorten their texts and the roles' policies",
         version.app
     )))
 }
@@ -96,7 +96,8 @@ pub(crate) fn check_count(version: &AppVersion, template: &str) -> Result<(), Ap
     }
     Err(AppError::invalid(format!(
         "app `{}` has {asked} inputs and secrets that the customer answers, and an install stack has room for {room} \
-         parameters; leave some to the vendor (`user_configurable = false`), or put several into one of type `json`",
+         parameters; let the vendor answer some (`user_configurable = false`), or combine several inputs into one \
+         input of type `json`",
         version.app,
     )))
 }

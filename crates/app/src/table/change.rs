@@ -46,7 +46,7 @@ where
             }
         }
     }
-    Err(AppError::new(Kind::Transient, format!("{noun} `{id}` is being changed by others; try again")))
+    Err(AppError::new(Kind::Transient, format!("{noun} `{id}` is being changed by other requests; try again")))
 }
 
 #[cfg(test)]
@@ -103,7 +103,7 @@ mod tests {
 
         let error = answer.unwrap_err();
         assert!(error.is_transient());
-        assert_eq!(error.message, "install `globex` is being changed by others; try again");
+        assert_eq!(error.message, "install `globex` is being changed by other requests; try again");
         assert_eq!(commits, TRIES);
     }
 

@@ -104,7 +104,7 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
         let nodes = row.map(|row| row.value.nodes).unwrap_or_default();
         if nodes.len() != progress.len() {
             // INVARIANT: the graph is written before the state that names it, and is never removed.
-            return Err(AppError::internal(format!("workflow `{id}` has lost its graph `{digest}`")));
+            return Err(AppError::internal(format!("graph `{digest}` of workflow `{id}` is missing in the table")));
         }
         let retried = retried.into_iter().chain(std::iter::repeat(0));
         let nodes = nodes.into_iter().zip(progress).zip(retried);
@@ -143,7 +143,10 @@ fn progress(workflow: &WorkflowId, node: &Node) -> Result<Progress, AppError> {
     };
     if job.is_some_and(|job| *job != JobId::derive(workflow, &node.name)) {
         // INVARIANT: a job's id is derived from its workflow and node.
-        return Err(AppError::internal(format!("node `{}` of workflow `{workflow}` has another job", node.name)));
+        return Err(AppError::internal(format!(
+            "node `{}` of workflow `{workflow}` already has another job",
+            node.name
+        )));
     }
     Ok(match node.state.clone() {
         NodeState::Waiting => Progress::Waiting,

@@ -137,7 +137,7 @@ impl Record for DeployedRecord {
 /// NotFound, or the errors of [`load`].
 pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install>, AppError> {
     load(store, &install_key(id)).await?.ok_or_else(|| {
-        AppError::not_found(format!("install `{id}` does not exist; `freehold install list` shows those that do"))
+        AppError::not_found(format!("install `{id}` does not exist; `freehold install list` shows all installs"))
     })
 }
 

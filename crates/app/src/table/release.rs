@@ -37,7 +37,7 @@ impl Record for ReleaseRecord {
 pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Result<ReleaseRecord, AppError> {
     let record: Option<Stored<ReleaseRecord>> = load(store, &release_key(app, name)).await?;
     let found = record.ok_or_else(|| {
-        let hint = format!("`freehold release list {app}` shows those that do");
+        let hint = format!("`freehold release list {app}` shows all releases");
         AppError::not_found(format!("release `{name}` of app `{app}` does not exist; {hint}"))
     })?;
     Ok(found.value)

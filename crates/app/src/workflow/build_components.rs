@@ -176,7 +176,10 @@ impl BuildComponents {
             if known.value.unused_since.take().is_some() {
                 let write = put(&known.value, Expect::Rev(known.rev))?;
                 if let Committed::Conflict(_) = self.store.commit(vec![write]).await? {
-                    let message = format!("the build of component `{}` is being changed; try again", source.component);
+                    let message = format!(
+                        "the build of component `{}` is being changed by another request; try again",
+                        source.component
+                    );
                     return Err(AppError::new(crate::Kind::Transient, message));
                 }
                 known.rev += 1;
@@ -195,7 +198,10 @@ impl BuildComponents {
                 None | Some(BuildState::Failed { .. } | BuildState::Removed { done: true, .. }) => true,
                 Some(BuildState::Removed { done: false, .. }) => {
                     let message = format!("the artifact of component `{}` is being removed", source.component);
-                    return Err(AppError::new(crate::Kind::Transient, format!("{message}; build again in a while")));
+                    return Err(AppError::new(
+                        crate::Kind::Transient,
+                        format!("{message}; build again in a few minutes"),
+                    ));
                 }
                 // Runners refuse an artifact without a signed statement, so such an artifact is built again.
                 Some(BuildState::Built { artifact, .. }) => artifact.provenance.is_none(),

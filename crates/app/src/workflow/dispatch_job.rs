@@ -59,7 +59,7 @@ impl DispatchJob {
                 let job = table::job(&*self.store, job).await?.value;
                 let current = matches!(&job.state, JobState::Queued { dispatch: d } if d == dispatch);
                 if !current || job.cancel_requested.is_some() {
-                    tracing::info!(job.id = %job.id, "Job `{}` is {}: no order sent", job.id, job.state.as_str());
+                    tracing::info!(job.id = %job.id, "Job `{}` is {}: no order was sent", job.id, job.state.as_str());
                     return Ok(());
                 }
                 if *resend && self.may_be_a_second_copy(&job, *dispatch).await? {
@@ -134,8 +134,8 @@ impl DispatchJob {
         }
         if too_large(&envelope) {
             return Err(AppError::invalid(format!(
-                "order of job `{}` has {} bytes, more than the {MAX_INLINE_PAYLOAD_BYTES} that fit a message; shorten \
-                 the component's values or outputs",
+                "order of job `{}` has {} bytes, more than the {MAX_INLINE_PAYLOAD_BYTES} that fit into a message; \
+                 shorten the component's values or outputs",
                 job.id,
                 envelope.payload.len() / 4 * 3
             )));
@@ -231,7 +231,7 @@ impl DispatchJob {
                 let (app, document) = self.app_version_of(version, install).await?;
                 let artifact = match build {
                     Some(build) => self.artifact(app, build).await?,
-                    None => return Err(AppError::internal(format!("component `{part}` cannot be removed here yet"))),
+                    None => return Err(AppError::internal(format!("component `{part}` cannot be removed yet"))),
                 };
                 let what = if *sandbox {
                     sandbox_work(&document, artifact)
@@ -262,7 +262,7 @@ impl DispatchJob {
         build: &BuildId,
     ) -> Result<Task, AppError> {
         let app = advance::build_app(workflow)
-            .ok_or_else(|| AppError::internal(format!("workflow `{}` builds no app", workflow.id)))?;
+            .ok_or_else(|| AppError::internal(format!("workflow `{}` has no app to build", workflow.id)))?;
         let record = self.build(app, build).await?;
         let work = BuildArtifact {
             build: build.clone(),
@@ -295,7 +295,9 @@ impl DispatchJob {
         workflow: &Workflow,
         install: &'a Install,
     ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
-        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
+        let app = install.app().ok_or_else(|| {
+            AppError::internal(format!("`{}` is the build runner, not an install of an app", install.id))
+        })?;
         Ok((app, self.versions.load(app, workflow.version.as_ref()).await?.document))
     }
 
@@ -305,7 +307,9 @@ impl DispatchJob {
         version: &Digest,
         install: &'a Install,
     ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
-        let app = install.app().ok_or_else(|| AppError::internal(format!("install `{}` runs no app", install.id)))?;
+        let app = install.app().ok_or_else(|| {
+            AppError::internal(format!("`{}` is the build runner, not an install of an app", install.id))
+        })?;
         Ok((app, self.versions.load(app, Some(version)).await?.document))
     }
 

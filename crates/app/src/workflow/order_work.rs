@@ -130,7 +130,7 @@ pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<W
     })?;
     let SandboxTool::Terraform { version, providers: _ } = sandbox.tool else {
         // INVARIANT: the planner refuses a sandbox that uses another tool than Terraform.
-        return Err(AppError::internal("a sandbox of Pulumi cannot be made yet"));
+        return Err(AppError::internal("a Pulumi sandbox cannot be deployed yet"));
     };
     Ok(Work::Sandbox(ApplyTerraform {
         component: ComponentName::sandbox(),

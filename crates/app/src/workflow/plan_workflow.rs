@@ -202,11 +202,13 @@ impl PlanWorkflow {
     }
 
     async fn version_of(&self, install: &Install, version: Option<&Digest>) -> Result<Version, AppError> {
-        let app = install.app().ok_or_else(|| AppError::invalid(format!("install `{}` runs no app", install.id)))?;
+        let app = install.app().ok_or_else(|| {
+            AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id))
+        })?;
         self.versions.load(app, version).await
     }
 }
 
 fn changed(id: &WorkflowId) -> AppError {
-    AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by others; try again"))
+    AppError::new(crate::Kind::Transient, format!("workflow `{id}` is being changed by other requests; try again"))
 }

@@ -79,18 +79,18 @@ impl RunAction {
         action: &ActionName,
     ) -> Result<AppError, AppError> {
         let place = match install.version() {
-            Some(_) => format!("version {} of app `{app}`, which install `{}` has", version.number, install.id),
+            Some(_) => format!("version {} of app `{app}`, the version of install `{}`", version.number, install.id),
             None => format!("version {} of app `{app}`", version.number),
         };
         let latest = self.versions.load(app, None).await?;
         let way_out = if latest.document.action(action).is_some() {
-            format!("version {} has it: `freehold deploy {}`", latest.number, install.id)
+            format!("version {} has this action; deploy it with `freehold deploy {}`", latest.number, install.id)
         } else {
             let known: Vec<&str> = version.document.actions.iter().map(|action| action.name.as_str()).collect();
             match nearest(action.as_str(), known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None if known.is_empty() => "that version has no actions".to_owned(),
-                None => format!("it has `{}`", known.join("`, `")),
+                None => format!("its actions are `{}`", known.join("`, `")),
             }
         };
         Ok(AppError::not_found(format!("there is no action `{action}` in {place}; {way_out}")))

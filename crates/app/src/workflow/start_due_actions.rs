@@ -55,7 +55,8 @@ impl StartDueActions {
         for row in table::due(&*self.store, now, MOST).await? {
             if let Err(error) = self.handle(&row, now, &mut counts).await {
                 let install = &row.value.install;
-                tracing::warn!(install.id = %install, "Could not start what is due in `{install}`: {error}");
+                tracing::warn!(install.id = %install, "Could not start the due actions of install `{install}`: \
+                                                       {error}");
                 counts.failed += 1;
             }
         }
@@ -113,7 +114,7 @@ impl StartDueActions {
         } else if now.since(due) / 1000 > LATE_SECS {
             Some("it was due more than an hour ago".to_owned())
         } else if self.is_open(last).await? {
-            Some("the run before it has not ended".to_owned())
+            Some("the previous run has not ended".to_owned())
         } else {
             None
         };

@@ -138,5 +138,5 @@ pub(crate) fn require_runner(install: &Install) -> Result<(), AppError> {
 
 /// Returns the error for the install of the build runner, which runs no app.
 pub(crate) fn no_app(install: &InstallId) -> AppError {
-    AppError::invalid(format!("install `{install}` runs no app"))
+    AppError::invalid(format!("`{install}` is the build runner, not an install of an app"))
 }

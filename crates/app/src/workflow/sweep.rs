@@ -122,7 +122,7 @@ impl Sweep {
             self.stuck(workflow, swept);
         }
         if ready > OUTLIVED_SECS {
-            self.finisher().finish(&workflow.id, Some("the workflow outlived its deadline")).await?;
+            self.finisher().finish(&workflow.id, Some("the workflow did not end before its deadline")).await?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl Sweep {
         }
         if now.since(workflow.created_at) / 1000 > OUTLIVED_SECS {
             self.stuck(workflow, swept);
-            self.finisher().finish(&workflow.id, Some("the workflow outlived its deadline")).await?;
+            self.finisher().finish(&workflow.id, Some("the workflow did not end before its deadline")).await?;
             return Ok(());
         }
         if alive {

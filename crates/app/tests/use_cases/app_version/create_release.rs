@@ -140,7 +140,7 @@ async fn a_build_that_is_not_the_releases_is_refused_when_asked_for_and_when_pla
     assert_eq!(world.machines[&early].at, At::Ended("failed"));
     assert_eq!(late.kind, Kind::Conflict);
     assert!(late.message.starts_with("component `storage` has artifact `sha256:"), "{late}");
-    assert!(late.message.contains("and release `one` fixed"), "{late}");
+    assert!(late.message.contains("but release `one` contains"), "{late}");
 }
 
 #[tokio::test]

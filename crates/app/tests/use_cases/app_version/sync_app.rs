@@ -57,7 +57,7 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
     never.actions[0].triggers = [Trigger::Cron { schedule: "every noon".to_owned() }].into();
     let cases = [
         (never, "cron schedule `every noon`: "),
-        (cycle, "depends on itself through others"),
+        (cycle, "depends on itself through other components"),
         (missing, "component `info` depends on `network`, which does not exist"),
         (twice, "two components are called `settings`"),
         (newer, "document has format 2, expected 1"),
@@ -97,7 +97,7 @@ async fn a_long_chain_of_components_is_checked_link_by_link() {
     document.components[LENGTH - 1].dependencies.insert(named(0));
     let error = world.sync_app().sync(&document.app, &document).await.unwrap_err();
 
-    assert_eq!(error.message, "component `c-00000` depends on itself through others");
+    assert_eq!(error.message, "component `c-00000` depends on itself through other components");
     // Milliseconds by count; minutes where every pair is looked at.
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }

@@ -107,7 +107,8 @@ async fn a_document_that_was_changed_or_lost_is_not_believed_and_a_sync_repairs_
     let lost = refused().await;
     world.sync(&document).await;
 
-    for (error, words) in [(tampered, "is not what was stored"), (cut, "is not what was stored"), (lost, "is missing")]
+    for (error, words) in
+        [(tampered, "was changed after it was stored"), (cut, "was changed after it was stored"), (lost, "is missing")]
     {
         assert_eq!(error.kind, Kind::Internal);
         assert!(error.message.starts_with(&format!("version `{version}` of app `demo`: ")), "{error}");
@@ -194,5 +195,5 @@ async fn a_missing_document_is_named_for_a_function_that_may_not_list() {
     let error = Versions::new(store, bucket.clone()).load(&document.app, None).await.unwrap_err();
 
     assert_eq!((error.kind, *bucket.0.lock().unwrap()), (Kind::Internal, 1));
-    assert!(error.message.contains("is missing, or not readable for this function; restore it there"), "{error}");
+    assert!(error.message.contains("is missing, or this function may not read it; restore it there"), "{error}");
 }

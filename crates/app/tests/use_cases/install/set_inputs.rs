@@ -243,5 +243,8 @@ async fn an_install_without_an_app_has_no_inputs() {
 
     let error = set_inputs(&world).set(&"build".parse().unwrap(), &request(json!({}))).await.unwrap_err();
 
-    assert_eq!((error.kind, error.message.as_str()), (Kind::Invalid, "install `build` runs no app"));
+    assert_eq!(
+        (error.kind, error.message.as_str()),
+        (Kind::Invalid, "`build` is the build runner, not an install of an app")
+    );
 }

@@ -247,7 +247,8 @@ async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() 
     assert_eq!(
         too_many,
         "app `demo` has 200 inputs and secrets that the customer answers, and an install stack has room for 175 \
-         parameters; leave some to the vendor (`user_configurable = false`), or put several into one of type `json`"
+         parameters; let the vendor answer some (`user_configurable = false`), or combine several inputs into one \
+         input of type `json`"
     );
     assert!(too_large.starts_with("install stack of app `demo` would have "), "{too_large}");
     assert!(too_large.contains("more than the 1000000 that CloudFormation takes"), "{too_large}");

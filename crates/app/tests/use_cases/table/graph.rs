@@ -89,7 +89,7 @@ async fn a_workflow_without_its_graph_is_an_error_that_names_it() {
     let error = workflow(&*world.memory, &written.id).await.unwrap_err();
 
     assert_eq!(error.kind, Kind::Internal);
-    assert!(error.message.contains(&format!("workflow `{}` has lost its graph", written.id)), "{error}");
+    assert!(error.message.contains(&format!("workflow `{}` is missing in the table", written.id)), "{error}");
 }
 
 #[tokio::test]

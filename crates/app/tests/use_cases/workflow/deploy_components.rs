@@ -115,6 +115,6 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
     world.settle().await;
 
     assert_eq!(error.kind, Kind::Invalid);
-    assert_eq!(error.message, "app `demo` cannot be deployed here yet: component `info` is a `pulumi`");
+    assert_eq!(error.message, "app `demo` cannot be deployed yet: component `info` is a `pulumi`");
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
 }

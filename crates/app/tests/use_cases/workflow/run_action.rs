@@ -132,11 +132,11 @@ async fn an_action_that_the_deployed_version_lacks_is_refused_with_a_way_out() {
     assert_eq!([newer.kind, typo.kind, unlike.kind], [Kind::NotFound; 3]);
     assert_eq!(
         newer.message,
-        "there is no action `repair` in version 1 of app `demo`, which install `globex` has; version 2 has it: \
-         `freehold deploy globex`"
+        "there is no action `repair` in version 1 of app `demo`, the version of install `globex`; version 2 has this \
+         action; deploy it with `freehold deploy globex`"
     );
-    assert!(typo.message.ends_with("which install `globex` has; did you mean `check`?"), "{typo}");
-    assert!(unlike.message.ends_with("it has `check`, `welcome`"), "{unlike}");
+    assert!(typo.message.ends_with("the version of install `globex`; did you mean `check`?"), "{typo}");
+    assert!(unlike.message.ends_with("its actions are `check`, `welcome`"), "{unlike}");
 }
 
 #[tokio::test]

@@ -134,7 +134,7 @@ async fn a_component_whose_output_the_sandbox_lacks_is_refused_before_it_starts(
     assert_eq!(world.node_states(&workflow).await, ["sandbox succeeded", "info skipped", "storage refused"]);
     assert_eq!(world.runners["globex"].started, ["sandbox"]);
     let view = read::workflow::view(&world.workflow(&workflow).await);
-    let refused = "component `storage` reads output `name` of the sandbox, which the sandbox does not have";
+    let refused = "component `storage` reads output `name` of the sandbox, but the sandbox does not have it";
     assert!(view.reason.contains(refused), "{}", view.reason);
     assert!(view.nodes.iter().any(|node| node.state == "refused" && node.reason.starts_with(refused)));
     assert_eq!(next.kind, Kind::Conflict);
@@ -165,6 +165,6 @@ async fn a_sandbox_of_pulumi_is_refused_by_name() {
 
     assert_eq!(
         error.message,
-        "app `demo` cannot be deployed here yet: the sandbox is a program of Pulumi, which runners do not run yet"
+        "app `demo` cannot be deployed yet: the sandbox is a program of Pulumi, which runners do not run yet"
     );
 }
