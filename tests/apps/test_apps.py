@@ -154,7 +154,7 @@ class Refusals(unittest.TestCase):
 
     def test_what_the_product_cannot_deploy_is_found_by_name(self):
         said = (
-            "app `x` cannot be deployed here yet: component `a` is a `job`, action `b` runs in a repository, and 2 more"
+            "app `x` cannot be deployed yet: component `a` is a `job`, action `b` runs in a repository, and 2 more"
         )
 
         self.assertEqual(
@@ -181,7 +181,7 @@ class Lacking(unittest.TestCase):
 
     def test_what_the_cluster_here_lacks_is_found_in_the_reason_of_a_part(self):
         reasons = {
-            "the cluster knows no kind `Pool` of `x.sh/v1`; correct it": "needs `Pool` of `x.sh/v1`, "
+            "the cluster has no kind `Pool` of `x.sh/v1`; correct the kind": "needs `Pool` of `x.sh/v1`, "
             "which the cluster here lacks",
             "typed patch object: .spec.internalTrafficPolicy: field not declared in schema": "sets "
             "`.spec.internalTrafficPolicy`, which the API server here is too old for",

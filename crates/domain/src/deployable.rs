@@ -8,8 +8,7 @@ use freehold_protocol::app_version::{
 use freehold_protocol::order::{Mode, Signer, Source};
 use freehold_protocol::{ActionName, ComponentName};
 
-/// A part that prevents a deploy, and the reason. Its text continues the sentence "app `x` cannot be deployed here
-/// yet:".
+/// A part that prevents a deploy, and the reason. Its text continues the sentence "app `x` cannot be deployed yet:".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undeployable {
     pub part: Part,
@@ -94,9 +93,9 @@ fn sandbox_why(sandbox: &Sandbox) -> Vec<String> {
     for reference in &sandbox.references {
         match reference {
             Reference::Component(name) => {
-                why.push(format!("reads component `{name}`, and is made before all components"));
+                why.push(format!("reads component `{name}`, but is deployed before all components"));
             }
-            Reference::Action(name) => why.push(format!("reads action `{name}`, and is made before all actions")),
+            Reference::Action(name) => why.push(format!("reads action `{name}`, but is deployed before all actions")),
             Reference::Sandbox(_) => why.push("reads its own outputs".into()),
             Reference::Input(_) | Reference::Secret(_) | Reference::InstallStack(_) => {}
         }
@@ -140,7 +139,7 @@ fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
 fn references_why(references: &BTreeSet<Reference>, sandbox: Option<&Sandbox>) -> Vec<String> {
     let reads = references.iter().any(|reference| matches!(reference, Reference::Sandbox(_)));
     let orphan = reads && sandbox.is_none();
-    let no_sandbox = "reads outputs of the sandbox, and the app has no `sandbox.toml`";
+    let no_sandbox = "reads outputs of the sandbox, but the app has no `sandbox.toml`";
     orphan.then(|| no_sandbox.to_owned()).into_iter().collect()
 }
 
@@ -199,7 +198,7 @@ mod tests {
         );
         assert_eq!(
             reasons(component(image(), public(), &[Reference::Sandbox("vpc".into()), Reference::Secret("key".into())])),
-            ["component `api` reads outputs of the sandbox, and the app has no `sandbox.toml`"]
+            ["component `api` reads outputs of the sandbox, but the app has no `sandbox.toml`"]
         );
     }
 
@@ -231,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             shown(sandbox(terraform, json!([{ "to": "component", "name": "api" }]))),
-            ["the sandbox reads component `api`, and is made before all components"]
+            ["the sandbox reads component `api`, but is deployed before all components"]
         );
         assert_eq!(shown(named), ["component `sandbox` has the name of the sandbox; give it another one"]);
     }

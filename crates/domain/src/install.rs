@@ -95,12 +95,12 @@ pub enum InstallError {
     Live { install: InstallId, live: WorkflowId },
     #[error("install `{install}` is disabled: {why}; nothing is sent to it until it is enabled again")]
     Disabled { install: InstallId, why: String },
-    #[error("runner key `{key}` of install `{install}` was replaced and cannot come back")]
+    #[error("runner key `{key}` of install `{install}` was replaced and cannot be used again")]
     Retired { install: InstallId, key: KeyId },
     #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
     NoRunner(InstallId),
     #[error(
-        "install `{install}` cannot be deleted: {what}; what runs in the customer's account would stay there without an \
+        "install `{install}` cannot be deleted: {what}; the app in the customer's account would stay there without an \
          owner; `freehold install disable {install} --reason TEXT` stops serving it"
     )]
     Ran { install: InstallId, what: String },

@@ -34,7 +34,7 @@ impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Runs(install) => write!(f, "install `{install}` runs it"),
-            Self::InstallAt(install) => write!(f, "install `{install}` is at the version of the artifact"),
+            Self::InstallAt(install) => write!(f, "install `{install}` is at a version that contains the artifact"),
             Self::Release(release) => write!(f, "release `{release}`"),
             Self::Workflow(workflow) => write!(f, "workflow `{workflow}`"),
             Self::Newest => f.write_str("newest version"),

@@ -48,9 +48,9 @@ impl SandboxReads {
         let (word, them) = if missing.len() == 1 { ("output", "it") } else { ("outputs", "them") };
         (!missing.is_empty()).then(|| {
             format!(
-                "component `{component}` reads {word} `{names}` of the sandbox, which the sandbox does not have; declare {them} \
-                 in the module of `sandbox.toml` (a sensitive output does not count), or correct the component's template: \
-                 `freehold app check` names its file and line"
+                "component `{component}` reads {word} `{names}` of the sandbox, but the sandbox does not have {them}; \
+                 declare {them} in the module of `sandbox.toml` (a sensitive output does not count), or correct the \
+                 component's template: `freehold app check` names its file and line"
             )
         })
     }
@@ -89,9 +89,9 @@ mod tests {
         assert_eq!(reads(&["vpc", "dns"], &["vpc"]).refusal(&component, &outputs), None);
         assert_eq!(
             reads(&["vpc", "dns"], &["vpc", "dns"]).refusal(&component, &outputs).unwrap(),
-            "component `api` reads output `dns` of the sandbox, which the sandbox does not have; declare it in the module of \
-             `sandbox.toml` (a sensitive output does not count), or correct the component's template: `freehold app check` \
-             names its file and line"
+            "component `api` reads output `dns` of the sandbox, but the sandbox does not have it; declare it in the \
+             module of `sandbox.toml` (a sensitive output does not count), or correct the component's template: \
+             `freehold app check` names its file and line"
         );
     }
 }

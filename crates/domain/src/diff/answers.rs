@@ -43,9 +43,9 @@ impl Reason {
         match self {
             Self::New => "new and required",
             Self::NowRequired => "required now",
-            Self::DefaultGone => "has no default any more",
+            Self::DefaultGone => "no longer has a default",
             Self::AnsweredElsewhere => "answered by the other side until now",
-            Self::TypeChanged => "has another type; the answer may not fit",
+            Self::TypeChanged => "has a different type; the answer may not fit",
         }
     }
 }

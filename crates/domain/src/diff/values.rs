@@ -126,7 +126,7 @@ fn first_lines(from: &str, to: &str) -> (String, String) {
     loop {
         match (before.next(), after.next()) {
             (Some(a), Some(b)) if a == b => at += 1,
-            (None, None) => return ("(other line endings)".into(), "(other line endings)".into()),
+            (None, None) => return ("(different line endings)".into(), "(different line endings)".into()),
             (a, b) => {
                 let line = |text: Option<&str>| match text {
                     Some(text) => format!("line {at}: {}", json(&Value::String(text.to_owned()))),

@@ -230,13 +230,13 @@ pub enum Rejected {
     #[error("job `{job}` has ended as {state}")]
     Ended { job: JobId, state: &'static str },
     /// The report belongs to a dispatch that the control plane never made.
-    #[error("dispatch {found} of job `{job}` was never made; the last one is {last}")]
+    #[error("dispatch {found} of job `{job}` does not exist; the last dispatch is {last}")]
     NeverDispatched { job: JobId, found: u32, last: u32 },
     /// The job was dispatched [`MAX_DISPATCHES`] times.
     #[error("job `{job}` was dispatched {MAX_DISPATCHES} times; deploy again to start a new job")]
     Exhausted { job: JobId },
     /// A job in this state cannot be retried.
-    #[error("job `{job}` is {state}; only a failed, interrupted or lost job can be tried again")]
+    #[error("job `{job}` is {state}; only a failed, interrupted or lost job can be retried")]
     NotRetryable { job: JobId, state: &'static str },
 }
 

@@ -45,7 +45,7 @@ pub enum PlanError {
     UnknownAction { app: String, action: ActionName, nearest: Option<String> },
     #[error(transparent)]
     UnknownRole(#[from] UnknownRole),
-    #[error("app `{app}` cannot be deployed here yet: {}", list_undeployable(.found))]
+    #[error("app `{app}` cannot be deployed yet: {}", list_undeployable(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),

@@ -173,12 +173,12 @@ fn questions_without_an_answer_are_named_with_the_reason() {
 
     let lines: Vec<String> = diff.answers.iter().map(|one| format!("{}: {}", one.name, one.why.as_str())).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
-    defaulted: has no default any more
+    defaulted: no longer has a default
     moved: answered by the other side until now
     new: new and required
     optional: required now
-    typed: has another type; the answer may not fit
-    drawn: has no default any more
+    typed: has a different type; the answer may not fit
+    drawn: no longer has a default
     key: new and required
     ");
 }

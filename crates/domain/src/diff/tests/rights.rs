@@ -117,17 +117,17 @@ fn boundaries_managed_policies_and_unreadable_texts_are_shown() {
     insta::assert_snapshot!(shown.join("\n--\n"), @r"
     mode maintenance
       + managed policy AdministratorAccess
-      + has no permission boundary any more
+      + no longer has a permissions boundary
       - managed policy ReadOnlyAccess
     --
     mode maintenance
-      - has a permission boundary
+      - has a permissions boundary
     --
     mode maintenance
       + its boundary allows s3:* on *
     --
     mode maintenance
-      + policy `odd` changed and cannot be compared; read it, it may grant more
+      + policy `odd` changed and cannot be compared; read it, because it may grant more
     --
     mode maintenance
       + managed policy AdministratorAccess

@@ -121,7 +121,7 @@ fn an_output_that_the_sandbox_lacks_is_refused_by_name() {
     let error = try_planned(&version(1), &live, &only("web")).unwrap_err().to_string();
 
     assert!(
-        error.starts_with("component `web` reads output `vpc` of the sandbox, which the sandbox does not have"),
+        error.starts_with("component `web` reads output `vpc` of the sandbox, but the sandbox does not have it"),
         "{error}"
     );
     assert_eq!(names(&planned(&version(1), &live, &only("site"))), ["site"]);
