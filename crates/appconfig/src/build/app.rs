@@ -150,7 +150,7 @@ fn refuse_unwritable(app: &mut App, version: &AppVersion) {
             "move long scripts and values into the components' own sources",
         ),
         Err(error) => {
-            (error.to_string(), "a number keeps 15 digits in every language (RFC 8785); a string keeps all of them")
+            (error.to_string(), "write the number as a string: in JSON, only 15 digits of a number are safe (RFC 8785)")
         }
     };
     let file = app.files.add(".".to_owned(), String::new());

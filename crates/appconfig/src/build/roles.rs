@@ -183,7 +183,7 @@ impl Reader<'_> {
         let other = OTHER_GRANTS.into_iter().find_map(|key| node.entry(key));
         let draft = match (given, other) {
             ([], Some(entry)) => {
-                let message = format!("the policy grants nothing: only AWS is supported yet, not `{}`", entry.key);
+                let message = format!("the policy grants nothing: only AWS is supported so far, not `{}`", entry.key);
                 Draft::warning(checked.key_place(entry), message)
             }
             ([], None) => Draft::warning(place, "the policy grants nothing"),

@@ -129,7 +129,7 @@ fn nested(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) -> Vec<NestedSt
         if let Some((other, first)) = turns.get(&index) {
             let message = format!("nested stacks `{other}` and `{name}` both have index {index}");
             let draft = Draft::error(place, message).related(first.clone(), "the other one");
-            drafts.push(draft.help("give each its own `index`; lower goes first"));
+            drafts.push(draft.help("give each stack its own `index`; the stack with the lowest `index` goes first"));
         } else {
             turns.insert(index, (name, place));
         }

@@ -112,7 +112,7 @@ impl Index {
                 "the groups are {}; name one of them, or define another one in a `[[group]]`",
                 names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
             )),
-            None => draft.help(format!("define the {what}, or remove what refers to it")),
+            None => draft.help(format!("define the {what}, or remove the reference to it")),
         })
     }
 
@@ -282,7 +282,8 @@ impl Collector<'_> {
             (None, None) => None,
         };
         if let Some((other, first)) = first {
-            let draft = Draft::error(place, format!("templates already call component `{other}` `{word}`"));
+            let draft =
+                Draft::error(place, format!("the name `{word}` in templates already means component `{other}`"));
             let draft = draft.related(first, "taken here");
             self.drafts.push(draft.help("choose another `var_name`, or remove it"));
         } else if let Err(error) = word.parse::<freehold_protocol::ComponentName>() {

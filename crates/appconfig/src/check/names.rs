@@ -10,7 +10,7 @@ pub(crate) fn unknown<'a>(place: Place, what: &str, name: &str, known: impl Into
     let draft = Draft::error(place, format!("there is no {what} `{name}`"));
     match nearest(name, known) {
         Some(near) => draft.meant(Some(near)),
-        None => draft.help(format!("define the {what}, or remove what refers to it")),
+        None => draft.help(format!("define the {what}, or remove the reference to it")),
     }
 }
 

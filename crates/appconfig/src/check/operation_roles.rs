@@ -44,7 +44,7 @@ pub(crate) fn build(app: &mut App, index: &Index, roles: &Roles) -> Vec<Operatio
             let key = (rule.principal.clone(), rule.operation.clone());
             if let Some(first) = seen.get(&key) {
                 let message = format!("the rule for `{}` of `{}` is never used", rule.operation, rule.principal);
-                let draft = Draft::warning(place, message).related(first.clone(), "this one comes first");
+                let draft = Draft::warning(place, message).related(first.clone(), "this rule comes first");
                 drafts.push(draft.help("remove one of them"));
                 continue;
             }

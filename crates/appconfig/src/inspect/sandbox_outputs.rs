@@ -31,7 +31,10 @@ fn missing(kind: Kind, reading: &Reading, name: &str, held: &Held, module: &Modu
         _ if name.is_empty() => return None,
         Some(false) => return None,
         Some(true) => (
-            format!("output `{name}` of the sandbox is sensitive, and stays in the state"),
+            format!(
+                "output `{name}` of the sandbox is sensitive: it stays in Terraform's state, and templates cannot read \
+                 it"
+            ),
             "remove `sensitive = true` from the output, or read the value from a secret".to_owned(),
         ),
         None => (

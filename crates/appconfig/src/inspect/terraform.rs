@@ -56,7 +56,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> M
     let mut calls: Vec<(String, String, Place)> = called("", std::mem::take(&mut root.calls));
     while let Some((from, source, place)) = calls.pop() {
         let Some(path) = normal(&join(&from, &source)) else {
-            let message = format!("`{source}` is outside of the source `{}`, and nothing else is packed", held.word);
+            let message = format!("`{source}` is outside of the source `{}`, and only the source is packed", held.word);
             reader.say(
                 Draft::error(place, message)
                     .help("move the module into the source, or name a source directory that contains it"),
@@ -107,7 +107,8 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
 fn unpinned(held: &Held, place: Place) -> Draft {
     let folder = held.path.trim_end_matches('/');
     let message = format!("the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it");
-    Draft::error(place, message).help(format!("{WRITE_LOCK}; or remove `providers`, and a build pins and packs it"))
+    Draft::error(place, message)
+        .help(format!("{WRITE_LOCK}; or remove `providers`: each build then pins and packs the provider"))
 }
 
 fn without_lock(held: &Held, place: Place) -> Draft {
@@ -315,7 +316,8 @@ fn variables(reader: &mut Reader<'_>, checked: &Checked, held: &Held, module: &M
             continue;
         }
         let place = checked.root.entry("vars").map_or_else(|| held.place.clone(), |entry| checked.key_place(entry));
-        let message = format!("the module in `{}` needs variable `{name}`, and the config gives none", held.path);
+        let message =
+            format!("the module in `{}` needs variable `{name}`, but the config has no value for it", held.path);
         let draft = Draft::error(place, message).related(declared.clone(), "declared here without a default");
         reader.say(draft.help(format!("add `{name} = \"...\"` to `[vars]`, or give the variable a default")));
     }

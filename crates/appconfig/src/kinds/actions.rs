@@ -10,7 +10,7 @@ use super::spec::MAX_ACTION_SECS;
 
 pub(super) const ACTION: &[Key] = &[
     must("name", Text).doc("The action's name, with which others refer to it"),
-    may("description", Text).doc("What the action is for, in words for people"),
+    may("description", Text).doc("A description of the action, for people"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
     // Only Freehold knows the config key `idempotent`. It decides whether the steps run again when a job is delivered a
     // second time.
@@ -18,7 +18,7 @@ pub(super) const ACTION: &[Key] = &[
         .doc("Whether the steps may run again after the runner died while it ran them; `false` by default"),
     may("dependencies", Texts)
         .doc("Components that the action waits for when an event of the same deploy starts the action"),
-    may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer way"),
+    may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer key"),
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text)
@@ -81,7 +81,7 @@ const RUNBOOK_STEPS: &[&str] = &[
 
 pub(super) const RUNBOOK: &[Key] = &[
     must("name", Text).doc("The runbook's name"),
-    may("description", Text).doc("What the runbook is for, in words for people"),
+    may("description", Text).doc("A description of the runbook, for people"),
     may("readme", File).doc("Markdown for people: its text, or the `./path` or address of a file with the text"),
     may("labels", Scalars).doc("Labels by which people find and group runbooks"),
     may("inputs", Any).doc("Inputs that a person gives to a run"),
@@ -94,7 +94,7 @@ const RUNBOOK_STEP: &[Key] = &[
     may("action_name", Text).doc("For `action`: the action to run"),
     may("component_name", Text).doc("For `component_deploy` and `component_tear_down`: the component"),
     may("deploy_dependencies", Flag)
-        .doc("For `component_deploy`: whether to deploy what it depends on too; `false` by default"),
+        .doc("For `component_deploy`: whether to deploy also the components that it depends on; `false` by default"),
     may("skip_component_deploys", Flag)
         .doc("For sandbox steps: whether to leave the components as they are; `false` by default"),
     may("command", Template).doc("For `command`, and `action` without a name: a shell command line; a template"),

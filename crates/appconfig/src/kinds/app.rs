@@ -19,7 +19,9 @@ pub(super) const METADATA: &[Key] = &[
     may("default_labels", Any)
         .doc("Accepted for compatibility with other tools; labels that every install has")
         .never(),
-    may("onboarding", Any).doc("Accepted for compatibility with other tools; how a catalogue shows the app").never(),
+    may("onboarding", Any)
+        .doc("Accepted for compatibility with other tools; the entry of the app in a catalogue")
+        .never(),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
         .doc("Clusters that components create, each with a name by which other components deploy into it"),
 ];
@@ -49,7 +51,7 @@ pub(super) const INPUT: &[Key] = &[
     may("type", Word(INPUT_TYPES)).doc("The type of the answer; default `string`"),
     may("internal", Flag).doc("Whether forms leave the question out; default `false`").not_yet(),
     may("user_configurable", Flag)
-        .doc("Whether the customer answers, as a parameter of the install stack; default `false`: the vendor does"),
+        .doc("Whether the customer answers, as a parameter of the install stack; default `false`: the vendor answers"),
     may("source", Word(&["vendor", "customer"]))
         .doc("The older form of `user_configurable`: who answers; default `vendor`"),
 ];
@@ -72,8 +74,10 @@ pub(super) const SECRET: &[Key] = &[
         .doc("Whether the customer has to give a value; default `false`. Not with `auto_generate` or `default`"),
     may("auto_generate", Flag)
         .doc("Whether the install stack generates a random value; default `false`. Not with `required` or `default`"),
-    may("format", Word(&["", "base64"]))
-        .doc("The encoding of the value: plain (`\"\"`, the default) or `base64`, whose bytes a cluster gets"),
+    may("format", Word(&["", "base64"])).doc(
+        "The encoding of the value: plain (`\"\"`, the default) or `base64`, which is decoded for the copy in a \
+         cluster",
+    ),
     may("default", Text)
         .doc("A default value. It has no effect: an app version never contains it, so the customer enters the value"),
     may("user_configurable", Flag).doc("Has no effect here; the customer enters every secret that is not generated"),
@@ -92,9 +96,9 @@ pub(super) const INSTALL: &[Key] = &[
         .doc("Whether plans wait for a person (`prompt`) or not (`approve-all`, `auto`); default `prompt`"),
     may("labels", Any).doc("Labels by key, such as `env = \"production\"`"),
     may("aws_account", Table(&[must("region", Text).doc("The region to install into, such as `eu-west-1`")]))
-        .doc("Where in AWS the install lives"),
+        .doc("The place of the install in AWS"),
     may("azure_account", Table(&[may("location", Text).doc("The location, such as `westeurope`")]))
-        .doc("Where in Azure the install lives"),
+        .doc("The place of the install in Azure"),
     may(
         "gcp_account",
         Table(&[
@@ -102,7 +106,7 @@ pub(super) const INSTALL: &[Key] = &[
             may("region", Text).doc("The region, such as `europe-west1`"),
         ]),
     )
-    .doc("Where in Google Cloud the install lives"),
+    .doc("The place of the install in Google Cloud"),
     may("inputs", Any).doc("Answers by input, each a string; one table or several (`[[inputs]]`)"),
     may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
     may("stack_overrides", Any).doc(
@@ -112,7 +116,7 @@ pub(super) const INSTALL: &[Key] = &[
 
 pub(super) const BRANCH: &[Key] = &[
     may("name", Text).doc("The branch's name"),
-    may("connected_repo", Table(REPO)).doc("The repository that the branch follows, read with a connection"),
+    may("connected_repo", Table(REPO)).doc("The private repository that the branch follows"),
     may("public_repo", Table(REPO)).doc("The public repository that the branch follows"),
     may("installs_directory", Text).doc("Where install files are; default `installs`"),
     may("install_groups", Tables(INSTALL_GROUP)).doc("Installs that are deployed together, one group after another"),
@@ -138,7 +142,7 @@ const INSTALL_GROUP: &[Key] = &[
 ];
 
 const PREVIEW: &[Key] = &[
-    may("mode", Word(&["plan-only", "apply", "build-only"])).doc("How far a preview goes; default `plan-only`"),
+    may("mode", Word(&["plan-only", "apply", "build-only"])).doc("The last step of a preview; default `plan-only`"),
     may("install_id", Text).doc("The install that previews are made on, by id"),
     may("install_name", Text).doc("The install that previews are made on, by name"),
     may("label_selector", Any).doc("Labels of the install that previews are made on"),

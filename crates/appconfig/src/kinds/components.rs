@@ -49,7 +49,7 @@ pub(super) const COMPONENT: &[Key] = &[
         .doc("How often a failed deploy is retried automatically; `0` by default, at most `10`"),
     may("skip_noops", Flag).doc("Whether nothing is applied when the plan has no changes; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
-        .doc("Whether a plan that every policy lets pass needs no approval; `false` by default")
+        .doc("Whether a plan that passes every policy is approved without a person; `false` by default")
         .not_yet(),
     may("health", Table(HEALTH)).doc("When a deploy of the component counts as healthy").not_yet(),
     may("drift_schedule", Template).doc("When to look for drift: five cron fields, in UTC; never by default").not_yet(),
@@ -66,8 +66,8 @@ const HEALTH: &[Key] = &[
         .doc("Whether a deploy fails when the component does not become healthy; `false` by default"),
     may("stabilization_window", Duration(MAX_STABILIZATION_SECS))
         .doc("How long the component must stay healthy, at most `1h`; `3m` by default"),
-    may("required_checks", Texts).doc("Names of checks reported from outside that a deploy waits for"),
-    may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component serves"),
+    may("required_checks", Texts).doc("Names of external checks that a deploy waits for"),
+    may("probes", Tables(PROBE)).doc("Probes by which the runner checks whether the component responds"),
 ];
 
 const PROBE: &[Key] = &[
@@ -111,14 +111,14 @@ pub(super) const TERRAFORM_MODULE: &[Key] = &[
     SOURCE,
     may("vars", Values).doc("Input variables of the module; strings are templates"),
     ENV_VARS,
-    may("var_file", Tables(VAR_FILE)).doc("`.tfvars` files, in order; a later one wins"),
+    may("var_file", Tables(VAR_FILE)).doc("`.tfvars` files, in order; a later file overrides an earlier one"),
     PROVIDERS,
 ];
 
 // Only Freehold knows the config key `providers`.
 pub(super) const PROVIDERS: Key = may("providers", Word(&["packed", "registry"])).doc(
-    "Where its providers come from when it is applied: `packed` with the module by the build, by default, or fetched from \
-     their `registry`, which the contract then names",
+    "The source of the module's providers: `packed` (the default) when the build packs them with the module, or \
+     `registry` when they are fetched from their registry, which the contract then names",
 );
 
 const IMAGE_URL: Key = must("image_url", Text).doc("The image without its tag, such as `docker.io/library/nginx`");
@@ -216,7 +216,7 @@ pub(super) const HELM_CHART: &[Key] = &[
         .doc("Where Helm keeps its releases; by default, `helm_driver` in `runner.toml` decides"),
     may("take_ownership", Flag).doc("Whether the release takes over objects that exist already; `false` by default"),
     may("values", Values).doc("Values of the chart; strings are templates"),
-    may("values_file", Tables(VALUES_FILE)).doc("Values files, in order; a later one wins"),
+    may("values_file", Tables(VALUES_FILE)).doc("Values files, in order; a later file overrides an earlier one"),
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,

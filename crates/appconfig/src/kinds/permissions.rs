@@ -36,8 +36,8 @@ const PLATFORM: Key =
 pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
 /// The key `type` of a role whose use is already known from the table or file that it is in.
-const TYPE: Key = may("type", Word(ROLE_TYPES))
-    .doc("When the role is used; the table or the file that the role is in already says so");
+const TYPE: Key =
+    may("type", Word(ROLE_TYPES)).doc("When the role is used; the table or file of the role already decides this");
 
 const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];
 
@@ -74,9 +74,11 @@ pub(super) const OPERATION_ROLES: &[Key] = &[
             must("principal", Text)
                 .doc("Who acts: `nuon::component:<name>`, `nuon::action:<name>` (`*` for any) or `nuon::sandbox`"),
             must("operation", Text).doc(
-                "What is done: `deploy`, `teardown` (component); `trigger` (action); `provision`, `reprovision`, `deprovision` (sandbox)",
+                "The operation: `deploy`, `teardown` (component); `trigger` (action); `provision`, `reprovision`, \
+                 `deprovision` (sandbox)",
             ),
-            must("role", Template).doc("The name of the role that the operation uses, as under `permissions` or `break_glass`"),
+            must("role", Template)
+                .doc("The name of the role that the operation uses, as under `permissions` or `break_glass`"),
         ]),
     )
     .doc("Rules; the first one that fits decides"),

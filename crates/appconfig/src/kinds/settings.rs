@@ -9,14 +9,14 @@ pub(super) const SANDBOX: &[Key] = &[
     may("type", Word(&["terraform", "pulumi"])).doc("The tool that runs the module; default `terraform`"),
     may("terraform_version", Text).doc("The version of Terraform, such as `1.11.3`; needed by `terraform`"),
     may("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program; needed by `pulumi`"),
-    may("pulumi_version", Text).doc("The version of Pulumi; the newest that is known if absent"),
+    may("pulumi_version", Text).doc("The version of Pulumi; the newest known version if absent"),
     may("pulumi_config", Values).doc("The configuration of a Pulumi program; strings are templates"),
     may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory"),
-    may("public_repo", Table(REPO)).doc("The module's repository, readable by everyone"),
-    may("connected_repo", Table(REPO)).doc("The module's repository, read with a connection"),
+    may("public_repo", Table(REPO)).doc("The public repository of the module"),
+    may("connected_repo", Table(REPO)).doc("The private repository of the module"),
     may("vars", Values).doc("Variables of the Terraform module; strings are templates"),
     may("env_vars", Scalars).doc("Environment of the tool; values are templates"),
-    may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later one wins"),
+    may("var_file", Tables(VAR_FILE)).doc("Variable files, in this order; a later file overrides an earlier one"),
     PROVIDERS,
     may("drift_schedule", Text)
         .doc("When to look for drift: a cron expression of five fields in UTC; empty for never")
@@ -30,7 +30,7 @@ pub(super) const SANDBOX: &[Key] = &[
 ];
 
 pub(super) const RUNNER: &[Key] = &[
-    must("runner_type", Text).doc("The cloud that the runner lives in: `aws`, `gcp` or `azure`"),
+    must("runner_type", Text).doc("The cloud that the runner runs in: `aws`, `gcp` or `azure`"),
     may("env_vars", Scalars).doc("Environment of every job; values are templates").not_yet(),
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")

@@ -137,7 +137,7 @@ impl<'t> Reader<'t> {
                 event => self.value(event, depth + 1)?,
             };
             let Data::Text(name) = key.data else {
-                return Err(Malformed { message: "a key is not a text".to_owned(), span: key.span });
+                return Err(Malformed { message: "a key is not a string".to_owned(), span: key.span });
             };
             let event = self.next()?;
             entries.push(Entry { key: name, key_span: key.span, value: self.value(event, depth + 1)? });

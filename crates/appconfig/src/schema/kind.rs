@@ -149,7 +149,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         ),
         Kind::Installer => (
             "The installer page",
-            "Accepted for compatibility with other tools, and not checked: there is no such page here.",
+            "Accepted for compatibility with other tools, and not checked: Freehold has no such page.",
         ),
         Kind::Branch => (
             "A branch of the app",

@@ -75,7 +75,7 @@ fn another_name_that_is_taken_is_an_error() {
         .with("components/b.toml", &image("b", "var_name = \"site\""));
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: templates already call component `a` `site`
+    error: the name `site` in templates already means component `a`
      --> components/b.toml:3:12
       |
     3 | var_name = "site"
@@ -88,7 +88,7 @@ fn another_name_that_is_taken_is_an_error() {
       |
       = help: choose another `var_name`, or remove it
 
-    error: templates already call component `net` `net`
+    error: the name `net` in templates already means component `net`
      --> components/web.toml:3:12
       |
     3 | var_name = "net"

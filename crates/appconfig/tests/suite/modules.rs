@@ -122,7 +122,7 @@ fn a_module_that_is_called_is_looked_at_and_must_be_in_the_source() {
       |
       = help: write its files there, such as `main.tf`, or correct the path
 
-    error: `../c` is outside of the source `./modules/own`, and nothing else is packed
+    error: `../c` is outside of the source `./modules/own`, and only the source is packed
      --> modules/own/main.tf:8:12
       |
     8 |   source = "../c"
@@ -146,7 +146,7 @@ fn variables_without_a_value_and_values_without_a_variable_are_named() {
     ]);
 
     insta::assert_snapshot!(config.check(), @r#"
-    error: the module in `modules/own` needs variable `region`, and the config gives none
+    error: the module in `modules/own` needs variable `region`, but the config has no value for it
      --> components/net.toml:5:2
       |
     5 | [vars]
@@ -294,7 +294,7 @@ fn a_provider_is_pinned_beside_the_module() {
     let fetching = module(&[main, queue]).with("components/net.toml", &format!("{net}providers = \"registry\"\n"));
     let told = fetching.check().to_string();
     assert!(told.starts_with("error: the module in `modules/own` needs a provider, and has no"), "{told}");
-    assert!(told.contains("or remove `providers`, and a build pins and packs it"), "{told}");
+    assert!(told.contains("or remove `providers`: each build then pins and packs the provider"), "{told}");
     let locked = module(&[main, queue, ("modules/own/.terraform.lock.hcl", "")]);
     assert_eq!(locked.check().to_string(), "");
 }

@@ -89,7 +89,7 @@ fn a_policy_grants_in_one_way() {
     6 | [[policies]]
       | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
 
-    warning: the policy grants nothing: only AWS is supported yet, not `azure_actions`
+    warning: the policy grants nothing: only AWS is supported so far, not `azure_actions`
       --> permissions/p.toml:10:1
        |
     10 | azure_actions = ["*/read"]
@@ -277,7 +277,7 @@ fn a_rule_names_things_that_are_there() {
     6 | principal = "nuon::action:x"
       |             ^^^^^^^^^^^^^^^^
       |
-      = help: define the action, or remove what refers to it
+      = help: define the action, or remove the reference to it
 
     error: `component:net` is not a principal
       --> operation_roles.toml:10:13
@@ -317,7 +317,7 @@ fn a_rule_names_things_that_are_there() {
       --> operation_roles.toml:30:13
        |
     26 | principal = "nuon::component:web"
-       |             --------------------- this one comes first
+       |             --------------------- this rule comes first
     ...
     30 | principal = "nuon::component:web"
        |             ^^^^^^^^^^^^^^^^^^^^^

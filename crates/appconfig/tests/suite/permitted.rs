@@ -210,7 +210,7 @@ fn a_stack_name_that_a_stack_of_the_customers_could_have_is_an_error() {
     };
 
     insta::assert_snapshot!(named("CDKToolkit"), @r#"
-    error: stack `CDKToolkit` of component `topic` could be a stack that the install did not make
+    error: stack `CDKToolkit` of component `topic` could be a stack that the install did not create
      --> components/topic.toml:4:14
       |
     4 | stack_name = "CDKToolkit"

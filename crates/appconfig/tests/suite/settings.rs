@@ -188,7 +188,7 @@ fn an_output_that_the_sandbox_does_not_give_is_found_where_it_is_read() {
       |
       = help: did you mean `vpc`?
 
-    error: output `token` of the sandbox is sensitive, and stays in the state
+    error: output `token` of the sandbox is sensitive: it stays in Terraform's state, and templates cannot read it
      --> components/net.toml:6:47
       |
     6 | region = "{{ .nuon.sandbox.outputs.vpcs }} {{ .nuon.sandbox.outputs.token }} {{ .nuon.sandbox.outputs.zone | default 1 }}"
@@ -265,7 +265,7 @@ fn nested_stacks_have_names_and_turns_of_their_own() {
     11 | index = 0
        |         ^
        |
-       = help: give each its own `index`; lower goes first
+       = help: give each stack its own `index`; the stack with the lowest `index` goes first
 
     error: nested stack `a` is defined twice, in stack.toml:5 and here
       --> stack.toml:13:8

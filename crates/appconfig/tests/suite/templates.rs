@@ -104,7 +104,7 @@ Outputs:
        |
        = help: did you mean `Title`?
 
-    error: there is no resource `Queue`, whose attribute is read
+    error: the template reads an attribute of resource `Queue`, which does not exist
       --> components/topic.yaml:11:30
        |
     11 |       Tags: [{Key: a, Value: !GetAtt Queue.Arn}, {Key: b, Value: !FindInMap [Sizes, a, b]}, {Key: c, Value: !Joyn ["", []]}]
@@ -237,7 +237,7 @@ fn parameters_are_those_of_the_template() {
     let template = "Parameters:\n  Title: {Type: String}\n  Size: {Type: Number, Default: 1}\nResources:\n  T: {Type: AWS::SNS::Topic}\n";
 
     insta::assert_snapshot!(stack(template, "[parameters]\nTitel = \"x\"\n").check(), @r#"
-    error: the template `components/topic.yaml` needs parameter `Title`, and the config gives none
+    error: the template `components/topic.yaml` needs parameter `Title`, but the config has no value for it
      --> components/topic.toml:4:2
       |
     4 | [parameters]
@@ -248,7 +248,7 @@ fn parameters_are_those_of_the_template() {
     2 |   Title: {Type: String}
       |   ----- declared here without a default
       |
-      = help: add `Title = "..."` to `[parameters]`, or give it a `Default`
+      = help: add `Title = "..."` to `[parameters]`, or give the parameter a `Default`
 
     error: the template `components/topic.yaml` has no parameter `Titel`
      --> components/topic.toml:5:1

@@ -52,7 +52,9 @@ impl Builder<'_> {
         // A layout is often created just before a sync, so a check only warns when the layout is missing.
         let message = format!("`{word}` is not an OCI image layout: there is no `index.json` in it");
         let draft = Draft::new(self.sources.unsupported, checked.place(node), message);
-        self.sources.drafts.push(draft.help("make one, as with `skopeo copy docker://IMAGE oci:DIRECTORY`"));
+        self.sources
+            .drafts
+            .push(draft.help("make a layout, for example with `skopeo copy docker://IMAGE oci:DIRECTORY`"));
         None
     }
 
@@ -92,9 +94,9 @@ impl Builder<'_> {
     /// Warns that builds do not check keyless signatures. `all` is true when every authority is keyless.
     fn not_checked(&mut self, checked: &Checked, node: &Node, all: bool) {
         let message = if all {
-            "builds do not check keyless signatures, so every build of this image is refused"
+            "builds cannot check keyless signatures, so every build of this image fails"
         } else {
-            "builds do not check keyless signatures, so the image needs one by a `public_key`"
+            "builds do not check keyless signatures, so the image needs a signature by a `public_key`"
         };
         let draft = Draft::warning(checked.place_of(node, "issuer"), message);
         self.sources.drafts.push(draft.help("sign it with `cosign sign --key` and name that key as `public_key`"));

@@ -198,7 +198,7 @@ impl Builder<'_> {
         capabilities.dedup();
         let stack_name = root.text("stack_name").map_or_else(|| format!("{STACK_NAME}{name}"), str::to_owned);
         if let Some(entry) = root.entry("stack_name").filter(|_| !is_under_the_prefix(&stack_name)) {
-            let message = format!("stack `{stack_name}` of {owner} could be a stack that the install did not make");
+            let message = format!("stack `{stack_name}` of {owner} could be a stack that the install did not create");
             let help = format!("the runner refuses it: begin the name with `{STACK_NAME}`");
             self.sources.error(checked.place(&entry.value), message, &help);
         }

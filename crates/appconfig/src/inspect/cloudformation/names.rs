@@ -137,7 +137,12 @@ impl Looker<'_> {
         let Some(name) = first.as_text() else { return };
         if !self.resources.contains(name) {
             let known = self.resources.iter().copied().collect();
-            self.unknown(first, &format!("there is no resource `{name}`, whose attribute is read"), name, known);
+            self.unknown(
+                first,
+                &format!("the template reads an attribute of resource `{name}`, which does not exist"),
+                name,
+                known,
+            );
         }
     }
 

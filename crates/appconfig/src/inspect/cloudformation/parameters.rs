@@ -42,10 +42,12 @@ pub(super) fn check(template: &Template, checked: &Checked, held: &Held, drafts:
         let place =
             checked.root.entry("parameters").map_or_else(|| held.place.clone(), |entry| checked.key_place(entry));
         let message =
-            format!("the template `{}` needs parameter `{}`, and the config gives none", held.path, entry.key);
+            format!("the template `{}` needs parameter `{}`, but the config has no value for it", held.path, entry.key);
         let draft = Draft::error(place, message);
         let draft = draft.related(template.place_of(&entry.key_span), "declared here without a default");
-        drafts.push(draft.help(format!("add `{} = \"...\"` to `[parameters]`, or give it a `Default`", entry.key)));
+        drafts.push(
+            draft.help(format!("add `{} = \"...\"` to `[parameters]`, or give the parameter a `Default`", entry.key)),
+        );
     }
     capabilities(template, checked, drafts);
 }

@@ -631,14 +631,14 @@ fn a_keyless_signature_is_not_looked_for() {
     let beside_a_key = config("[[verification.authorities]]\npublic_key = \"./key.pub\"\n").faults();
 
     insta::assert_snapshot!(format!("{alone}\n{beside_a_key}"), @r#"
-    warning: builds do not check keyless signatures, so every build of this image is refused
+    warning: builds cannot check keyless signatures, so every build of this image fails
      --> components/web.toml:9:10
       |
     9 | issuer = "https://a"
       |          ^^^^^^^^^^^
       |
       = help: sign it with `cosign sign --key` and name that key as `public_key`
-    warning: builds do not check keyless signatures, so the image needs one by a `public_key`
+    warning: builds do not check keyless signatures, so the image needs a signature by a `public_key`
      --> components/web.toml:9:10
       |
     9 | issuer = "https://a"

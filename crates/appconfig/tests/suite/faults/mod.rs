@@ -163,7 +163,7 @@ fn an_unknown_component_in_a_trigger_is_an_error() {
     4 | component_name = "databse"
       |                  ^^^^^^^^^
       |
-      = help: define the component, or remove what refers to it
+      = help: define the component, or remove the reference to it
     "#);
 }
 
@@ -212,7 +212,7 @@ fn a_reference_to_an_unknown_component_is_an_error() {
     7 | x = "{{ index .nuon.components \"database\" \"outputs\" \"url\" }}"
       |               ^^^^^^^^^^^^^^^^
       |
-      = help: define the component, or remove what refers to it
+      = help: define the component, or remove the reference to it
     "#);
 }
 
