@@ -34,8 +34,8 @@ fn judge_terraform(found: Result<PathBuf, String>, is_configured: bool) -> State
 fn image_builder(config: &Config) -> Finding {
     let state = match find_program(builders(config.sandbox)) {
         None => State::Off(
-            "`buildah` is not on PATH: components of type `docker_build` cannot be built; install the package `buildah` if \
-             there are any"
+            "`buildah` is not on PATH: components of type `docker_build` cannot be built; install the package \
+             `buildah` if your apps have such components"
                 .into(),
         ),
         Some(path) => judge(&path.display().to_string(), config.sandbox, &JobUser::find()),

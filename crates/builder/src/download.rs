@@ -93,7 +93,7 @@ fn successful(answer: Response, url: &Url) -> Result<Response, Failure> {
 
 async fn chunk(answer: &mut Response, url: &Url, size: &mut u64, max: u64) -> Result<Option<bytes::Bytes>, Failure> {
     let next = tokio::time::timeout(IDLE, answer.chunk()).await.map_err(|_| stalled(url))?;
-    let next = next.map_err(|error| Failure::because(&format!("the answer of `{url}` broke off"), &error))?;
+    let next = next.map_err(|error| Failure::because(&format!("the answer of `{url}` ended too early"), &error))?;
     *size += next.as_ref().map_or(0, |chunk| chunk.len() as u64);
     if *size > max { Err(Failure::new(format!("`{url}` is larger than {max} bytes"))) } else { Ok(next) }
 }

@@ -101,7 +101,7 @@ fn name_of(digest: &Digest) -> String {
 /// Returns the path of a file of the layout. Refuses a link, which could lead to any file that the runner can read, and
 /// a pipe, which might never end: the layout was written by a program that is not trusted.
 fn plain_file(directory: &Path, name: &str) -> Result<PathBuf, Failure> {
-    let refused = |what: &str| Failure::new(format!("image layout has no plain file `{name}`: {what}"));
+    let refused = |what: &str| Failure::new(format!("image layout has no regular file `{name}`: {what}"));
     let mut path = directory.to_owned();
     let is_directory = |path: &Path| path.symlink_metadata().is_ok_and(|data| data.is_dir());
     for part in Path::new(name) {
@@ -166,7 +166,7 @@ mod tests {
         let told = |what: &str| {
             let told = read(&layout).unwrap_err();
             assert!(
-                matches!(&told, Failure::Failed { reason, .. } if reason.contains("no plain file")),
+                matches!(&told, Failure::Failed { reason, .. } if reason.contains("no regular file")),
                 "{what}: {told:?}"
             );
         };

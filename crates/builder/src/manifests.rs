@@ -48,7 +48,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
                 | Recipe::ModuleAlone,
             ),
             source,
-        ) => Err(Failure::new(format!("a Kubernetes manifest cannot be built only from {}", source.describe()))),
+        ) => Err(Failure::new(format!("a Kubernetes manifest cannot be built from {} alone", source.describe()))),
     }
 }
 
@@ -71,7 +71,7 @@ fn described(directory: &Path, folder: &str) -> Result<(), Failure> {
         return Ok(());
     }
     let place = if folder.is_empty() { "the source".to_owned() } else { format!("`{folder}` of the source") };
-    Err(Failure::new(format!("{place} holds no `kustomization.yaml`; name the directory that does")))
+    Err(Failure::new(format!("{place} holds no `kustomization.yaml`; name the directory that contains it")))
 }
 
 async fn pack(job: &Job, directory: PathBuf, options: Vec<u8>) -> Result<PathBuf, Failure> {

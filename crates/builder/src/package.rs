@@ -65,7 +65,7 @@ pub(crate) async fn push_with(
     artifact_type: Option<&str>,
     annotations: &BTreeMap<&str, &str>,
 ) -> Result<Artifact, Failure> {
-    let unreadable = |error: std::io::Error| Failure::because("could not read what was built", &error);
+    let unreadable = |error: std::io::Error| Failure::because("could not read the result of the build", &error);
     let mut layer_blobs: Vec<Descriptor> = Vec::new();
     let mut sources: BTreeMap<Digest, BlobSource> = BTreeMap::new();
     for layer in layers {

@@ -77,7 +77,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
         Ended::Stopped(reason) => return Err(Failure::stopped(reason)),
     }
     let head = std::fs::read_to_string(job.workspace.join("head"));
-    let head = head.map_err(|error| Failure::because("could not read what git fetched", &error))?;
+    let head = head.map_err(|error| Failure::because("could not read the commit that git fetched", &error))?;
     if head.trim() != commit {
         return Err(Failure::new(format!("`{url}` gave commit `{}` instead of `{commit}`", head.trim())));
     }

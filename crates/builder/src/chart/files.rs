@@ -54,7 +54,7 @@ impl Finder {
             let name = name.to_str().ok_or_else(|| format!("`{}` is not UTF-8", name.to_string_lossy()))?;
             let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
             let file = entry.path().canonicalize();
-            let file = file.map_err(|_| format!("`{path}` of the chart is a link to something that is not there"))?;
+            let file = file.map_err(|_| format!("`{path}` of the chart is a link to a file that does not exist"))?;
             if path == ".git" || !self.packaged && self.ignore.ignores(&path, file.is_dir()) {
                 continue;
             }

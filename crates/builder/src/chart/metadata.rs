@@ -90,7 +90,7 @@ pub(super) fn metadata(text: &str) -> Result<Metadata, String> {
         return Err(format!("`Chart.yaml` calls the chart `{}`, which is not a valid directory name", read.name));
     }
     if super::versions::version(&read.version).is_none() {
-        return Err(format!("`Chart.yaml` has version `{}`; expected one such as `1.2.3`", read.version));
+        return Err(format!("`Chart.yaml` has version `{}`; expected a version such as `1.2.3`", read.version));
     }
     Ok(read)
 }

@@ -70,7 +70,9 @@ async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<
     let mut chart = load(&directory, &root, true).await?;
     let (is, version) = (&chart.metadata.name, &chart.metadata.version);
     if is != name || versions::version(version) != versions::version(&expected) {
-        return Err(Failure::new(format!("`{address}` gave chart `{is}` {version} for `{name}` {expected}")));
+        return Err(Failure::new(format!(
+            "`{address}` returned chart `{is}` {version} instead of `{name}` {expected}"
+        )));
     }
     let mut vendor = Vendor { job, root, brought: 0 };
     if vendor.complete(&mut chart, &directory, 0).await? == 0 {
@@ -105,7 +107,9 @@ async fn unpack(archive: &Path, into: &Path) -> Result<PathBuf, Failure> {
     let charts: Vec<PathBuf> = charts.filter(|path| path.join("Chart.yaml").is_file()).collect();
     match <[PathBuf; 1]>::try_from(charts) {
         Ok([chart]) => Ok(chart),
-        Err(found) => Err(Failure::new(format!("the chart's archive holds {} charts; expected one", found.len()))),
+        Err(found) => {
+            Err(Failure::new(format!("the chart's archive holds {} charts; expected exactly one", found.len())))
+        }
     }
 }
 

@@ -65,7 +65,9 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
         let newest = known.first().and_then(|(_, entry)| entry.version.as_deref());
         return Err(match (newest, asked) {
             (None, _) => "has no version".to_owned(),
-            (Some(newest), "") => format!("has only pre-release versions; name one in the config, such as `{newest}`"),
+            (Some(newest), "") => {
+                format!("has only pre-release versions; name a version in the config, such as `{newest}`")
+            }
             (Some(newest), _) => format!("has no version `{asked}`; its newest is `{newest}`"),
         });
     };
@@ -88,7 +90,7 @@ pub(super) async fn fetch(found: &Found, path: &Path) -> Result<Digest, Failure>
     let is = download::file(&client()?, &found.url, path, MAX_CHART).await?;
     match &found.digest {
         Some(expected) if *expected != is => Err(Failure::new(format!(
-            "`{}` has digest `{is}` instead of `{expected}`, which the index says; it is not used",
+            "the chart at `{}` has digest `{is}`, but the index lists `{expected}`; the chart is not used",
             found.url
         ))),
         Some(_) | None => Ok(is),

@@ -38,7 +38,9 @@ pub(crate) const fn builders(sandbox: SandboxKind) -> &'static [&'static str] {
 /// Builds the image and pushes it.
 pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) -> Result<Artifact, Failure> {
     let Some(recipe @ Recipe::Dockerfile { dockerfile, args, .. }) = &work.recipe else {
-        return Err(Failure::new("the order names no Dockerfile; build again with this release"));
+        return Err(Failure::new(
+            "the order names no Dockerfile; run `freehold build` again after an update of the tenant",
+        ));
     };
     let context = source::fetch(job, &work.source).await?;
     // The files in `.git` differ between clones and are not part of the source.

@@ -58,7 +58,7 @@ impl Reader<'_> {
 
     fn from(&mut self, words: &[&str]) -> Result<(), String> {
         let (options, rest): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
-        let Some(word) = rest.first() else { return Err("a line `FROM` of the Dockerfile names no image".to_owned()) };
+        let Some(word) = rest.first() else { return Err("a `FROM` line of the Dockerfile names no image".to_owned()) };
         let platform = options.iter().find_map(|option| option.strip_prefix("--platform=")).unwrap_or_default();
         self.name(word.trim_matches('"'), self.replaced(platform))?;
         let name = match rest.get(1..) {
@@ -91,7 +91,7 @@ impl Reader<'_> {
         let is_known = self.found.iter().any(|named| named.word == word && named.platform == platform);
         if !is_stage && !is_known && !image.eq_ignore_ascii_case("scratch") {
             let reference =
-                parse(&image).map_err(|error| format!("the Dockerfile names an image `{word}`: {error}"))?;
+                parse(&image).map_err(|error| format!("image `{word}` of the Dockerfile cannot be used: {error}"))?;
             self.found.push(Named { word: word.to_owned(), image, reference, platform });
         }
         Ok(())

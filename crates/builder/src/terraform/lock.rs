@@ -33,7 +33,7 @@ pub(super) fn read(directory: &Path) -> Result<Vec<Locked>, Failure> {
     let Some(text) = read_plain(&directory.join(LOCK), &format!("`{LOCK}`"))? else { return Ok(Vec::new()) };
     parse(&text).map_err(|why| {
         Failure::new(format!(
-            "`{LOCK}` of the module {why}; remove it and let `terraform providers lock` write it anew"
+            "`{LOCK}` of the module {why}; remove it and let `terraform providers lock` write it again"
         ))
     })
 }

@@ -78,9 +78,9 @@ impl Registries {
         let has_either = |locked: &Locked| locked.hashes.contains(&hash) || locked.hashes.contains(&zip_hash);
         if own.iter().any(|own| own.pins(provider) && !has_either(own)) {
             return Err(Failure::new(format!(
-                "provider `{name}` for `{platform}` has hash `{hash}` and its zip `{zip_hash}`, and `{LOCK}` of the module has \
-                 neither; it is not used; if it is the right one, run `terraform providers lock -platform={platform}` in the \
-                 module, and keep the file that it writes"
+                "provider `{name}` for `{platform}` has hash `{hash}` and its zip `{zip_hash}`, and `{LOCK}` of the \
+                 module has neither; the provider is not used; if it is the right provider, run `terraform providers \
+                 lock -platform={platform}` in the module, and keep the file that it writes"
             )));
         }
         let (address, version) = (provider.address.clone(), provider.version.clone());
@@ -121,7 +121,7 @@ impl Registries {
         let text = download::text_if_found(&self.http, url, MAX_DOCUMENT).await?;
         let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
         parsed.map_err(|error| {
-            Failure::because(&format!("`{url}` does not answer as a registry of providers does"), &error)
+            Failure::because(&format!("`{url}` does not give the answer of a registry of providers"), &error)
         })
     }
 }
@@ -191,6 +191,6 @@ mod tests {
         };
 
         assert!(ask("plain").await.contains("is not reached over HTTPS"));
-        assert!(ask("strange").await.contains("does not answer as a registry of providers does"));
+        assert!(ask("strange").await.contains("does not give the answer of a registry of providers"));
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> Failure {
 pub(super) fn read_plain(path: &Path, what: &str) -> Result<Option<String>, Failure> {
     match path.symlink_metadata() {
         Ok(data) if data.is_file() => std::fs::read_to_string(path).map(Some).map_err(|error| unreadable(what, &error)),
-        Ok(_) => Err(Failure::new(format!("{what} of the module is not a plain file"))),
+        Ok(_) => Err(Failure::new(format!("{what} of the module is not a regular file"))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(unreadable(what, &error)),
     }

@@ -74,7 +74,7 @@ impl<'a> Terraform<'a> {
             terraform_version: String,
         }
         let unread =
-            |error: &dyn std::error::Error| Failure::because("could not read what `terraform version` printed", error);
+            |error: &dyn std::error::Error| Failure::because("could not read the output of `terraform version`", error);
         let printed = Printed::new(self.job).map_err(|error| unread(&error))?;
         self.run("version", &["-json"], Output::Kept(printed.clone())).await.map_err(|wrong| wrong.of("version"))?;
         let found: Version = printed.json().await.map_err(|error| unread(&error))?;

@@ -45,7 +45,7 @@ async fn a_manifest_is_one_layer_of_its_own_text_however_the_order_carries_it() 
     let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
     assert_eq!(layer(&repository, &one).await, text.as_bytes());
     assert_eq!(empty, "the manifest is empty");
-    assert_eq!(none, "a Kubernetes manifest cannot be built only from the app version itself");
+    assert_eq!(none, "a Kubernetes manifest cannot be built from the app version itself alone");
 }
 
 #[tokio::test]
@@ -84,5 +84,5 @@ async fn a_kustomization_is_packed_with_what_the_config_says_of_it() {
     }
     assert_eq!(texts["kustomization/prod/kustomization.yaml"], "resources: [../base]\n");
     assert_eq!(texts["options.json"], r#"{"patches":[{"patch":"{{ .nuon.install.id }}"}],"path":"./prod"}"#);
-    assert_eq!(absent, "`test` of the source holds no `kustomization.yaml`; name the directory that does");
+    assert_eq!(absent, "`test` of the source holds no `kustomization.yaml`; name the directory that contains it");
 }
