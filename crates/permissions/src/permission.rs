@@ -125,12 +125,12 @@ impl Permission {
             }
             Self::Managed { name } => format!("managed policy {name}"),
             Self::GcpPredefined { name } => format!("predefined role {name}"),
-            Self::Boundary if widened => "has no permission boundary any more".into(),
-            Self::Boundary => "has a permission boundary".into(),
-            Self::SwitchedOn if widened => "is switched on unless the customer says otherwise".into(),
-            Self::SwitchedOn => "is switched off until the customer says otherwise".into(),
+            Self::Boundary if widened => "no longer has a permissions boundary".into(),
+            Self::Boundary => "has a permissions boundary".into(),
+            Self::SwitchedOn if widened => "is switched on unless the customer switches it off".into(),
+            Self::SwitchedOn => "is switched off until the customer switches it on".into(),
             Self::Undecided { holder } => {
-                format!("{holder} changed and cannot be compared; read it, it may grant more")
+                format!("{holder} changed and cannot be compared; read it, because it may grant more")
             }
         }
     }

@@ -208,7 +208,7 @@ pub enum EnvelopeError {
     #[error("signature of key `{0}` does not match the message")]
     BadSignature(KeyId),
     /// The envelope has no delegate certificate.
-    #[error("message carries no certificate of the tenant's root key")]
+    #[error("message carries no certificate that the tenant's root key signed")]
     NoCertificate,
     /// The certificate is for another tenant.
     #[error("certificate is for tenant `{0}`")]

@@ -77,7 +77,7 @@ pub mod rfc3339 {
     /// When the text has another form, or the deserializer fails.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
         let given = String::deserialize(deserializer)?;
-        let wrong = || D::Error::custom("a time is not like `2026-11-21T14:54:06.123Z`");
+        let wrong = || D::Error::custom("a time does not have the form `2026-11-21T14:54:06.123Z`");
         read(&given).filter(|time| text(*time).as_ref() == Some(&given)).ok_or_else(wrong)
     }
 

@@ -286,13 +286,13 @@ fn an_untouched_lineage_holds_link_by_link() {
     source: oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
     build order: order 1 of job job_797a566d49d90d2939e8, signed for the tenant
     build runner key: key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1 under enrolment key ef2f0e12a00daa36ff83316f497fc1ae
-    build report: attempt 1.1 succeeded, says runner 506ef1879d748ce0713b0dd01da32ad2
+    build report: attempt 1.1 succeeded, as runner 506ef1879d748ce0713b0dd01da32ad2 reported
     build times: ordered 21000 ms before the report arrived
     order: order 1 of job job_6804c79273041f1b3ac5, signed for the tenant
     sync: sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of build bld_e2ebd70dcaf832586cef
     approval: none required
     runner key: key 7300c0ae1429cd153252736a781b78f4 announced from i-1 under enrolment key 7a23ae1fd5a2673235fba9d6437f586c
-    deploy report: attempt 1.1 succeeded, says runner 7300c0ae1429cd153252736a781b78f4
+    deploy report: attempt 1.1 succeeded, as runner 7300c0ae1429cd153252736a781b78f4 reported
     times: ordered 21000 ms before the report arrived
     ");
 }
@@ -504,8 +504,8 @@ fn keys_that_may_not_speak_are_refused() {
     insta::assert_snapshot!(found.join("\n"), @r"
     order: the order failed verification: message is not signed by key `34750f98bd59fcfc946da45aaabe933b`
     order: the order failed verification: certificate of delegate key `6a3803d5f059902a1c6dafbc9ba47292` is not valid at this time
-    order: the certificate of the order's key (1795258600000 ms) is later than the end of the order (1795257800000 ms)
-    order: the order failed verification: message carries no certificate of the tenant's root key
+    order: the certificate of the order's key (1795258600000 ms) is later than the expiry of the order (1795257800000 ms)
+    order: the order failed verification: message carries no certificate that the tenant's root key signed
     runner key: the announcement of the runner's key failed verification: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`
     deploy report: the report failed verification: message is not signed by key `7300c0ae1429cd153252736a781b78f4`
     runner key: the announcement of the runner's key failed verification: message is not signed by key `7a23ae1fd5a2673235fba9d6437f586c`

@@ -75,7 +75,7 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
         if before.policy_inputs.get(name) != Some(value) {
             found.widen(
                 &format!("input `{name}`"),
-                format!("is used in policies; its value is {value} unless the vendor sets another"),
+                format!("is used in policies; its value is {value} unless the vendor sets another value"),
             );
         }
     }

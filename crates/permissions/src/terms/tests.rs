@@ -47,7 +47,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
 
     insta::assert_snapshot!(summary(&before, &after), @r"
     + role `provision` allows s3:PutObject on *
-    + role `custom-support` is switched on unless the customer says otherwise
+    + role `custom-support` is switched on unless the customer switches it off
     + role `break-glass` is new
     + host `telemetry.example` is contacted
     + host `telemetry.example` may be in a private network
@@ -60,7 +60,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     insta::assert_snapshot!(summary(&after, &before), @r"
     + action `check` runs as `maintenance`, not as `provision`
     - role `provision` no longer allows s3:PutObject on *
-    - role `custom-support` is switched off until the customer says otherwise
+    - role `custom-support` is switched off until the customer switches it on
     - role `break-glass` is gone
     - host `telemetry.example` is no longer contacted
     - host `telemetry.example` may no longer be in a private network

@@ -116,7 +116,7 @@ impl Check<'_> {
         // An order that is sent late or again may be older than the delegate key that signs it.
         let from = claimed.issued_at.max(delegate.not_before);
         let order: Order = envelope.open_delegated(self.root, &self.lineage.tenant, from).map_err(unbelieved)?;
-        before("the certificate of the order's key", from, "the end of the order", order.not_after, 0)?;
+        before("the certificate of the order's key", from, "the expiry of the order", order.not_after, 0)?;
         same("the tenant of the order", &order.tenant, &self.lineage.tenant)?;
         same("the install of the order", &order.install, &proof.install)?;
         same("the job of the order", &order.job, &proof.job)?;
@@ -169,7 +169,7 @@ impl Check<'_> {
         let artifact = success.artifact.as_ref().ok_or(Broken::Missing("the artifact in the report"))?;
         same("the artifact of the report", &artifact.digest, &self.lineage.artifact)?;
         if artifact.provenance != made.provenance {
-            return Err(other("the provenance of the report", "another one", "that of the build"));
+            return Err(other("the provenance of the report", "another provenance", "the provenance of the build"));
         }
         Ok(reported(&success.report))
     }
@@ -217,7 +217,9 @@ fn approval(approval: Approval) -> String {
 
 fn reported(report: &Report) -> String {
     match &report.body {
-        ReportBody::Attempt(attempt) => format!("attempt {} succeeded, says runner {}", attempt.fence, report.runner),
+        ReportBody::Attempt(attempt) => {
+            format!("attempt {} succeeded, as runner {} reported", attempt.fence, report.runner)
+        }
         ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => String::new(),
     }
 }
@@ -266,8 +268,8 @@ fn resolved(source: &Source, found: &[ResourceDescriptor]) -> Finding {
     let mut digests = digests.filter(|(_, digest)| pinned.is_none_or(|pinned| pinned == *digest));
     match (digests.next(), found.first()) {
         (Some((uri, digest)), _) => Ok(format!("{uri} {algorithm}:{digest}")),
-        (None, Some(first)) => Err(other("what the source was resolved to", &first.uri, pinned.unwrap_or("a digest"))),
-        (None, None) => Err(Broken::Missing("what the source was resolved to")),
+        (None, Some(first)) => Err(other("the pinned source", &first.uri, pinned.unwrap_or("a digest"))),
+        (None, None) => Err(Broken::Missing("the pinned source")),
     }
 }
 
@@ -278,7 +280,7 @@ fn build_order(made: &Made, Believed { order, .. }: &Believed) -> Finding {
     same("the build of the order", &work.build, &made.build)?;
     same("the component of the order", &work.component, &made.component)?;
     same_source("the source of the order", &work.source, &made.source)?;
-    same("the form in the order", work.package.describe(), made.package.describe())?;
+    same("the kind of artifact in the order", work.package.describe(), made.package.describe())?;
     Ok(format!("order {} of job {}, signed for the tenant", order.dispatch, order.job))
 }
 

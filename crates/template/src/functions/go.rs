@@ -79,7 +79,7 @@ fn element<'t>(value: &V<'t>, key: &Value) -> Answer<'t> {
             let at = usize::try_from(number(key)?).map_err(|_| "the position is negative".to_owned())?;
             value
                 .child(|v| v.get(at))
-                .ok_or_else(|| format!("the list has {} elements, so none at position {at}", items.len()))
+                .ok_or_else(|| format!("there is no element at position {at}: the list has {} elements", items.len()))
         }
         (Value::Object(_), _) => Err(format!("a map is indexed by a string, got {}", kind(key))),
         (Value::Array(_), _) => Err(format!("a list is indexed by a number, got {}", kind(key))),

@@ -152,7 +152,7 @@ fn a_mistake_is_reported_with_a_place_and_a_way_out() {
     `.nuon.install.id.deep` cannot be read: its parent is a string, not a map (line 2, column 5)
     `.nuon.sandbox.outputs.none` is null; give it a value, or a fallback with `default` (line 1, column 4)
     `index`: the map has no key `web2`; did you mean `web`? (line 1, column 4)
-    `index`: the list has 3 elements, so none at position 7 (line 1, column 4)
+    `index`: there is no element at position 7: the list has 3 elements (line 1, column 4)
     `eq`: cannot compare a number with a string; write `eq (toString ...) "..."` (line 1, column 4)
     `required`: set a subdomain (line 1, column 4)
     `$x.y` cannot be read: its parent is a number, not a map (line 1, column 17)

@@ -164,5 +164,5 @@ fn substr(start: i64, end: i64, text: &str) -> Result<&str, String> {
         (start, end) if end < 0 => text.get(byte(start)..),
         (start, end) => text.get(byte(start)..byte(end)),
     };
-    found.ok_or_else(|| format!("positions {start} to {end} are the wrong way round"))
+    found.ok_or_else(|| format!("the start {start} is after the end {end}"))
 }
