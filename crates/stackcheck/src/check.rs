@@ -88,8 +88,7 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
 }
 
 fn absent(own: &Own) -> Finding {
-    let reason =
-        format!("the template has no resource `{}` of type `{}`, which you say is your own", own.name, own.kind);
+    let reason = format!("the template has no resource `{}` of type `{}`, which `--allow` names", own.name, own.kind);
     Finding { line: 1, of: own.name.clone(), rule: Rule::AsRendered, reason }
 }
 

@@ -166,13 +166,13 @@ impl<'t> Reader<'t> {
                 Event::MappingEnd => return Ok(entries),
                 event => self.value(event, depth + 1)?,
             };
-            let Some(name) = key.text() else { return Err(self.wrong("a key is not a text")) };
+            let Some(name) = key.text() else { return Err(self.wrong("a key is not a string")) };
             let wrong = |reason| Unreadable { line: key.line, reason };
             if name == "<<" {
                 return Err(wrong("it merges maps (`<<`), which CloudFormation does not read".to_owned()));
             }
             if key.is_plain && !is_text(name) {
-                return Err(wrong(format!("key `{name}` is not a text; put it into quotes")));
+                return Err(wrong(format!("key `{name}` is not a string; put it into quotes")));
             }
             // Of two equal keys, some readers use the last and others the first.
             if !known.insert(name.to_owned()) {
@@ -236,9 +236,9 @@ mod tests {
             ("a: 1\n# x\rb: 1\n", "line 2: it holds the character U+000D"),
             ("a: \"\u{0}\"\n", "line 1: it holds the character U+0000"),
             ("{\"a\": 1, \"\\u0061\": 2}", "line 1: key `a` is given twice"),
-            ("no: 1\n", "line 1: key `no` is not a text"),
-            ("012345670123: 1\n", "line 1: key `012345670123` is not a text"),
-            ("{a: 1}: 1\n", "line 1: a key is not a text"),
+            ("no: 1\n", "line 1: key `no` is not a string"),
+            ("012345670123: 1\n", "line 1: key `012345670123` is not a string"),
+            ("{a: 1}: 1\n", "line 1: a key is not a string"),
         ] {
             assert!(refused(text).starts_with(why), "{text:?}: {}", refused(text));
         }

@@ -81,10 +81,10 @@ fn a_trust_anchor_of_a_stranger_and_a_role_for_it_are_found() {
     assert_eq!(
         reasons,
         [
-            "Anchor: this install's stack has no resource `Anchor` of type `AWS::RolesAnywhere::TrustAnchor`; for one of your \
-             own, pass `--allow Anchor=AWS::RolesAnywhere::TrustAnchor`",
-            "AnchoredRole: this install's stack has no resource `AnchoredRole` of type `AWS::IAM::Role`; for one of your own, \
-             pass `--allow AnchoredRole=AWS::IAM::Role`",
+            "Anchor: this install's stack has no resource `Anchor` of type `AWS::RolesAnywhere::TrustAnchor`; for a \
+             resource of your own, pass `--allow Anchor=AWS::RolesAnywhere::TrustAnchor`",
+            "AnchoredRole: this install's stack has no resource `AnchoredRole` of type `AWS::IAM::Role`; for a \
+             resource of your own, pass `--allow AnchoredRole=AWS::IAM::Role`",
         ]
     );
     let line = template.lines().nth(found(&template)[0].line - 1).unwrap();
@@ -329,7 +329,7 @@ fn a_resource_of_the_customers_own_is_listed_and_not_judged() {
     assert_eq!(allowed.findings, []);
     assert_eq!((allowed.added[0].name.as_str(), allowed.added[0].kind.as_str()), ("Alarm", "AWS::SNS::Topic"));
     assert_eq!(template.lines().nth(allowed.added[0].line - 1).unwrap(), "  Alarm: {Type: AWS::SNS::Topic}");
-    assert!(other.findings.iter().any(|one| one.reason.contains("which you say is your own")), "{other:#?}");
+    assert!(other.findings.iter().any(|one| one.reason.contains("which `--allow` names")), "{other:#?}");
     assert_eq!((absent.added.len(), absent.findings.len()), (0, 2), "{absent:#?}");
     for wrong in ["Alarm", "=AWS::SNS::Topic", "Alarm=", "Alarm=Topic", "A-b=AWS::SNS::Topic"] {
         assert!(wrong.parse::<freehold_stackcheck::Own>().is_err(), "{wrong}");

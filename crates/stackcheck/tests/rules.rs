@@ -63,9 +63,9 @@ fn a_principal_from_outside_is_found_wherever_it_stands() {
     assert_eq!((everybody.rule, everybody.of.as_str()), (Rule::NoOutsidePrincipal, "Key"));
     assert_eq!(line, "Principal: {AWS: \"*\"}");
     assert_eq!(everybody.reason, "everybody in the world is let in");
-    assert_eq!(other.reason, "`arn:aws:iam::999999999999:root` is not known to be of this account");
-    assert_eq!(number.reason, "`999999999999` is not known to be of this account");
-    assert_eq!(parameter.reason, "`${EnrolmentSecret}` is not known to be of this account");
+    assert_eq!(other.reason, "`arn:aws:iam::999999999999:root` may belong to another account");
+    assert_eq!(number.reason, "`999999999999` may belong to another account");
+    assert_eq!(parameter.reason, "`${EnrolmentSecret}` may belong to another account");
     assert_eq!(
         (service.of.as_str(), service.reason.as_str()),
         ("RunnerRole", "`ec2.example.com` is not a service of AWS")

@@ -29,7 +29,7 @@ impl Comparison<'_> {
             _ => self.report(
                 found,
                 place,
-                format!("`{place}` has another form than Freehold renders: {}", form(expected)),
+                format!("`{place}` is not of the form that Freehold renders: {}", form(expected)),
             ),
         }
     }
@@ -45,7 +45,7 @@ impl Comparison<'_> {
                 self.report(
                     found,
                     place,
-                    format!("`{place}` is `{}`, which is not a text; put it into quotes", shown(text)),
+                    format!("`{place}` is `{}`, which is not a string; put it into quotes", shown(text)),
                 );
             }
             (Some(hole), Some(text)) => {
@@ -53,7 +53,7 @@ impl Comparison<'_> {
                     self.report(found, place, format!("`{place}` {reason}"));
                 }
             }
-            _ => self.report(found, place, format!("`{place}` is not a text")),
+            _ => self.report(found, place, format!("`{place}` is not a string")),
         }
     }
 
@@ -62,7 +62,7 @@ impl Comparison<'_> {
             return;
         }
         if expected == text {
-            let (is, should) = if is_plain { ("a text", "not a text") } else { ("not a text", "a text") };
+            let (is, should) = if is_plain { ("a string", "not a string") } else { ("not a string", "a string") };
             return self.report(
                 found,
                 place,
@@ -91,7 +91,8 @@ impl Comparison<'_> {
     fn extra(&mut self, value: &Node, place: &Place) {
         let reason = match value.get("Type").and_then(Node::text) {
             Some(kind) if place.is_resource() => format!(
-                "this install's stack has no resource `{}` of type `{}`; for one of your own, pass `--allow {}={}`",
+                "this install's stack has no resource `{}` of type `{}`; for a resource of your own, pass `--allow \
+                 {}={}`",
                 shown(place.of()),
                 shown(kind),
                 shown(place.of()),

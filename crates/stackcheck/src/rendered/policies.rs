@@ -22,7 +22,7 @@ pub(super) fn wrong<'t>(policies: &'t Node, context: &Context<'_>) -> Wrong<'t> 
     for policy in all {
         only_keys(policy, &["PolicyDocument", "PolicyName"], &mut wrong);
         if !policy.get("PolicyName").and_then(Node::text).is_some_and(is_policy_name) {
-            wrong.push((policy, "has a policy without a name of IAM's".to_owned()));
+            wrong.push((policy, "has a policy without a valid IAM name".to_owned()));
         }
         match policy.get("PolicyDocument") {
             Some(document) => of_document(document, context, &mut wrong),
@@ -61,7 +61,10 @@ fn of_statement<'t>(statement: &'t Node, context: &Context<'_>, wrong: &mut Wron
     }
     for pair in [["Action", "NotAction"], ["Resource", "NotResource"]] {
         if pair.iter().filter(|key| statement.get(key).is_some()).count() != 1 {
-            wrong.push((statement, format!("has a statement without one of `{}` and `{}`", pair[0], pair[1])));
+            wrong.push((
+                statement,
+                format!("has a statement with neither `{}` nor `{}`, or with both", pair[0], pair[1]),
+            ));
         }
     }
     for (key, part) in statement.entries() {
@@ -98,7 +101,7 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
                 }
                 text_of(sub, text, context, wrong);
             }
-            _ => wrong.push((node, "has a function or a map where Freehold renders a text".to_owned())),
+            _ => wrong.push((node, "has a function or a map where Freehold renders a string".to_owned())),
         },
     }
 }

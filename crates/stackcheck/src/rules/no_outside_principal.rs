@@ -35,7 +35,7 @@ fn principals(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for statement in statements(resource.node).into_iter().filter(|statement| statement.allows()) {
         if let Some(others) = statement.0.get("NotPrincipal") {
-            let reason = "`NotPrincipal` lets in everybody in the world but those named";
+            let reason = "`NotPrincipal` lets in everybody in the world except the named principals";
             found.push(resource.finding(RULE, others, reason));
         }
         for (kind, who) in statement.principals() {
@@ -56,7 +56,7 @@ fn outside(template: &Template<'_>, kind: &str, who: &Node) -> Option<String> {
         }
         "AWS" if template.is_own(&text) => None,
         "AWS" if text == "*" => Some("everybody in the world is let in".to_owned()),
-        "AWS" => Some(format!("`{text}` is not known to be of this account")),
+        "AWS" => Some(format!("`{text}` may belong to another account")),
         "Federated" if text.contains(":${AWS::AccountId}:") || template.is_resource(&text) => None,
         "*" => Some("everybody in the world is let in".to_owned()),
         _ => Some(format!("`{text}` is an identity from outside of this account")),

@@ -38,7 +38,7 @@ fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for statement in statements.filter(|statement| statement.is_about("sts:AssumeRole")) {
         if let Some(rest) = statement.0.get("NotResource") {
-            found.push(resource.finding(RULE, rest, "it may assume every role but those named"));
+            found.push(resource.finding(RULE, rest, "it may assume every role except the named roles"));
         }
         for role in statement.resources() {
             let text = role.to_text();
