@@ -50,7 +50,7 @@ pub(crate) enum Reason {
     TooLarge { to: Destination, most: u64 },
     #[error("the proxy does not accept a request: {0}; send `CONNECT host:port` or `METHOD http://host/path`")]
     Malformed(&'static str),
-    #[error("the job has {0} connections open, which is the most at once; close some")]
+    #[error("the job has {0} connections open, which is the maximum; close some of them")]
     TooMany(usize),
 }
 
@@ -175,7 +175,8 @@ impl Ledger {
                 port: 0,
                 word: "further",
                 reason: format!(
-                    "more than {DISTINCT_MAX} hosts or reasons were refused, and the others are only counted; the last is: {}",
+                    "more than {DISTINCT_MAX} hosts or reasons were refused, and the other refusals are only counted; \
+                     the last refusal is: {}",
                     refusal.reason
                 ),
                 times: 0,

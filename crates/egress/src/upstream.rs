@@ -53,7 +53,9 @@ impl Upstream {
         let uri: Uri = format!("{scheme}://{to}/").parse().map_err(|_| wrong("it cannot be written as a URL"))?;
         let Some(hop) = self.0.intercept(&uri) else { return Ok(None) };
         if hop.uri().scheme_str() != Some("http") {
-            return Err(wrong("the runner's proxy has no `http://` URL, and others are not supported"));
+            return Err(wrong(
+                "the URL of the runner's proxy does not begin with `http://`, and no other scheme is supported",
+            ));
         }
         let authority = hop.uri().authority().map_or("", |authority| authority.as_str());
         let proxy =
@@ -109,7 +111,7 @@ async fn ask(
     }
     let tunnel = hyper::upgrade::on(answer).await?;
     let parts = tunnel.downcast::<TokioIo<TcpStream>>();
-    Ok(parts.map(|parts| (parts.io.into_inner(), parts.read_buf)).map_err(|_| "it gave no tunnel".to_owned()))
+    Ok(parts.map(|parts| (parts.io.into_inner(), parts.read_buf)).map_err(|_| "it did not open the tunnel".to_owned()))
 }
 
 #[cfg(test)]

@@ -216,7 +216,7 @@ fn without_reserved(query: &Query) -> Result<(), Refusal> {
     match reserved {
         None => Ok(()),
         Some(key) => Err(Refusal::Denied(format!(
-            "tag `{key}` begins with `{RESERVED}`, which the runner keeps for itself; use another key"
+            "tag `{key}` begins with `{RESERVED}`, which is reserved for the runner; use another key"
         ))),
     }
 }

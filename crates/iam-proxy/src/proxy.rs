@@ -91,7 +91,9 @@ impl Proxy {
     async fn decide(&self, query: Query, resource: &str) -> Result<Answer, Refusal> {
         match rule(query.action()) {
             Rule::Read => self.read(query).await,
-            Rule::Refused(reason) => Err(Refusal::Denied(format!("`{}` is not for jobs: {reason}", query.action()))),
+            Rule::Refused(reason) => {
+                Err(Refusal::Denied(format!("a job must not call `{}`: {reason}", query.action())))
+            }
             Rule::Write(target, parameters) => {
                 let action = query.action().to_owned();
                 let planner = Planner { install: &self.install, upstream: &self.upstream, clusters: &self.clusters };

@@ -109,7 +109,7 @@ impl Trust {
         };
         for (kind, named) in principals {
             let Some(named) = named.texts() else {
-                let why = format!("principals of `{kind}` are not texts");
+                let why = format!("principals of `{kind}` are not strings");
                 self.strangers.push(Stranger::new(why.clone(), why));
                 continue;
             };

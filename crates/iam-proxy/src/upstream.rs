@@ -107,7 +107,8 @@ impl Upstream {
         body: &[u8],
     ) -> Result<Vec<(String, String)>, Refusal> {
         let credentials = self.credentials.provide_credentials().await;
-        let identity = credentials.map_err(|error| failed("no credentials of the mode's role", &error))?.into();
+        let identity =
+            credentials.map_err(|error| failed("there are no credentials of the mode's role", &error))?.into();
         let params = v4::SigningParams::builder()
             .identity(&identity)
             .region(region)

@@ -47,10 +47,10 @@ pub enum RegistryError {
     #[error("no data moved between this machine and `{host}` for {secs} s during {what}")]
     Stalled { host: String, what: String, secs: u64 },
     /// The bytes do not have the expected digest.
-    #[error("`{host}` gave bytes with digest `{found}` for `{expected}`; they are not used")]
+    #[error("`{host}` returned bytes with digest `{found}` instead of `{expected}`; they are not used")]
     WrongDigest { host: String, expected: Digest, found: Digest },
     /// The blob does not have the expected size.
-    #[error("`{host}` gave {found} bytes for `{digest}` instead of {expected}; they are not used")]
+    #[error("`{host}` returned {found} bytes of `{digest}` instead of {expected}; they are not used")]
     WrongSize { host: String, digest: Digest, expected: u64, found: u64 },
     /// The bytes ended too early, as they do when a connection breaks.
     #[error("`{host}` closed the connection after {found} of the {expected} bytes of `{digest}`")]
@@ -62,7 +62,7 @@ pub enum RegistryError {
     #[error("tag `{tag}` already names `{found}` in `{repository}`, not `{expected}`")]
     TagTaken { repository: String, tag: String, found: Digest, expected: Digest },
     /// A login for the registry could not be obtained.
-    #[error("no registry login: {0}")]
+    #[error("cannot log in to the registry: {0}")]
     Login(String),
     /// A local file of a blob could not be read or written.
     #[error("could not read or write a blob on this machine")]

@@ -118,7 +118,7 @@ pub async fn read_referrer(repository: &Repository, referrer: &Descriptor) -> Re
     let parts = manifest.parts().map_err(|detail| repository.bad(&what, detail))?;
     match parts.blobs.as_slice() {
         [_, layer] => repository.small_blob(layer).await,
-        _ => Err(repository.bad(&what, "it has not exactly one layer".to_owned())),
+        _ => Err(repository.bad(&what, "it does not have exactly one layer".to_owned())),
     }
 }
 

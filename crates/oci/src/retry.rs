@@ -79,7 +79,7 @@ impl Retries {
             return Err(error);
         }
         self.left = self.left.saturating_sub(pause);
-        tracing::debug!(failures = self.failures, "Retrying after: {error}");
+        tracing::debug!(failures = self.failures, "Trying again after an error: {error}");
         tokio::time::sleep(pause).await;
         Ok(())
     }

@@ -106,7 +106,7 @@ pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> R
     listed.retain(|one| ["", EMPTY_TYPE, SIGNATURE_ARTIFACT, BUNDLE_TYPE].contains(&one.artifact_type.as_str()));
     if listed.len() > MAX_MANIFESTS {
         let what = format!("the signatures of `{digest}`");
-        return Err(repository.bad(&what, format!("more than {MAX_MANIFESTS} manifests may hold some")));
+        return Err(repository.bad(&what, format!("more than {MAX_MANIFESTS} manifests may contain signatures")));
     }
     let mut all = Vec::new();
     for one in listed {
@@ -130,7 +130,7 @@ fn read(repository: &Repository, manifest: &Manifest) -> Result<Vec<Signature>, 
                 all.push(Signature { form: Form::SimpleSigning { signature }, document });
             }
             (SIGNATURE_LAYER, Some(_)) => {
-                let detail = format!("a signature in it is over more than {MAX_DOCUMENT} bytes");
+                let detail = format!("it contains a signature of a document of more than {MAX_DOCUMENT} bytes");
                 return Err(repository.bad(&what(), detail));
             }
             // A larger bundle is not a signature but, for example, a list of the parts of the image.

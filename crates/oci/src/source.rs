@@ -128,7 +128,7 @@ fn body(answer: Response, host: String, what: &str, blob: &Descriptor, at: u64) 
     if answer.status() == 206 {
         let range = answer.headers().get(CONTENT_RANGE).and_then(|value| value.to_str().ok()).unwrap_or_default();
         let Some((first, total)) = content_range(range).filter(|(first, _)| *first == at) else {
-            let detail = format!("it was asked for the bytes from {at} on and gave `{range}`");
+            let detail = format!("it should contain the bytes from {at} to the end, but contains `{range}`");
             return Err(RegistryError::BadAnswer { host, what: what.to_owned(), detail });
         };
         if let Some(total) = total.filter(|total| *total != blob.size) {

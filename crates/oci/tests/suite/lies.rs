@@ -39,7 +39,7 @@ async fn try_copy(from: &Faulty, to: &Faulty) -> Result<Copied, RegistryError> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn wrong_bytes_of_a_blob_are_refused_by_name_and_never_whole() {
     for (fault, expected) in [
-        (Fault::BlobBit, "gave bytes with digest"),
+        (Fault::BlobBit, "returned bytes with digest"),
         (Fault::BlobShort, "instead of"),
         (Fault::BlobLong, "instead of"),
         (Fault::BlobShortUnannounced, "closed the connection after"),

@@ -69,7 +69,7 @@ async fn more_or_larger_signatures_than_anybody_has_are_refused() {
     let large = tagged_signatures(&large, &image).await.unwrap_err().to_string();
 
     assert!(many.ends_with("there are 251, more than 250"), "{many}");
-    assert!(large.ends_with("a signature in it is over more than 65536 bytes"), "{large}");
+    assert!(large.ends_with("it contains a signature of a document of more than 65536 bytes"), "{large}");
 }
 
 #[tokio::test]
