@@ -118,7 +118,7 @@ fn shared_responses(error: &Value) -> Value {
     }
     let descriptions = [
         "The signature is missing or wrong, or its principal may not `execute-api:Invoke`",
-        "More requests than the API takes; try again",
+        "Too many requests; try again later",
     ];
     for ((_, name), description) in GATEWAY.into_iter().zip(descriptions) {
         shared.insert(name.into(), response(description, &gateway));
@@ -133,7 +133,7 @@ fn response(description: &str, schema: &Value) -> Value {
 /// Returns the name and the meaning of a kind of error.
 const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
-        ErrorKind::Invalid => ("Invalid", "The request itself is wrong; sending it again changes nothing"),
+        ErrorKind::Invalid => ("Invalid", "The request is not valid; sending it again does not help"),
         ErrorKind::NotFound => ("NotFound", "The thing does not exist"),
         ErrorKind::Conflict => ("Conflict", "The present state does not allow the request"),
         ErrorKind::Transient => ("Transient", "Try again"),

@@ -104,7 +104,7 @@ pub const ROUTES: [Route; 39] = [
         Operation::ShowContract,
         "GET",
         "/v1/apps/{app}/versions/{version}/contract",
-        "What a version may do at a customer, and the tenant's signature under it",
+        "The contract of a version: what it may do in a customer's account, with the tenant's signature",
     ),
     route(Operation::ShowTerms, "GET", "/v1/apps/{app}/terms/{terms}", "Terms that a customer agreed to, by digest"),
     route(Operation::BuildComponents, "POST", "/v1/apps/{app}/builds", "Builds components that have no artifact"),
@@ -153,8 +153,13 @@ pub const ROUTES: [Route; 39] = [
     route(Operation::DeleteInstall, "POST", "/v1/installs/{install}/delete", "Deletes an install that never ran"),
     route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Disables an install"),
     route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Enables a disabled install again"),
-    route(Operation::ListArtifacts, "GET", "/v1/apps/{app}/artifacts", "Artifacts of an app, and what keeps them"),
-    route(Operation::PruneArtifacts, "POST", "/v1/apps/{app}/artifacts/prune", "Marks artifacts that nothing keeps"),
+    route(
+        Operation::ListArtifacts,
+        "GET",
+        "/v1/apps/{app}/artifacts",
+        "Artifacts of an app, and the reasons why they are kept",
+    ),
+    route(Operation::PruneArtifacts, "POST", "/v1/apps/{app}/artifacts/prune", "Marks unused artifacts for removal"),
 ];
 
 /// Finds the operation for a method and a path.

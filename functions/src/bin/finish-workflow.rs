@@ -51,7 +51,7 @@ async fn main() -> Result<(), Error> {
         let error = event.payload.error.as_ref().map(Caught::sentence);
         let word = finish.finish(&event.payload.workflow, error.as_deref()).await;
         word.map(|word| json!({ "state": word })).map_err(|error| {
-            log_failure("workflow not finished", &error);
+            log_failure("cannot finish a workflow", &error);
             diagnostic(&error)
         })
     }))

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Error> {
     let prune = &prune;
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
         let pruned = prune.prune().await.map_err(|error| {
-            log_failure("pruning the registry failed", &error);
+            log_failure("cannot prune the registry", &error);
             diagnostic(&error)
         })?;
         tracing::info!(

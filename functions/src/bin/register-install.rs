@@ -33,7 +33,7 @@ async fn main() -> Result<(), Error> {
     let register = &register;
     lambda_runtime::run(service_fn(|event: LambdaEvent<Register>| async move {
         register.register(&event.payload.workflow).await.map_err(|error| {
-            log_failure("install not registered", &error);
+            log_failure("cannot register an install", &error);
             diagnostic(&error)
         })
     }))

@@ -32,7 +32,7 @@ async fn main() -> Result<(), Error> {
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
         // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
         let due = start.start().await.map_err(|error| {
-            log_failure("could not start due actions", &error);
+            log_failure("cannot start due actions", &error);
             diagnostic(&error)
         });
         let swept = sweep.sweep().await.map_err(|error| {
