@@ -28,7 +28,7 @@ const CREATE: OFlags =
 pub(crate) enum WorkspaceError {
     #[error("`{0}` is gone")]
     Gone(String),
-    #[error("`{0}` is not a plain file with one name: a program of the job has put a link or something else there")]
+    #[error("`{0}` is not a regular file with one name: a program of the job has put a link or something else there")]
     NotPlain(String),
     #[error("`{name}` is {size} bytes and at most {most} are read")]
     TooLarge { name: String, size: u64, most: u64 },
@@ -129,7 +129,7 @@ fn write_new(workspace: &Path, name: &Path, text: &[u8], kind: Kind) -> io::Resu
 /// Returns the directory of `name` below `workspace`, and the last part of `name`. When `makes` is true, it creates
 /// missing directories.
 fn directory_of<'a>(workspace: &Path, name: &'a Path, makes: bool) -> io::Result<(OwnedFd, &'a OsStr)> {
-    let leads_out = || io::Error::new(io::ErrorKind::InvalidInput, "it leads out of the workspace");
+    let leads_out = || io::Error::new(io::ErrorKind::InvalidInput, "it is outside of the workspace");
     let parts: Option<Vec<&OsStr>> = name
         .components()
         .map(|part| match part {
@@ -197,9 +197,9 @@ mod tests {
 
         assert_eq!(answer(&workspace, "module/plan.bin").await, "plan");
         for name in ["link", "directory/runner.key", "zero", "name", "pipe", "socket", "module"] {
-            assert!(answer(&workspace, name).await.contains("is not a plain file"), "{name}");
+            assert!(answer(&workspace, name).await.contains("is not a regular file"), "{name}");
         }
-        assert!(answer(Path::new("/dev"), "zero").await.contains("is not a plain file"));
+        assert!(answer(Path::new("/dev"), "zero").await.contains("is not a regular file"));
         for name in ["../runner.key", "/etc/passwd", "module/../../runner.key", ""] {
             assert!(answer(&workspace, name).await.contains("cannot be opened"), "{name}");
         }
@@ -229,7 +229,7 @@ mod tests {
         }
         let through = write(&workspace, "directory/runner.key", "script", Kind::Document).await;
 
-        assert!(through.unwrap_err().to_string().contains("is not a plain file"));
+        assert!(through.unwrap_err().to_string().contains("is not a regular file"));
         assert_eq!(std::fs::read_to_string(&key).unwrap(), "key");
     }
 }

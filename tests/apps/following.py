@@ -23,7 +23,7 @@ LACKING_PARTS = (
         re.compile(r'no matches for kind "([^"]+)" in version "([^"]+)"'),
         "needs `{}` of `{}`, which the cluster here lacks",
     ),
-    (re.compile(r"knows no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
+    (re.compile(r"has no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
     (
         re.compile(r"(\.[\w.\[\]]+): field not declared in schema"),
         "sets `{}`, which the API server here is too old for",

@@ -343,9 +343,10 @@ impl Reader<'_> {
         const KEY: &str = "provider_mirror";
         match role {
             _ if url.is_empty() => Ok(None),
-            Role::Install => {
-                Err(self.wrong(KEY, "is for the build runner; modules bring their providers, so remove it"))
-            }
+            Role::Install => Err(self.wrong(
+                KEY,
+                "is for the build runner only; an install's artifacts already contain the providers, so remove it",
+            )),
             Role::Build if url.starts_with("https://") && url.ends_with('/') => Ok(Some(url)),
             Role::Build => Err(self.wrong(KEY, format!("`{url}` must begin with `https://` and end with `/`"))),
         }
@@ -381,8 +382,8 @@ impl Reader<'_> {
         Err(self.wrong(
             "inputs",
             format!(
-                "{} answers with {bytes} bytes are more than the {MAX_ANSWERS} and {MAX_ANSWERS_BYTES} bytes that can be \
-                 reported; make them shorter",
+                "has {} answers of {bytes} bytes, more than the {MAX_ANSWERS} answers or {MAX_ANSWERS_BYTES} bytes \
+                 that can be reported; make them shorter",
                 inputs.len()
             ),
         ))

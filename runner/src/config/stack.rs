@@ -104,8 +104,9 @@ impl StackSource {
             } else {
                 let (stack, install, other) = (&self.stack, &config.install, other.join(", "));
                 let text = format!(
-                    "Install stack `{stack}` and the config file of this runner differ in: {other}. The file is in force; run \
-                     `freehold install runner-config {install}` and start the runner again"
+                    "Install stack `{stack}` and the config file of this runner differ in: {other}. The runner uses \
+                     the file; to use the stack's values, run `freehold install runner-config {install}` and start the \
+                     runner again"
                 );
                 if warned.is_due(&text, Instant::now()) {
                     warn!("{text}");

@@ -110,7 +110,8 @@ impl Roles {
                 }
             }
             StackState::Gone => NoCredentials::Failed(format!(
-                "role `{role}` cannot be assumed: install stack `{stack}` is gone, and its roles with it; launch it again"
+                "role `{role}` cannot be assumed: install stack `{stack}` was deleted, and its roles with it; launch \
+                 the stack again"
             )),
             StackState::Unreadable(_) => {
                 NoCredentials::ModeOff(switch.off(&format!("role `{role}` refuses this runner ({why})")))

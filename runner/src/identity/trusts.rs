@@ -241,7 +241,7 @@ mod tests {
                 "arn:aws:iam::222222222222:saml-provider/x",
             ),
             (json!({ "CanonicalUser": "79a5" }), "79a5"),
-            (json!({ "AWS": 7 }), "principals of `AWS` are not texts"),
+            (json!({ "AWS": 7 }), "principals of `AWS` are not strings"),
         ] {
             assert_eq!(strangers_of(&trusting(principal), REGION), [stranger]);
         }

@@ -160,7 +160,7 @@ async fn read_outputs(workspace: &Path, name: &str) -> Result<Map<String, Value>
     let text = workspace::read(workspace, name, MAX_OUTPUTS_BYTES as u64).await.map_err(|error| match error {
         WorkspaceError::Gone(_) => "outputs: the file is gone".to_owned(),
         // The step may have replaced the file, for example by a link.
-        WorkspaceError::NotPlain(_) => "outputs: they are not in a plain file".to_owned(),
+        WorkspaceError::NotPlain(_) => "outputs: they are not in a regular file".to_owned(),
         WorkspaceError::TooLarge { size, most, .. } => {
             format!("outputs: they are {size} bytes and at most {most} can be reported")
         }

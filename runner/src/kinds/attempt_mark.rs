@@ -69,7 +69,7 @@ impl AttemptMark {
             bucket.get(&key, MAX_BYTES).await?.and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let claim = claim(before.as_ref(), &job.order.job, job.fence);
         if claim == Claim::Yield {
-            return Err(Failure::new(format!("a newer attempt works on `{state}`; this one changes nothing")));
+            return Err(Failure::new(format!("a newer attempt works on `{state}`; this attempt changes nothing")));
         }
         let mark = Mark { job: job.order.job.clone(), fence: job.fence, ended: false };
         let made = Self { mark, key, inherits: claim == Claim::Inherit };
@@ -88,7 +88,8 @@ impl AttemptMark {
     }
 
     async fn write(&self, bucket: &JobBucket, mark: &Mark) -> Result<(), Failure> {
-        let bytes = serde_json::to_vec(mark).map_err(|error| Failure::because("could not write the mark", &error))?;
+        let bytes = serde_json::to_vec(mark)
+            .map_err(|error| Failure::because("could not write the mark of this attempt", &error))?;
         bucket.put(&self.key, bytes).await
     }
 }

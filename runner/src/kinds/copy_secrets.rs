@@ -101,8 +101,8 @@ async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Failure> 
         let other = live.as_ref().and_then(|live| live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str());
         if let Some(other) = other.filter(|other| *other != owner(job)) {
             return Err(Failure::new(format!(
-                "{}: {} belongs to `{other}`; take it out of that component and deploy that first, or give the copy another \
-                 name",
+                "{}: {} belongs to `{other}`; remove it from `{other}` and deploy `{other}` first, or give the copy \
+                 another name",
                 copy.place, copy.id
             )));
         }

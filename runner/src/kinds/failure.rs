@@ -66,7 +66,10 @@ impl Failure {
             Self::Failed { reason, partial } => (reason, partial),
             Self::Stopped { reason: StopReason::Cancelled, partial } => {
                 if partial {
-                    job.log.line("cancelled while changes were being made; the next deploy starts from what is there");
+                    job.log.line(
+                        "cancelled while changes were being made; the next deploy starts from the changes that were \
+                         made",
+                    );
                 }
                 return Outcome::Cancelled;
             }

@@ -53,7 +53,7 @@ pub async fn push_statement(
     statement: &Envelope,
 ) -> Result<Digest, Failure> {
     let Some(subject) = artifact.manifests.last().filter(|top| top.digest == artifact.digest) else {
-        return Err(Failure::new(format!("the manifests do not end with artifact `{}`", artifact.digest)));
+        return Err(Failure::new(format!("the last manifest is not that of artifact `{}`", artifact.digest)));
     };
     let subject: &Descriptor = subject;
     let bytes = statement.to_json().map_err(|error| Failure::because("could not write the statement", &error))?;

@@ -25,7 +25,7 @@ pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         Work::KubernetesManifest(what) => kubernetes_manifest::remove(job, what, work.destroy_data).await,
         Work::KubernetesJob(what) => kubernetes_job::remove(job, what).await,
         Work::CopySecrets(_) | Work::Remove(_) | Work::Action(_) | Work::Build(_) | Work::Preflight(_) => {
-            Err(Failure::new(format!("`{}` leaves nothing that could be removed", work.what.kind())))
+            Err(Failure::new(format!("a job of kind `{}` creates nothing that could be removed", work.what.kind())))
         }
     }
 }

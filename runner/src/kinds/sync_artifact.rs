@@ -103,7 +103,10 @@ pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) 
     }
     let expected = || artifact.manifests.iter();
     if expected().last().map(|last| &last.digest) != Some(&artifact.digest) {
-        return Err(Failure::new(format!("the order's manifests do not end with artifact `{}`", artifact.digest)));
+        return Err(Failure::new(format!(
+            "the last manifest of the order is not that of artifact `{}`",
+            artifact.digest
+        )));
     }
     expected()
         .map(|wanted| {

@@ -191,7 +191,7 @@ impl Api {
             cluster: self.cluster.clone(),
             what: id.to_string(),
             status: 404,
-            message: format!("it knows no kind `{}` of `{}`", id.kind, id.api_version),
+            message: format!("it has no kind `{}` of `{}`", id.kind, id.api_version),
             owners: Vec::new(),
         }
     }
@@ -261,7 +261,7 @@ impl Api {
     }
 
     async fn get_path(&self, path: &[&str]) -> Result<Value, ClusterError> {
-        self.send(Method::GET, self.url(path, &[]), "to say what it serves", None).await
+        self.send(Method::GET, self.url(path, &[]), "to list the APIs that it serves", None).await
     }
 
     async fn object_url(&self, id: &Id, query: &[(&str, &str)]) -> Result<Option<Url>, ClusterError> {

@@ -12,7 +12,10 @@ pub enum ClusterError {
     Unnamed { of: String },
     #[error("`{0}` is not a name that a cluster can have; it comes from the output `cluster.name` or `cluster_name`")]
     Name(String),
-    #[error("there is no EKS cluster `{cluster}` in region `{region}` of this account; deploy what makes it first")]
+    #[error(
+        "there is no EKS cluster `{cluster}` in region `{region}` of this account; deploy the component that makes it \
+         first"
+    )]
     Absent { cluster: String, region: String },
     #[error("cluster `{cluster}` is `{status}`; a job needs it `ACTIVE`")]
     NotActive { cluster: String, status: String },
@@ -37,7 +40,8 @@ pub enum ClusterError {
     )]
     Unauthorized { cluster: String },
     #[error(
-        "cluster `{cluster}` forbids it: {message}; give the access entry of the job's role a policy that allows it"
+        "cluster `{cluster}` forbids a request of this job: {message}; give the access entry of the job's role a \
+         policy that allows it"
     )]
     Forbidden { cluster: String, message: String },
     #[error("cluster `{cluster}` refuses {what}: {message}")]

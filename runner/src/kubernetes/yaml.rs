@@ -104,7 +104,7 @@ impl<'t> Reader<'t> {
                 event => match self.value(event, depth + 1)? {
                     Value::String(text) => (text, false),
                     key @ (Value::Null | Value::Bool(_) | Value::Number(_)) => (key.to_string(), false),
-                    Value::Array(_) | Value::Object(_) => return Err(self.wrong("a key is not a text")),
+                    Value::Array(_) | Value::Object(_) => return Err(self.wrong("a key is not a string")),
                 },
             };
             let event = self.next()?;

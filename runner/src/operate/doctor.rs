@@ -157,14 +157,16 @@ async fn modes(config: &Config, sdk: &SdkConfig, standing: &Standing) -> Vec<Fin
 fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State {
     match stack {
         StackState::Launched(parameters) => match switch.is_off(parameters) {
-            Some(parameter) => {
-                State::Off(format!("by parameter `{parameter}` of the install stack: its jobs end as blocked"))
-            }
+            Some(parameter) => State::Off(format!(
+                "switched off by parameter `{parameter}` of the install stack: its jobs end as blocked"
+            )),
             None => State::Blocked(format!(
                 "`{role}` refuses this runner although it is switched on: {why}; check who may assume it"
             )),
         },
-        StackState::Gone => State::Blocked(format!("`{role}` is gone with its install stack; launch it again")),
+        StackState::Gone => {
+            State::Blocked(format!("`{role}` was deleted with its install stack; launch the stack again"))
+        }
         StackState::Unreadable(_) => State::Blocked(format!("cannot assume `{role}`: {why}; it may be switched off")),
     }
 }

@@ -95,7 +95,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
     let agent = Arc::new(assemble(&config, &identity, &spool, &sdk, &queues, kinds)?);
     if let Err(reason) = cgroup::claim() {
-        warn!("The memory and processes of a job are limited for each process only: {reason}");
+        warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
     }
     agent.boxes.refill();
     info!(
@@ -216,7 +216,7 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     let drained = async {
         agent.drain.reached(Phase::Draining).await;
         if tokio::time::timeout(agent.config.drain_period(), agent.in_flight.rested()).await.is_err() {
-            warn!("The drain period is over; stopping what still runs");
+            warn!("The drain period is over; stopping the jobs that still run");
             agent.in_flight.stop_all(StopReason::Draining);
         }
     };

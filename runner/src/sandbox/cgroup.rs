@@ -56,7 +56,10 @@ pub(crate) fn delegated() -> Result<PathBuf, String> {
         ));
     }
     if rustix::fs::access(home.join("cgroup.subtree_control"), rustix::fs::Access::WRITE_OK).is_err() {
-        return Err(format!("`{}` is not the runner's; write `Delegate=yes` into its unit", home.display()));
+        return Err(format!(
+            "`{}` does not belong to the runner's user; write `Delegate=yes` into the runner's unit",
+            home.display()
+        ));
     }
     Ok(home)
 }

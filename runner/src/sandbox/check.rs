@@ -53,7 +53,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     let directory = tempfile::tempdir()?;
     let (workspace, secret) = (directory.path().join("workspace"), directory.path().join("secret"));
     std::fs::create_dir(&workspace)?;
-    std::fs::write(&secret, "what only the runner may read")?;
+    std::fs::write(&secret, "data that only the runner may read")?;
     // The listeners do not need to accept: the kernel completes each connection that can reach them.
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let socket = directory.path().display().to_string();
@@ -80,6 +80,6 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     printed.read_to_string(&mut text).await?;
     match made.next().await {
         Some(FromInit::Ended { code: 0 }) => Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?),
-        other => Err(format!("the box did not run its program: {other:?}").into()),
+        other => Err(format!("the box did not run its program and sent {other:?}").into()),
     }
 }

@@ -65,7 +65,7 @@ fn try_all(outside: &Outside) -> Vec<Wall> {
         ("instance metadata", METADATA.into_iter().try_fold(String::new(), |_, at| no_route(at, 80))),
         ("the machine's loopback", refused("connected", loopback(outside.port))),
         ("abstract sockets of the machine", refused("connected", abstract_socket(&outside.socket))),
-        ("the network past the proxy", no_route(SOMEWHERE, 443)),
+        ("the network without the proxy", no_route(SOMEWHERE, 443)),
         ("datagrams", refused("a route", datagram())),
         ("raw sockets", refused("a raw socket", raw_socket())),
         ("capabilities", status(&["CapPrm:\t0000000000000000", "CapEff:\t0000000000000000"])),

@@ -97,7 +97,7 @@ impl Agent {
         match self.reporter.refused(refusal) {
             Ok(()) => true,
             Err(error) => {
-                error!("Cannot report a refusal; the message comes again: {}", aws::explain(&error));
+                error!("Cannot report a refusal; the message will be delivered again: {}", aws::explain(&error));
                 false
             }
         }
@@ -108,7 +108,7 @@ impl Agent {
         match self.inbox.delete(handle).await {
             Ok(()) => {}
             Err(InboxError::Gone(_)) => {}
-            Err(error) => warn!("A settled message was not deleted and will come again: {error}"),
+            Err(error) => warn!("A message that was handled could not be deleted and will be delivered again: {error}"),
         }
     }
 }

@@ -123,11 +123,11 @@ async fn until(at: Option<Instant>) {
 
 const fn sentence(reason: StopReason) -> &'static str {
     match reason {
-        StopReason::Cancelled => "[freehold: stopping, the job was cancelled]",
-        StopReason::LeaseLost => "[freehold: stopping, the lease could not be renewed]",
-        StopReason::TimedOut => "[freehold: stopping, the job has used up its time]",
-        StopReason::Draining => "[freehold: stopping, the runner shuts down]",
-        StopReason::SwitchedOff => "[freehold: stopping, the customer has switched the runner off]",
+        StopReason::Cancelled => "[freehold: stopping, because the job was cancelled]",
+        StopReason::LeaseLost => "[freehold: stopping, because the lease could not be renewed]",
+        StopReason::TimedOut => "[freehold: stopping, because the job reached its time limit]",
+        StopReason::Draining => "[freehold: stopping, because the runner shuts down]",
+        StopReason::SwitchedOff => "[freehold: stopping, because the customer has switched the runner off]",
     }
 }
 

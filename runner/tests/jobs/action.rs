@@ -96,10 +96,10 @@ async fn outputs_that_are_not_an_object_are_refused() {
     }
     for (step, word) in [
         (command("s", "echo '[1]' > $FREEHOLD_OUTPUTS"), "not a JSON object"),
-        (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /etc/passwd $FREEHOLD_OUTPUTS"), "not in a plain file"),
-        (command("s", "rm $FREEHOLD_OUTPUTS; mkfifo $FREEHOLD_OUTPUTS"), "not in a plain file"),
-        (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /dev/zero $FREEHOLD_OUTPUTS"), "not in a plain file"),
-        (command("s", "ln $FREEHOLD_OUTPUTS other"), "not in a plain file"),
+        (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /etc/passwd $FREEHOLD_OUTPUTS"), "not in a regular file"),
+        (command("s", "rm $FREEHOLD_OUTPUTS; mkfifo $FREEHOLD_OUTPUTS"), "not in a regular file"),
+        (command("s", "rm $FREEHOLD_OUTPUTS; ln -s /dev/zero $FREEHOLD_OUTPUTS"), "not in a regular file"),
+        (command("s", "ln $FREEHOLD_OUTPUTS other"), "not in a regular file"),
         (command("s", "head -c 70000 /dev/zero > $FREEHOLD_OUTPUTS"), "at most"),
     ] {
         let outcome = execute(&bench(vec![step]).job).await;

@@ -80,7 +80,8 @@ async fn a_cluster_that_is_not_named_or_not_there_is_said() {
     assert!(unnamed.contains("the outputs of the sandbox name no cluster"), "{unnamed}");
     assert_eq!(
         absent,
-        "there is no EKS cluster `nowhere` in region `eu-west-1` of this account; deploy what makes it first"
+        "there is no EKS cluster `nowhere` in region `eu-west-1` of this account; deploy the component that makes it \
+         first"
     );
     assert!(!partial);
 }

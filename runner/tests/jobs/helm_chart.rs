@@ -149,7 +149,7 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
     assert!(removed_log.contains("0 to create, 0 to update, 2 to delete, 0 unchanged\n"), "{removed_log}");
     assert!(cluster.revisions("configmap", "globex-prod", "web").is_empty());
     assert_eq!(cluster.object("deployment", "globex-prod", "web"), Value::Null);
-    assert!(bench.log().contains("release `web` is not there"));
+    assert!(bench.log().contains("release `web` does not exist"));
 }
 
 #[tokio::test]

@@ -168,7 +168,7 @@ async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
 
     assert!(
         unknown.0.starts_with(
-            "component `network`: manifest, document 3: the cluster knows no kind `Deploiment` of `apps/v1`"
+            "component `network`: manifest, document 3: the cluster has no kind `Deploiment` of `apps/v1`"
         ),
         "{unknown:?}"
     );
@@ -179,11 +179,14 @@ async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
         ),
         "{invalid:?}"
     );
-    assert!(forbidden.0.contains("manifest, document 1: cluster `one` forbids it: "), "{forbidden:?}");
+    assert!(
+        forbidden.0.contains("manifest, document 1: cluster `one` forbids a request of this job: "),
+        "{forbidden:?}"
+    );
     assert_eq!(
         conflict.0,
-        "component `network`: manifest, document 1: others own fields of ConfigMap globex-prod/one: `data.mode` belongs to \
-         `person`; take these fields out of the manifest, or let their owner give them up"
+        "component `network`: manifest, document 1: other field managers own fields of ConfigMap globex-prod/one: \
+         `data.mode` belongs to `person`; remove these fields from the manifest, or let their managers give them up"
     );
     assert!(
         others.0.contains("CustomResourceDefinition things.example.org belongs to `globex-prod/network`; take it out"),

@@ -385,10 +385,10 @@ async fn a_plan_that_is_not_a_plain_file_is_neither_read_nor_kept() {
     std::fs::write(&key, "key").unwrap();
 
     for (plan, why) in [
-        (format!("ln -s {} plan.bin", key.display()), "`module/plan.bin` is not a plain file"),
-        ("echo plan > other; ln other plan.bin".to_owned(), "`module/plan.bin` is not a plain file"),
-        ("mkfifo plan.bin".to_owned(), "`module/plan.bin` is not a plain file"),
-        ("ln -s /dev/zero plan.bin".to_owned(), "`module/plan.bin` is not a plain file"),
+        (format!("ln -s {} plan.bin", key.display()), "`module/plan.bin` is not a regular file"),
+        ("echo plan > other; ln other plan.bin".to_owned(), "`module/plan.bin` is not a regular file"),
+        ("mkfifo plan.bin".to_owned(), "`module/plan.bin` is not a regular file"),
+        ("ln -s /dev/zero plan.bin".to_owned(), "`module/plan.bin` is not a regular file"),
         ("truncate -s 2G plan.bin".to_owned(), "at most 1073741824 are read"),
         ("true".to_owned(), "`module/plan.bin` is gone"),
     ] {

@@ -51,7 +51,7 @@ def change_what_is_shown(facts):
     return any_of(*[lambda path=path: change(path) for path in facts["shown"]])
 
 
-@probe("the runner takes plain files only", "step `probe`, outputs: they are not in a plain file")
+@probe("the runner takes plain files only", "step `probe`, outputs: they are not in a regular file")
 def symlink_for_outputs(facts):
     """puts a symbolic link to a file of the runner's in place of its outputs"""
     os.unlink(os.environ["FREEHOLD_OUTPUTS"])

@@ -117,7 +117,8 @@ impl Deploy<'_> {
                 Ok(true)
             }
             State::Stuck => Err(Failure::new(format!(
-                "stack `{}` is {}, which CloudFormation cannot leave by itself; continue its rollback or delete it",
+                "stack `{}` is {}, and CloudFormation cannot leave this status by itself; continue the rollback of the \
+                 stack or delete the stack",
                 self.name, stack.status
             ))),
         }

@@ -41,8 +41,8 @@ pub(super) fn check(order: &Order, name: &str, stack: &Stack) -> Result<(), Fail
     let is_theirs = |role: &&str| !role.contains(&path) && !role.contains(&prefix);
     if let Some(role) = stack.role.as_deref().filter(is_theirs) {
         return Err(Failure::new(format!(
-            "stack `{name}` has the service role `{role}`, which is not this install's, and would be changed with it; \
-             delete the stack or give the component another `stack_name`"
+            "stack `{name}` has the service role `{role}`, and a change would use this role, which does not belong to \
+             this install; delete the stack or give the component another `stack_name`"
         )));
     }
     // A stack for which only a change set exists does not have tags or resources yet.

@@ -131,7 +131,7 @@ impl Attempt<'_> {
             self.recover(refused).await?;
         }
         if revisions.is_empty() {
-            job.log.line(&format!("release `{}` is not there", self.helm.release().name));
+            job.log.line(&format!("release `{}` does not exist", self.helm.release().name));
             return Ok(Done::default());
         }
         let plan = plan::removal(job, self.work, self.helm, self.api).await?;

@@ -147,8 +147,8 @@ impl Compare<'_> {
             None => "no release of Helm".to_owned(),
         };
         Err(Failure::new(format!(
-            "component `{}`: {id} is in the cluster already and belongs to {whose}; delete it, or let the chart have it with \
-             `take_ownership = true`",
+            "component `{}`: {id} is in the cluster already and belongs to {whose}; delete it, or let the chart take \
+             it over with `take_ownership = true`",
             self.work.component
         )))
     }

@@ -158,7 +158,7 @@ impl<'a> Helm<'a> {
         }
         let text = self.capture("list", &["list", "--all", "--max=0", "--output=json"]).await?;
         let all: Vec<Listed> = serde_json::from_str(&text)
-            .map_err(|error| Failure::because("could not read what helm printed", &error))?;
+            .map_err(|error| Failure::because("could not read the output of helm", &error))?;
         let one = all.into_iter().find(|one| one.name == self.release.name);
         let one =
             one.ok_or_else(|| Failure::new(format!("release `{}` is gone after its upgrade", self.release.name)))?;
@@ -189,7 +189,7 @@ impl<'a> Helm<'a> {
     }
 
     async fn print(&self, name: &str, arguments: Vec<String>) -> Result<String, Failure> {
-        let unreadable = |error| Failure::because("could not read what helm printed", &error);
+        let unreadable = |error| Failure::because("could not read the output of helm", &error);
         let printed = Printed::new(self.job).map_err(unreadable)?;
         self.start(name, arguments, Output::Kept(printed.clone())).await?;
         printed.text().await.map_err(unreadable)

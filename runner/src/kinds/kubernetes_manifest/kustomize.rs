@@ -27,7 +27,7 @@ pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Template
     let options: Value = serde_json::from_slice(&options).map_err(|error| unreadable(&error))?;
     let options = templates.value("`kustomize`", &options)?;
     let folder = options.get("path").and_then(Value::as_str).unwrap_or_default();
-    let source = plain(folder).ok_or_else(|| failed(format!("`{folder}` leads out of the source")))?;
+    let source = plain(folder).ok_or_else(|| failed(format!("`{folder}` is outside of the source")))?;
     let base = Path::new(SOURCE).join(&source);
     let patches = patches(&job.workspace.join(&base), options.get("patches")).map_err(failed)?;
     let target = if patches.is_empty() { base } else { overlay(job, &base, &patches).await? };
@@ -76,11 +76,11 @@ fn one_patch(base: &Path, patch: &Value) -> Result<Value, String> {
 }
 
 fn file(base: &Path, path: &str) -> Result<String, String> {
-    let inside = plain(path).ok_or_else(|| format!("patch `{path}` leads out of the source"))?;
+    let inside = plain(path).ok_or_else(|| format!("patch `{path}` is outside of the source"))?;
     let found = base.join(inside).canonicalize().map_err(|_| format!("there is no patch `{path}` in the source"))?;
     let root = base.canonicalize().map_err(|error| error.to_string())?;
     if !found.starts_with(root) {
-        return Err(format!("patch `{path}` leads out of the source"));
+        return Err(format!("patch `{path}` is outside of the source"));
     }
     // The link check of the archive still holds, because no program has run since it was unpacked.
     std::fs::read_to_string(found).map_err(|error| format!("patch `{path}` cannot be read: {error}"))
@@ -122,7 +122,7 @@ async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, F
             "kustomize",
         ),
     };
-    let unreadable = |error| Failure::because("could not read what it printed", &error);
+    let unreadable = |error| Failure::because("could not read the output of kustomize", &error);
     let printed = Printed::new(job).map_err(unreadable)?;
     let program = Program {
         executable: &executable,

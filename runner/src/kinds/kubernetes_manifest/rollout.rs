@@ -65,8 +65,8 @@ impl Rollout<'_> {
     fn unknown_kind(&self, object: &Object) -> Failure {
         let Object { place, id, .. } = object;
         self.failure(format!(
-            "{place}: the cluster knows no kind `{}` of `{}`; correct it, or deploy what defines the kind before this \
-             component (`dependencies`)",
+            "{place}: the cluster has no kind `{}` of `{}`; correct the kind, or deploy the component that defines it \
+             before this component (`dependencies`)",
             id.kind, id.api_version
         ))
     }
@@ -126,7 +126,7 @@ impl Rollout<'_> {
             if self.is_ours(id).await? {
                 self.api.delete(id).await?;
             } else {
-                self.job.log.line(&format!("{id} is gone already, or is no longer this component's"));
+                self.job.log.line(&format!("{id} does not exist any more, or no longer belongs to this component"));
             }
         }
         Ok(())
@@ -143,7 +143,7 @@ impl Rollout<'_> {
         let Object { place, id, .. } = object;
         match live.and_then(owner) {
             Some(other) if other != self.owner() => Err(self.failure(format!(
-                "{place}: {id} belongs to `{other}`; take it out of that component and deploy that first"
+                "{place}: {id} belongs to `{other}`; remove it from `{other}` and deploy `{other}` first"
             ))),
             Some(_) | None => Ok(()),
         }
@@ -171,7 +171,7 @@ impl Rollout<'_> {
         for id in ids {
             while self.is_ours(id).await? {
                 if Instant::now() >= until {
-                    return Err(self.failure(format!("{id} is still there: something holds it with a finalizer")));
+                    return Err(self.failure(format!("{id} still exists: a finalizer prevents its deletion")));
                 }
                 tokio::time::sleep(LOOK).await;
             }
@@ -218,8 +218,8 @@ impl Rollout<'_> {
         let fields = owners.iter().map(|owner| format!("`{}` belongs to `{}`", owner.field, owner.manager));
         let fields = fields.collect::<Vec<_>>().join(", ");
         self.failure(format!(
-            "{place}: others own fields of {id}: {fields}; take these fields out of the manifest, or let their owner give \
-             them up"
+            "{place}: other field managers own fields of {id}: {fields}; remove these fields from the manifest, or let \
+             their managers give them up"
         ))
     }
 }

@@ -81,7 +81,7 @@ fn stack_names(job: &Job, work: &CheckInstall) -> (BTreeSet<String>, Vec<Finding
             Ok(name) => drop(names.insert(name)),
             Err(_) => unknown.push(unchecked(
                 &format!("stack {text}"),
-                "its name is only known when other components are deployed",
+                "its name is known only after other components are deployed",
                 "",
             )),
         }

@@ -116,14 +116,14 @@ fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
     let whose = if of_app { "the app's policies allow" } else { "jobs always need" };
     let denied: Vec<&str> = decided.iter().filter(|one| one.denied).map(|one| one.what.as_str()).collect();
     if denied.is_empty() {
-        return pass(CHECK, format!("{role} may do all {} things that {whose}", decided.len()));
+        return pass(CHECK, format!("{role} may do all {} actions that {whose}", decided.len()));
     }
     let named = denied.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
     let more = match denied.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let detail = format!("{role} may not do what {whose}: {named}{more}");
+    let detail = format!("{role} may not do these actions, which {whose}: {named}{more}");
     let fix = "allow it in the role's policies, its boundary and the organization's policies; the install stack of this \
                version allows it in the first two";
     if of_app { warn(CHECK, detail, fix) } else { fail(CHECK, detail, fix) }

@@ -128,7 +128,8 @@ impl Outputs {
     pub(super) fn note_sensitive(&self, job: &Job) {
         if !self.sensitive.is_empty() {
             let names = self.sensitive.join("`, `");
-            job.log.line(&format!("outputs `{names}` are sensitive and stay in the state"));
+            job.log
+                .line(&format!("outputs `{names}` are sensitive: they stay in Terraform's state and are not reported"));
         }
     }
 }

@@ -63,7 +63,7 @@ pub(super) async fn unpack(
             ),
         ));
     }
-    let wrong = |error: &dyn std::error::Error| Failure::because("could not keep the providers", error);
+    let wrong = |error: &dyn std::error::Error| Failure::because("could not store the providers", error);
     let store = UnpackedTrees::open(job.config.state_dir.join("providers")).map_err(|error| wrong(&error))?;
     let mut trees = Vec::new();
     for provider in config.providers.iter().filter(|provider| provider.platform == platform) {

@@ -96,7 +96,7 @@ impl Boxed {
                 let words = String::from_utf8_lossy(&words).trim().to_owned();
                 Err(SandboxError::NotMade(if words.is_empty() { error.to_string() } else { words }))
             }
-            Err(_) => Err(SandboxError::NotMade(format!("`bwrap` did not make it within {} s", MAKE.as_secs()))),
+            Err(_) => Err(SandboxError::NotMade(format!("`bwrap` did not make the box within {} s", MAKE.as_secs()))),
         }
     }
 
@@ -122,7 +122,9 @@ impl Boxed {
         let _ = std::fs::File::from(ready).write_all(b"!");
         match self.channel.receive().await? {
             Some((FromInit::Ready, _)) => Ok(()),
-            Some((other, _)) => Err(std::io::Error::other(format!("its first process sent {other:?}"))),
+            Some((other, _)) => {
+                Err(std::io::Error::other(format!("its first process sent the unexpected message {other:?}")))
+            }
             None => Err(std::io::Error::other("its first process ended at once")),
         }
     }
@@ -135,12 +137,12 @@ impl Boxed {
         let gone = || std::io::Error::other("the box ended before its program started");
         let listeners = match self.channel.receive().await?.ok_or_else(gone)? {
             (FromInit::Listening, listeners) if listeners.len() == wanted => listeners,
-            (other, _) => return Err(std::io::Error::other(format!("the box sent {other:?}"))),
+            (other, _) => return Err(std::io::Error::other(format!("the box sent the unexpected message {other:?}"))),
         };
         match self.channel.receive().await?.ok_or_else(gone)? {
             (FromInit::Started, _) => Ok(listeners.into_iter().map(TcpListener::from).collect()),
             (FromInit::NotStarted { reason }, _) => Err(std::io::Error::other(reason)),
-            (other, _) => Err(std::io::Error::other(format!("the box sent {other:?}"))),
+            (other, _) => Err(std::io::Error::other(format!("the box sent the unexpected message {other:?}"))),
         }
     }
 
@@ -197,5 +199,5 @@ fn first_process(mut info: PipeReader) -> std::io::Result<u32> {
             return Ok(info.child_pid);
         }
     }
-    Err(std::io::Error::other("`bwrap` ended before it made anything"))
+    Err(std::io::Error::other("`bwrap` ended before it made the box"))
 }

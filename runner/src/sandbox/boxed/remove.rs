@@ -44,6 +44,6 @@ async fn clear(tree: &Path, config: &Config) -> io::Result<()> {
     match made.next().await {
         Some(FromInit::Cleared { error: None }) => Ok(()),
         Some(FromInit::Cleared { error: Some(error) }) => Err(io::Error::other(error)),
-        other => Err(io::Error::other(format!("the box said {other:?}"))),
+        other => Err(io::Error::other(format!("the box sent the unexpected message {other:?}"))),
     }
 }

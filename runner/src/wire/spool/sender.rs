@@ -54,7 +54,7 @@ fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
         match sent {
             Sent::Taken => spool.remove_sent(*at),
             Sent::Never(reason) => {
-                error!("Dropped a report that the queue will never take: {reason}");
+                error!("Dropped a report that the queue will never accept: {reason}");
                 spool.remove_sent(*at);
             }
             Sent::Later => continue,

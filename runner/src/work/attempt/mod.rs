@@ -109,7 +109,7 @@ impl Attempt<'_> {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
             Decision::Interrupted => self.interrupted().await,
             Decision::Again(outcome) => {
-                info!(job.id = %order.job, "Job `{}` has ended before; reporting its outcome again", order.job);
+                info!(job.id = %order.job, "Job `{}` has already ended; reporting its outcome again", order.job);
                 self.finish(&self.reporter(), &JobLog::default(), outcome).await
             }
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
@@ -156,8 +156,8 @@ impl Attempt<'_> {
             return Message::Leave;
         }
         let reason =
-            "an earlier attempt may have started and its runner is gone; a job of this kind never starts twice, \
-                      start a new one if it should run again"
+            "an earlier attempt may have started, and its runner ended; a job of this kind never starts twice, so \
+             start a new job if it should run again"
                 .to_owned();
         self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }).await
     }

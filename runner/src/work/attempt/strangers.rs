@@ -74,8 +74,7 @@ fn may_make_roles(work: &Work) -> bool {
 fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
     log.line(&format!("[freehold: cannot list the roles of the app: {reason}]"));
     let Outcome::Succeeded { .. } = outcome else { return outcome };
-    let reason =
-        format!("the work is done, but nobody knows whom the app's roles trust; they cannot be listed: {reason}");
+    let reason = format!("the work is done, but the runner could not check whom the app's roles trust: {reason}");
     Outcome::Failed { reason, partial: true }
 }
 
