@@ -87,7 +87,8 @@ fn the_reason_names_permission_and_fix(said: &str) {
         "fix: allow `s3:ListBucket` on `fh-acme--globex--",
         "with the prefix `terraform/*` for role `fh-acme--globex--provision`",
         // What is only decided by a simulation: nobody writes to try.
-        "`permissions`: role `fh-acme--globex--provision` may not do what jobs always need: `s3:PutObject` on ",
+        "`permissions`: role `fh-acme--globex--provision` may not do these actions, which jobs always need: \
+         `s3:PutObject` on ",
     ];
     for part in parts {
         assert!(said.contains(part), "`{part}`: {said}");

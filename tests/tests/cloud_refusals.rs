@@ -112,8 +112,8 @@ async fn the_api_refuses_broken_requests(world: &World) -> anyhow::Result<()> {
     let cases: [(&str, &str, Headers<'_>, &str, u16, &str); 8] = [
         ("POST", &installs, &[], &body, 400, "every POST needs the header `idempotency-key`"),
         ("POST", &installs, long, &body, 400, "every POST needs the header `idempotency-key`"),
-        ("POST", &installs, key, "{", 400, "request body is not what this route takes"),
-        ("POST", &installs, key, "{\"install\": 7}", 400, "request body is not what this route takes"),
+        ("POST", &installs, key, "{", 400, "request body does not fit this route"),
+        ("POST", &installs, key, "{\"install\": 7}", 400, "request body does not fit this route"),
         ("POST", &installs, key, &wrong_account, 400, "is not an AWS account id"),
         ("POST", &deploys, key, &oversized, 400, "more than the maximum of 1048576"),
         ("DELETE", &installs, &[], "", 404, "there is no route `DELETE /v1/installs`"),
