@@ -190,7 +190,7 @@ fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
                     proposal.policies.push(PolicyProposal { policy: name.clone(), narrowed });
                     continue;
                 }
-                Some(_) => (name, "no action of IAM in it can be left out"),
+                Some(_) => (name, "no action of IAM in this policy can be left out"),
                 None => (name, "it is a template, or it is not a policy document"),
             },
             RolePolicy::Inline { name, .. } => (name, "no job ran under this role"),

@@ -19,7 +19,7 @@ pub enum ClusterError {
     Absent { cluster: String, region: String },
     #[error("cluster `{cluster}` is `{status}`; a job needs it `ACTIVE`")]
     NotActive { cluster: String, status: String },
-    #[error("EKS does not describe cluster `{cluster}`: {why}; the job's role needs `eks:DescribeCluster` on it")]
+    #[error("EKS could not describe cluster `{cluster}`: {why}; the job's role needs `eks:DescribeCluster` on it")]
     NotDescribed { cluster: String, why: String },
     #[error("could not make a token for cluster `{cluster}`: {why}")]
     NoToken { cluster: String, why: String },

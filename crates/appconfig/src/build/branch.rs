@@ -55,7 +55,7 @@ fn groups(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) {
                     if listed.key_span.start < labels.key_span.start { (listed, labels) } else { (labels, listed) };
                 let message = format!("install group `{name}` has both `{}` and `{}`", first.key, second.key);
                 let draft = Draft::error(checked.key_place(second), message);
-                let draft = draft.related(checked.key_place(first), "the other one");
+                let draft = draft.related(checked.key_place(first), "the other key");
                 drafts.push(draft.help("list installs, or select them by label"));
             }
             (None, None) if !group.flag("default") => {
@@ -86,7 +86,7 @@ fn preview(checked: &Checked) -> Option<Draft> {
         [first, second, ..] => {
             let message = format!("the preview has both `{}` and `{}`", first.key, second.key);
             let draft = Draft::error(checked.key_place(second), message);
-            Some(draft.related(checked.key_place(first), "the other one").help("keep one of them"))
+            Some(draft.related(checked.key_place(first), "the other key").help("keep one of them"))
         }
         [] if node.text("mode") != Some("build-only") => {
             let draft = Draft::error(checked.place(node), "the preview names no install");

@@ -143,6 +143,6 @@ fn odd(checked: &Checked, node: &Node, input: &Input, drafts: &mut Vec<Draft>) {
     {
         let message = format!("`source` and `user_configurable` of input `{name}` contradict each other");
         let draft = Draft::error(checked.key_place(source), message);
-        drafts.push(draft.related(checked.key_place(flag), "the other one").help("keep `user_configurable`"));
+        drafts.push(draft.related(checked.key_place(flag), "the other key").help("keep `user_configurable`"));
     }
 }

@@ -119,7 +119,7 @@ impl Step<'_> {
             [first, second, ..] => {
                 let place = self.checked.key_place(second);
                 let draft = Draft::error(place, "the step has two things to run");
-                let draft = draft.related(self.checked.key_place(first), "the other one");
+                let draft = draft.related(self.checked.key_place(first), "the other key");
                 self.drafts.push(draft.help(format!("keep one of {choice}")));
             }
         }

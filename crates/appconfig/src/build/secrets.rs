@@ -65,7 +65,7 @@ fn exclusive(checked: &Checked, node: &Node, name: &str) -> Option<Draft> {
     given.sort_by_key(|entry| entry.key_span.start);
     let [first, second, ..] = given.as_slice() else { return None };
     let message = format!("secret `{name}` has both `{}` and `{}`", first.key, second.key);
-    let draft = Draft::error(checked.key_place(second), message).related(checked.key_place(first), "the other one");
+    let draft = Draft::error(checked.key_place(second), message).related(checked.key_place(first), "the other key");
     Some(draft.help("keep one of `required`, `auto_generate`, `default`"))
 }
 

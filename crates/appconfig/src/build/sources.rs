@@ -88,7 +88,7 @@ impl Sources {
             }
             [first, second, ..] => {
                 let draft = Draft::error(checked.key_place(second), format!("the {what} comes from two places"));
-                let draft = draft.related(checked.key_place(first), "the other one");
+                let draft = draft.related(checked.key_place(first), "the other key");
                 self.drafts.push(draft.help(format!("keep one of {choice}")));
             }
         }

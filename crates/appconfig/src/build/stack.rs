@@ -128,7 +128,7 @@ fn nested(app: &App, checked: &Checked, drafts: &mut Vec<Draft>) -> Vec<NestedSt
         let place = checked.place_of(node, "index");
         if let Some((other, first)) = turns.get(&index) {
             let message = format!("nested stacks `{other}` and `{name}` both have index {index}");
-            let draft = Draft::error(place, message).related(first.clone(), "the other one");
+            let draft = Draft::error(place, message).related(first.clone(), "the other stack");
             drafts.push(draft.help("give each stack its own `index`; the stack with the lowest `index` goes first"));
         } else {
             turns.insert(index, (name, place));

@@ -242,7 +242,7 @@ fn a_step_with_two_repositories_is_an_error() {
      --> actions/a.toml:6:1
       |
     5 | public_repo = { repo = "a/b" }
-      | ----------- the other one
+      | ----------- the other key
     6 | connected_repo = { repo = "a/c" }
       | ^^^^^^^^^^^^^^
       |
@@ -366,7 +366,7 @@ fn a_runbook_step_with_two_things_to_run_is_an_error() {
      --> runbooks/r.toml:5:1
       |
     4 | action_name = "a"
-      | ----------- the other one
+      | ----------- the other key
     5 | command = "true"
       | ^^^^^^^
       |

@@ -240,7 +240,7 @@ fn an_input_that_contradicts_itself_is_reported() {
     28 | source = "customer"
        | ^^^^^^
     29 | user_configurable = false
-       | ----------------- the other one
+       | ----------------- the other key
        |
        = help: keep `user_configurable`
     "#);
@@ -306,7 +306,7 @@ fn keys_of_a_secret_that_exclude_each_other_are_both_shown() {
      --> secrets.toml:5:1
       |
     4 | auto_generate = true
-      | ------------- the other one
+      | ------------- the other key
     5 | required = true
       | ^^^^^^^^
       |

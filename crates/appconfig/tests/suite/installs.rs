@@ -174,7 +174,7 @@ fn a_group_of_installs_is_listed_or_selected() {
      --> branch.toml:4:17
       |
     3 | install_ids = ["x"]
-      | ----------- the other one
+      | ----------- the other key
     4 | [install_groups.label_selector]
       |                 ^^^^^^^^^^^^^^
       |
@@ -232,7 +232,7 @@ fn a_branch_names_runbooks_paths_and_previews_that_can_be() {
      --> branch.toml:6:1
       |
     5 | install_id = "x"
-      | ---------- the other one
+      | ---------- the other key
     6 | install_name = "y"
       | ^^^^^^^^^^^^
       |

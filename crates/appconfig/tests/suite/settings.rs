@@ -260,7 +260,7 @@ fn nested_stacks_have_names_and_turns_of_their_own() {
       --> stack.toml:11:9
        |
      7 | index = 0
-       |         - the other one
+       |         - the other stack
     ...
     11 | index = 0
        |         ^

@@ -33,7 +33,7 @@ fn judge_disk(free: u64, work: &CheckInstall, place: &Path) -> Finding {
     let common = if work.terraform_versions.is_empty() { REST } else { PROVIDERS };
     let needed = work.disk_bytes.saturating_add(common);
     let detail = format!("{} are free at `{}`; up to {} are needed", mib(free), place.display(), mib(needed));
-    let fix = "make the volume of `state_dir` larger, or remove what does not belong there";
+    let fix = "make the volume of `state_dir` larger, or remove files that do not belong there";
     if free < work.disk_bytes {
         fail(CHECK, detail, fix)
     } else if free < needed {

@@ -419,7 +419,7 @@ fn a_manifest_beside_a_kustomization_is_an_error() {
      --> components/k.toml:5:2
       |
     4 | manifest = "kind: Pod"
-      | -------- the other one
+      | -------- the other key
     5 | [kustomize]
       |  ^^^^^^^^^
       |
@@ -496,7 +496,7 @@ fn a_chart_with_two_sources_marks_both() {
      --> components/c.toml:6:2
       |
     4 | [public_repo]
-      |  ----------- the other one
+      |  ----------- the other key
     5 | repo = "a/b"
     6 | [helm_repo]
       |  ^^^^^^^^^
@@ -531,7 +531,7 @@ fn a_kustomization_with_two_places_is_an_error() {
     5 | directory = "./k"
       | ^^^^^^^^^
     6 | [kustomize.public_repo]
-      |            ----------- the other one
+      |            ----------- the other key
       |
       = help: keep one of `public_repo`, `connected_repo`, `directory`
     "#);

@@ -322,7 +322,7 @@ fn a_component_with_two_sources_marks_both() {
      --> components/net.toml:5:2
       |
     4 | source = "./modules/net"
-      | ------ the other one
+      | ------ the other key
     5 | [public_repo]
       |  ^^^^^^^^^^^
       |
