@@ -13,6 +13,7 @@ use freehold_protocol::Digest;
 use serde::Deserialize;
 
 pub(crate) use layer::{Layer, LayerError, MAX_PACKED, unpack};
+pub(crate) use path::follow;
 
 use crate::unpacked::{UnpackedTree, UnpackedTrees};
 

@@ -15,7 +15,7 @@ enum Step {
 
 /// Returns where `path` of the image at `root` is on this machine, with all links followed. `make` is called for each
 /// part that is missing, and may make it. The caller must be the only one that changes the image.
-pub(super) fn follow(root: &Path, path: &Path, make: impl Fn(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
+pub(crate) fn follow(root: &Path, path: &Path, mut make: impl FnMut(&Path) -> io::Result<()>) -> io::Result<PathBuf> {
     let (mut waiting, mut links) = (steps(path), 0);
     let mut inside = PathBuf::new();
     while let Some(step) = waiting.pop() {

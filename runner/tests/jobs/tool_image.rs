@@ -221,3 +221,23 @@ async fn an_image_that_cannot_be_used_is_named_with_the_way_out() {
     let (reason, _) = reason(execute(&bench(&cloud, &unsigned, "true").job).await);
     assert!(reason.starts_with("the tool image of component `network`: "), "{reason}");
 }
+
+#[tokio::test]
+async fn no_link_of_an_image_leads_the_box_to_files_of_the_machine() {
+    let test = "no_link_of_an_image_leads_the_box_to_files_of_the_machine";
+    let Some(cloud) = cloud(test).await else { return };
+    let outside = tempfile::tempdir().unwrap();
+    // The machine's files are there while `bwrap` makes a box.
+    let link = format!("-> /oldroot{}", outside.path().display());
+    let busybox = std::fs::read(BUSYBOX).unwrap();
+    let files: [(&str, &[u8]); 4] =
+        [("bin/busybox", &busybox), ("bin/sh", b"-> busybox"), ("etc", link.as_bytes()), ("run", link.as_bytes())];
+    let artifact = of_files(&cloud, &files).await;
+    let bench = bench(&cloud, &artifact, "busybox head -n 2 /etc/passwd");
+
+    let ended = execute(&bench.job).await;
+
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0, "{ended:?}");
+    outputs(ended);
+    assert!(bench.log().contains("look | job:x:1000:1000:"), "{}", bench.log());
+}

@@ -1,12 +1,14 @@
 //! Shows the root file system of an image in a box, without what the box has of its own.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Options;
+use crate::tool_image::follow;
 
 /// What a box makes itself, whatever an image has there.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "/proc",
     "/dev",
     "/sys",
@@ -17,35 +19,38 @@ const OWN: [&str; 10] = [
     "/etc/nsswitch.conf",
     "/etc/resolv.conf",
     "/etc/hosts",
+    // The loader of the machine, which starts the first process, would load what this file of the image names.
+    "/etc/ld.so.preload",
 ];
 
 impl Options {
     /// Shows each entry of the image at `root`, read-only. A directory that has to hold something else too, which `others`
     /// name, is made in the box, and its entries are shown one by one: nothing can be mounted in a directory that is
-    /// read-only.
+    /// read-only. No link of the image is made in such a place: `bwrap` would follow it, even to the machine's own files.
     pub(super) fn image(&mut self, root: &Path, others: &[PathBuf]) -> io::Result<()> {
         let taken: Vec<PathBuf> = OWN.iter().map(PathBuf::from).chain(others.iter().cloned()).collect();
-        self.entries(root, Path::new("/"), &taken)
+        self.entries(root, root, Path::new("/"), &taken)
     }
 
-    fn entries(&mut self, root: &Path, directory: &Path, taken: &[PathBuf]) -> io::Result<()> {
+    /// Shows the entries of `on_disk`, a directory of the image, in the directory `inside` of the box.
+    fn entries(&mut self, root: &Path, on_disk: &Path, inside: &Path, taken: &[PathBuf]) -> io::Result<()> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(on_disk(root, directory))? {
+        for entry in std::fs::read_dir(on_disk)? {
             names.push(entry?.file_name());
         }
         names.sort();
-        for inside in names.iter().map(|name| directory.join(name)) {
-            let path = on_disk(root, &inside);
-            let data = path.symlink_metadata()?;
+        for (path, inside) in names.iter().map(|name| (on_disk.join(name), inside.join(name))) {
             if taken.contains(&inside) {
                 continue;
             }
-            if data.is_symlink() {
+            if taken.iter().any(|other| other.starts_with(&inside)) {
+                if let Some(directory) = directory(root, &path) {
+                    self.entries(root, &directory, &inside, taken)?;
+                }
+            } else if path.is_symlink() {
                 let target = path.read_link()?;
                 self.directories_of(&inside);
-                self.add(&["--symlink", &target.display().to_string(), &inside.display().to_string()]);
-            } else if data.is_dir() && taken.iter().any(|other| other.starts_with(&inside)) {
-                self.entries(root, &inside, taken)?;
+                self.add(&[OsStr::new("--symlink"), target.as_os_str(), inside.as_os_str()]);
             } else {
                 self.show_as(&path, &inside);
             }
@@ -54,6 +59,73 @@ impl Options {
     }
 }
 
-fn on_disk(root: &Path, inside: &Path) -> PathBuf {
-    root.join(inside.strip_prefix("/").unwrap_or(inside))
+/// Returns the directory to which `path` leads inside of the image.
+fn directory(root: &Path, path: &Path) -> Option<PathBuf> {
+    let missing = |_: &Path| Err(io::ErrorKind::NotFound.into());
+    let found = follow(root, path.strip_prefix(root).ok()?, missing).ok()?;
+    found.is_dir().then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::sandbox::users::JobUser;
+
+    /// The options that show the image which `make` fills, in words.
+    fn options(others: &[&str], make: impl Fn(&Path)) -> Vec<Vec<u8>> {
+        let image = tempfile::tempdir().unwrap();
+        make(image.path());
+        let mut options = Options::empty();
+        let others: Vec<PathBuf> = others.iter().map(PathBuf::from).collect();
+        options.image(image.path(), &others).unwrap();
+        options.etc(&JobUser::Same).unwrap();
+        options.bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
+    }
+
+    fn has(options: &[Vec<u8>], words: &[&[u8]]) -> bool {
+        options.windows(words.len()).any(|found| found.iter().zip(words).all(|(found, word)| found == word))
+    }
+
+    #[test]
+    fn no_link_of_an_image_is_where_the_box_makes_something() {
+        let found = options(&["/var/lib/freehold/providers"], |root| {
+            std::fs::create_dir_all(root.join("usr/etc")).unwrap();
+            std::fs::write(root.join("usr/etc/mark"), "x").unwrap();
+            symlink("/oldroot/tmp", root.join("run")).unwrap();
+            symlink("usr/etc", root.join("etc")).unwrap();
+            symlink("/proc/self/root/var", root.join("var")).unwrap();
+            symlink("/oldroot/tmp", root.join("harmless")).unwrap();
+        });
+
+        for place in ["/run", "/etc", "/var"] {
+            assert!(found.windows(3).all(|one| one[0] != b"--symlink" || one[2] != place.as_bytes()), "{place}");
+        }
+        assert!(has(&found, &[b"--symlink", b"/oldroot/tmp", b"/harmless"]), "nothing is made below it");
+        assert!(found.iter().any(|word| word == b"/etc/mark"), "what the link leads to in the image is shown");
+    }
+
+    #[test]
+    fn no_image_says_what_the_loader_of_the_first_process_loads() {
+        let found = options(&[], |root| {
+            std::fs::create_dir(root.join("etc")).unwrap();
+            std::fs::write(root.join("etc/ld.so.preload"), "/evil.so").unwrap();
+        });
+
+        assert!(!found.iter().any(|word| word.ends_with(b"ld.so.preload")));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf8_stays_as_it_is() {
+        let name = OsStr::from_bytes(b"n\xff\n--bind");
+        let found = options(&[], |root| {
+            std::fs::write(root.join(name), "x").unwrap();
+            symlink(name, root.join("link")).unwrap();
+        });
+
+        assert!(has(&found, &[b"--symlink", name.as_bytes(), b"/link"]));
+        assert!(found.contains(&[b"/", name.as_bytes()].concat()));
+    }
 }

@@ -5,8 +5,10 @@ mod image;
 mod loader;
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::Write as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use command_fds::FdMapping;
@@ -126,8 +128,7 @@ impl Options {
     /// Returns the options for the box that `spec` describes. `user` is the job's user. `program` is the path, outside
     /// of the box, of the program for the first process.
     pub(in crate::sandbox) fn new(spec: &Spec, user: &JobUser, program: &Path) -> std::io::Result<Self> {
-        let init = [INIT, init::COMMAND].map(str::to_owned).to_vec();
-        let mut all = Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new(), init };
+        let mut all = Self::empty();
         let shown: Vec<PathBuf> = spec.shown.iter().cloned().chain(paths().map(|(_, path)| path)).collect();
         all.namespaces(user);
         all.filters(spec.purpose)?;
@@ -151,6 +152,11 @@ impl Options {
         all.bind(&spec.workspace, INSIDE);
         all.add(&["--chdir", INSIDE, "--remount-ro", "/"]);
         Ok(all)
+    }
+
+    fn empty() -> Self {
+        let init = [INIT, init::COMMAND].map(str::to_owned).to_vec();
+        Self { bytes: Vec::new(), inherited: Vec::new(), directories: BTreeSet::new(), init }
     }
 
     /// Returns the arguments of `bwrap` and the file descriptors that it inherits. `bwrap` writes JSON about the box
@@ -270,17 +276,17 @@ impl Options {
         Ok(())
     }
 
-    fn add(&mut self, words: &[&str]) {
+    fn add(&mut self, words: &[impl AsRef<OsStr>]) {
         for word in words {
             // Zero bytes are removed: a zero byte inside an argument would start another argument.
-            self.bytes.extend(word.bytes().filter(|byte| *byte != 0));
+            self.bytes.extend(word.as_ref().as_bytes().iter().filter(|byte| **byte != 0));
             self.bytes.push(0);
         }
     }
 
     fn show_as(&mut self, path: &Path, inside: &Path) {
         self.directories_of(inside);
-        self.add(&["--ro-bind-try", &path.display().to_string(), &inside.display().to_string()]);
+        self.add(&[OsStr::new("--ro-bind-try"), path.as_os_str(), inside.as_os_str()]);
     }
 
     fn bind(&mut self, path: &Path, inside: &str) {
@@ -294,9 +300,8 @@ impl Options {
         let above: Vec<PathBuf> = inside.ancestors().skip(1).map(Path::to_owned).collect();
         for directory in above.into_iter().rev().filter(|directory| !OWN.iter().any(|own| directory == Path::new(own)))
         {
-            let path = directory.display().to_string();
-            if self.directories.insert(directory) {
-                self.add(&["--perms", "0755", "--dir", &path]);
+            if self.directories.insert(directory.clone()) {
+                self.add(&[OsStr::new("--perms"), OsStr::new("0755"), OsStr::new("--dir"), directory.as_os_str()]);
             }
         }
     }
