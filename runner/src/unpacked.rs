@@ -20,6 +20,9 @@ pub(crate) struct UnpackedTrees {
     directory: PathBuf,
 }
 
+/// The bytes that each file, directory and link counts for beside its content: a tree of empty files fills a disk too.
+const PER_ENTRY: u64 = 4096;
+
 /// An unpacked tree. It cannot be pruned while this value exists.
 #[derive(Debug)]
 pub(crate) struct UnpackedTree {
@@ -38,6 +41,10 @@ impl UnpackedTrees {
     /// Returns the tree of `digest`, if it exists.
     pub(crate) fn find(&self, digest: &Digest) -> io::Result<Option<UnpackedTree>> {
         let path = self.tree(digest);
+        // A tree that is being unpacked or removed has another name: nobody waits for that here.
+        if !path.is_dir() {
+            return Ok(None);
+        }
         let lock = self.lock(digest)?;
         lock.lock_shared()?;
         if !path.is_dir() {
@@ -148,6 +155,7 @@ fn finish(top: &Path) -> io::Result<u64> {
         std::fs::set_permissions(&directory, Permissions::from_mode(0o755))?;
         for entry in std::fs::read_dir(&directory)? {
             let entry = entry?;
+            size += PER_ENTRY;
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 waiting.push(entry.path());
@@ -214,7 +222,7 @@ mod tests {
         }
         in_use._in_use.set_modified(SystemTime::UNIX_EPOCH).unwrap();
 
-        trees.prune(200).unwrap();
+        trees.prune(2 * (100 + PER_ENTRY)).unwrap();
 
         let is_there = |name: &[u8]| trees.find(&Digest::of(name)).unwrap().is_some();
         assert!(!is_there(b"old") && is_there(b"new") && is_there(b"in use"));
@@ -223,6 +231,37 @@ mod tests {
         drop(in_use);
         trees.prune(0).unwrap();
         assert!(!is_there(b"in use"));
+    }
+
+    #[test]
+    fn a_tree_that_is_being_unpacked_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let trees = UnpackedTrees::open(directory.path().to_owned()).unwrap();
+        let digest = Digest::of(b"one");
+        let (found, finds) = std::sync::mpsc::channel();
+
+        let unpack = |_: &Path| -> io::Result<()> {
+            let (trees, digest, found) = (trees.clone(), digest.clone(), found.clone());
+            // Another thread looks for the tree while this one holds its lock.
+            std::thread::spawn(move || found.send(trees.find(&digest).unwrap().is_none()));
+            finds.recv_timeout(std::time::Duration::from_secs(20)).map(drop).map_err(io::Error::other)
+        };
+
+        trees.find_or_unpack(&digest, unpack).unwrap();
+    }
+
+    #[test]
+    fn a_tree_of_empty_files_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let trees = UnpackedTrees::open(directory.path().to_owned()).unwrap();
+        let digest = Digest::of(b"empty");
+        let unpack =
+            |into: &Path| (0..100).try_for_each(|number| File::create(into.join(number.to_string())).map(drop));
+        drop(trees.find_or_unpack::<io::Error>(&digest, unpack).unwrap());
+
+        trees.prune(100_000).unwrap();
+
+        assert!(trees.find(&digest).unwrap().is_none());
     }
 
     #[test]
