@@ -1,6 +1,7 @@
 //! Makes the image of a job ready: it is in the install registry, verified and unpacked, before a program of the job starts.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use freehold_oci::{BlobSource, Manifest, Repository, Version, fetch};
 use freehold_protocol::Digest;
@@ -147,11 +148,17 @@ async fn ready(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
     if let Some(image) = find(job, wanted.digest()).await? {
         return Ok(image);
     }
+    // Half of an image, which a runner left that ended meanwhile, may fill the disk.
+    prune(job).await?;
     let image = until_stopped(job, pull(job, wanted)).await?;
+    prune(job).await?;
+    Ok(image)
+}
+
+async fn prune(job: &Job) -> Result<(), Failure> {
     let store = tool_image::store(&job.config.state_dir).map_err(|error| unkept(&error))?;
     let pruned = tokio::task::spawn_blocking(move || store.prune(KEPT)).await;
-    pruned.map_err(|error| unkept(&error))?.map_err(|error| unkept(&error))?;
-    Ok(image)
+    pruned.map_err(|error| unkept(&error))?.map_err(|error| unkept(&error))
 }
 
 async fn find(job: &Job, digest: &Digest) -> Result<Option<ToolImage>, Failure> {
@@ -178,7 +185,7 @@ async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
     let Some((config, layers)) = parts.blobs.split_first().filter(|(_, layers)| !layers.is_empty()) else {
         return Err(Failure::new("it has no layers; name a component of type `container_image` or `docker_build`"));
     };
-    let packed: u64 = layers.iter().map(|layer| layer.size).sum();
+    let packed = layers.iter().fold(0_u64, |packed, layer| packed.saturating_add(layer.size));
     if config.size > MAX_CONFIG || layers.len() > MAX_LAYERS || packed > MAX_PACKED {
         return Err(Failure::new(format!(
             "it has {} layers with {packed} bytes, and at most {MAX_LAYERS} with {MAX_PACKED} are unpacked",
@@ -251,16 +258,20 @@ async fn fetched(job: &Job, repository: &Repository, blob: &Descriptor, name: &s
 async fn unpack(job: &Job, digest: &Digest, config: PathBuf, layers: Vec<Layer>) -> Result<ToolImage, Failure> {
     let files: Vec<PathBuf> = layers.iter().map(|layer| layer.file.clone()).chain([config.clone()]).collect();
     let (state_dir, digest) = (job.config.state_dir.clone(), digest.clone());
+    // The thread that unpacks sees when this job no longer waits.
+    let waits = Arc::new(());
+    let waiting = Arc::downgrade(&waits);
     let unpacked = tokio::task::spawn_blocking(move || {
         let tree = tool_image::store(&state_dir)?.find_or_unpack(&digest, |into| {
             std::fs::create_dir(into.join(ROOT))?;
-            tool_image::unpack(&layers, &into.join(ROOT))?;
+            tool_image::unpack(&layers, &into.join(ROOT), || waiting.strong_count() > 0)?;
             std::fs::copy(&config, into.join(CONFIG))?;
             Ok::<_, LayerError>(())
         })?;
         Ok::<_, LayerError>(ToolImage::open(&digest, tree)?)
     });
     let unpacked = unpacked.await.map_err(|error| unkept(&error))?;
+    drop(waits);
     for file in files {
         // What stays is removed with the workspace.
         let _ = std::fs::remove_file(file);

@@ -3,6 +3,7 @@
 //! Owners, times and special modes are left out: a job has one user and no privilege. So are the directories that a box
 //! has of its own, such as `/dev`.
 
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -20,6 +21,8 @@ pub(crate) const MAX_PACKED: u64 = 4 << 30;
 /// The most bytes and entries of an unpacked image.
 const MAX_BYTES: u64 = 12 << 30;
 const MAX_ENTRIES: u64 = 500_000;
+/// The most bytes of what describes one entry, such as its long name: `tar` holds it in memory.
+const MAX_HEADER: u64 = 1 << 20;
 
 /// What a box has of its own.
 const OWN: [&str; 3] = ["dev", "proc", "sys"];
@@ -43,6 +46,10 @@ pub(crate) enum LayerError {
     NotPlain(String),
     #[error("the image holds more than {MAX_BYTES} bytes or {MAX_ENTRIES} files")]
     TooLarge,
+    #[error("an entry has a name and attributes of more than {MAX_HEADER} bytes")]
+    LongHeader,
+    #[error("its job no longer waits for it")]
+    NotWanted,
     #[error("a layer has the type `{0}`; push the image with layers that are packed by gzip")]
     Compression(String),
     #[error("the disk of `state_dir` is full; make it larger, or remove what does not belong there")]
@@ -55,6 +62,7 @@ impl From<io::Error> for LayerError {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull,
+            io::ErrorKind::FileTooLarge => Self::TooLarge,
             _ => Self::Io(error),
         }
     }
@@ -66,46 +74,84 @@ struct Left {
     entries: u64,
 }
 
-/// Unpacks `layers`, the lowest first, into the empty directory `root`.
-pub(crate) fn unpack(layers: &[Layer], root: &Path) -> Result<(), LayerError> {
+/// Unpacks `layers`, the lowest first, into the empty directory `root`, for as long as the image is `wanted`.
+pub(crate) fn unpack(layers: &[Layer], root: &Path, wanted: impl Fn() -> bool) -> Result<(), LayerError> {
     let mut left = Left { bytes: MAX_BYTES, entries: MAX_ENTRIES };
+    let mut directories = MAX_ENTRIES;
+    let goes_on = || if wanted() { Ok(()) } else { Err(LayerError::NotWanted) };
     for (index, layer) in layers.iter().enumerate() {
         if index > 0 {
             // What a layer removes belongs to the layers below, wherever in the archive the layer says so.
-            for_each(layer, &mut Left { bytes: MAX_BYTES, entries: MAX_ENTRIES }, |_, path| remove_below(root, path))?;
+            for_each(layer, &mut Left { bytes: MAX_BYTES, entries: MAX_ENTRIES }, |_, path| {
+                goes_on()?;
+                remove_below(root, path)
+            })?;
         }
-        for_each(layer, &mut left, |entry, path| write(root, entry, path))?;
+        for_each(layer, &mut left, |entry, path| {
+            goes_on()?;
+            write(root, entry, path, &mut directories)
+        })?;
     }
     Ok(())
 }
 
 type Source = Box<dyn Read>;
 
+/// Reads a layer, and no more bytes than it may have.
+struct Limited {
+    source: RefCell<Source>,
+    /// The bytes of all entries, and those until the end of the next header.
+    bytes: Cell<u64>,
+    header: Cell<u64>,
+}
+
+impl Read for &Limited {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let most = self.bytes.get().min(self.header.get());
+        let most = usize::try_from(most).map_or(into.len(), |most| most.min(into.len()));
+        let read = self.source.borrow_mut().read(into.get_mut(..most).unwrap_or_default())?;
+        for left in [&self.bytes, &self.header] {
+            left.set(left.get().saturating_sub(read as u64));
+        }
+        Ok(read)
+    }
+}
+
 /// Calls `with` for each entry of the layer, with its path in the image.
 fn for_each(
     layer: &Layer,
     left: &mut Left,
-    mut with: impl FnMut(&mut Entry<'_, &mut io::Take<Source>>, &Path) -> Result<(), LayerError>,
+    mut with: impl FnMut(&mut Entry<'_, &Limited>, &Path) -> Result<(), LayerError>,
 ) -> Result<(), LayerError> {
-    let mut bytes = open(layer)?.take(left.bytes);
+    let source = RefCell::new(open(layer)?);
+    let limited = Limited { source, bytes: Cell::new(left.bytes), header: Cell::new(MAX_HEADER) };
+    // A sparse file has more bytes than the layer.
+    let mut content = left.bytes;
     let mut visit = || {
-        for entry in Archive::new(&mut bytes).entries()? {
+        for entry in Archive::new(&limited).entries()? {
             let mut entry = entry?;
+            limited.header.set(u64::MAX);
             left.entries = left.entries.checked_sub(1).ok_or(LayerError::TooLarge)?;
-            if entry.header().entry_type() == EntryType::XGlobalHeader {
-                continue;
+            content = content.checked_sub(entry.size()).ok_or(LayerError::TooLarge)?;
+            if entry.header().entry_type() != EntryType::XGlobalHeader {
+                let path = plain(&entry.path()?)?;
+                let first = path.components().next();
+                if first.is_some_and(|first| !OWN.iter().any(|own| first.as_os_str() == *own)) {
+                    with(&mut entry, &path)?;
+                }
             }
-            let path = plain(&entry.path()?)?;
-            let first = path.components().next();
-            if first.is_some_and(|first| !OWN.iter().any(|own| first.as_os_str() == *own)) {
-                with(&mut entry, &path)?;
-            }
+            io::copy(&mut entry, &mut io::sink())?;
+            limited.header.set(MAX_HEADER);
         }
         Ok(())
     };
     let visited = visit();
-    left.bytes = bytes.limit();
-    if left.bytes == 0 { Err(LayerError::TooLarge) } else { visited }
+    left.bytes = limited.bytes.get().min(content);
+    match (limited.bytes.get(), limited.header.get()) {
+        (0, _) => Err(LayerError::TooLarge),
+        (_, 0) => Err(LayerError::LongHeader),
+        _ => visited,
+    }
 }
 
 fn open(layer: &Layer) -> Result<Source, LayerError> {
@@ -166,12 +212,15 @@ fn remove_below(root: &Path, path: &Path) -> Result<(), LayerError> {
     remove(&above.join(std::ffi::OsStr::from_bytes(hidden)))
 }
 
-/// Writes the entry at `path`, in the place of what is there.
-fn write<R: Read>(root: &Path, entry: &mut Entry<'_, R>, path: &Path) -> Result<(), LayerError> {
+/// Writes the entry at `path`, in the place of what is there. At most `directories` above it are made.
+fn write<R: Read>(root: &Path, entry: &mut Entry<'_, R>, path: &Path, directories: &mut u64) -> Result<(), LayerError> {
     if name_of(path).starts_with(WHITEOUT) {
         return Ok(());
     }
-    let make = |missing: &Path| std::fs::create_dir(missing);
+    let make = |missing: &Path| {
+        *directories = directories.checked_sub(1).ok_or(io::ErrorKind::FileTooLarge)?;
+        std::fs::create_dir(missing)
+    };
     let above = follow(root, path.parent().unwrap_or(Path::new("")), make)?;
     let place = above.join(path.file_name().ok_or_else(|| escapes(path))?);
     match entry.header().entry_type() {
@@ -245,7 +294,7 @@ mod tests {
                 Layer { file, media_type: TAR.to_owned() }
             })
             .collect();
-        unpack(&layers, &root).map(|()| root)
+        unpack(&layers, &root, || true).map(|()| root)
     }
 
     fn tar(entries: Entries<'_>) -> Vec<u8> {
@@ -365,7 +414,7 @@ mod tests {
         std::fs::write(&file, "hello").unwrap();
         let tried = |media_type: &str| {
             let layer = Layer { file: file.clone(), media_type: media_type.to_owned() };
-            unpack(&[layer], &directory.path().join("root")).unwrap_err().to_string()
+            unpack(&[layer], &directory.path().join("root"), || true).unwrap_err().to_string()
         };
 
         assert!(tried("application/vnd.oci.image.layer.v1.tar+zstd").contains("packed by gzip"));
@@ -380,8 +429,87 @@ mod tests {
         std::fs::write(&file, tar(&[(FILE, "a", &"x".repeat(4000))])).unwrap();
         let layer = Layer { file, media_type: TAR.to_owned() };
 
-        let tried = for_each(&layer, &mut left, |entry, path| write(directory.path(), entry, path));
+        let tried = for_each(&layer, &mut left, |entry, path| write(directory.path(), entry, path, &mut 10));
 
         assert!(matches!(tried, Err(LayerError::TooLarge)));
+    }
+
+    /// Writes one layer of `bytes`, and returns what comes of reading it with at most `most` bytes and `directories`.
+    fn tried(bytes: &[u8], most: u64, mut directories: u64) -> Result<(), LayerError> {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("layer");
+        std::fs::write(&file, bytes).unwrap();
+        let layer = Layer { file, media_type: TAR.to_owned() };
+        let mut left = Left { bytes: most, entries: 10 };
+        let root = directory.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+        for_each(&layer, &mut left, |entry, path| write(&root, entry, path, &mut directories))
+    }
+
+    fn header(kind: EntryType, size: u64) -> Header {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(size);
+        header.set_mode(0o644);
+        header.set_path("a").unwrap();
+        header.set_cksum();
+        header
+    }
+
+    #[test]
+    fn a_header_that_would_fill_the_memory_is_refused_and_a_long_name_is_not() {
+        for kind in [EntryType::XHeader, EntryType::GNULongName, EntryType::GNULongLink] {
+            let mut tar = Builder::new(Vec::new());
+            let long = vec![b'a'; 8 << 20];
+            tar.append(&header(kind, long.len() as u64), long.as_slice()).unwrap();
+            tar.append(&header(FILE, 0), io::empty()).unwrap();
+            let found = tried(&tar.into_inner().unwrap(), MAX_BYTES, 10);
+            assert!(matches!(found, Err(LayerError::LongHeader)), "{kind:?}: {found:?}");
+        }
+        let mut tar = Builder::new(Vec::new());
+        for name in ["long/".repeat(100) + "a", "long/".repeat(100) + "b"] {
+            tar.append_data(&mut header(FILE, 2 << 20), name, vec![b'x'; 2 << 20].as_slice()).unwrap();
+        }
+        tried(&tar.into_inner().unwrap(), MAX_BYTES, 100).unwrap();
+    }
+
+    #[test]
+    fn a_small_layer_makes_no_large_sparse_file() {
+        let mut header = header(EntryType::GNUSparse, 0);
+        let gnu = header.as_gnu_mut().unwrap();
+        gnu.realsize[..11].copy_from_slice(b"00077777777");
+        gnu.sparse[0].offset[..11].copy_from_slice(b"00077777777");
+        gnu.sparse[0].numbytes[..11].copy_from_slice(b"00000000000");
+        header.set_cksum();
+        let mut tar = Builder::new(Vec::new());
+        tar.append(&header, io::empty()).unwrap();
+
+        let found = tried(&tar.into_inner().unwrap(), 1 << 20, 10);
+
+        assert!(matches!(found, Err(LayerError::TooLarge)), "{found:?}");
+    }
+
+    #[test]
+    fn a_few_paths_make_no_million_directories() {
+        let deep = |name: &str| format!("{name}/{}", "d/".repeat(40));
+        let layer = tar(&[(FILE, &(deep("one") + "x"), ""), (FILE, &(deep("two") + "x"), "")]);
+
+        assert!(matches!(tried(&layer, MAX_BYTES, 60), Err(LayerError::TooLarge)));
+        tried(&layer, MAX_BYTES, 82).unwrap();
+    }
+
+    #[test]
+    fn unpacking_ends_when_nobody_waits_for_the_image() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("layer");
+        std::fs::write(&file, tar(&[(FILE, "a", "x"), (FILE, "b", "x")])).unwrap();
+        let layer = Layer { file, media_type: TAR.to_owned() };
+        let root = directory.path().join("root");
+        std::fs::create_dir(&root).unwrap();
+
+        let ended = unpack(&[layer], &root, || !root.join("a").exists());
+
+        assert!(matches!(ended, Err(LayerError::NotWanted)));
+        assert!(!root.join("b").exists());
     }
 }
