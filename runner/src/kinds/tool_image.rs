@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_oci::{BlobSource, Manifest, Repository, Version, fetch};
 use freehold_protocol::Digest;
-use freehold_protocol::order::{Descriptor, RunAction, ToolImage as Ordered, Work};
+use freehold_protocol::order::{Descriptor, Order, RunAction, ToolImage as Ordered, Work};
 use freehold_protocol::terraform::own_platform;
 use serde::Deserialize;
 use tokio::sync::Mutex;
@@ -39,8 +39,12 @@ enum Wanted<'a> {
 
 /// Unpacks the image that the order or its action names, where programs of the job run in a box.
 pub(super) async fn prepare(job: &Job) -> Result<(), Failure> {
-    let Some(wanted) = wanted(job)? else { return Ok(()) };
-    check_agreed(job, &wanted)?;
+    if !runs_programs(job.order.work.made_by()) {
+        return Ok(());
+    }
+    let wanted = wanted(job)?;
+    check_agreed(&job.order, wanted.as_ref())?;
+    let Some(wanted) = wanted else { return Ok(()) };
     if job.config.sandbox == SandboxKind::None {
         return without_box(job, &wanted);
     }
@@ -72,20 +76,29 @@ impl Wanted<'_> {
 }
 
 fn wanted(job: &Job) -> Result<Option<Wanted<'_>>, Failure> {
-    match job.order.work.made_by() {
-        Work::Action(action) if !action.image.is_empty() => named(job, action).map(Some),
+    if let Work::Action(action) = job.order.work.made_by()
+        && !action.image.is_empty()
+    {
+        return named(job, action).map(Some);
+    }
+    Ok(job.order.tool_image.as_deref().map(Wanted::Component))
+}
+
+/// Returns whether programs of the app run in a box for `work`.
+const fn runs_programs(work: &Work) -> bool {
+    match work {
         Work::Action(_)
         | Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
         | Work::Preflight(_)
-        | Work::Remove(_) => Ok(job.order.tool_image.as_deref().map(Wanted::Component)),
+        | Work::Remove(_) => true,
         Work::ContainerImage(_)
         | Work::CloudformationStack(_)
         | Work::KubernetesJob(_)
         | Work::CopySecrets(_)
-        | Work::Build(_) => Ok(None),
+        | Work::Build(_) => false,
     }
 }
 
@@ -107,22 +120,26 @@ fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
     }
 }
 
-/// Compares the image with the terms that the order carries, which consent has compared with the accepted ones.
-fn check_agreed(job: &Job, wanted: &Wanted<'_>) -> Result<(), Failure> {
-    let asked = job.order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
+/// Compares the image with the terms that the order carries, which consent has compared with the accepted ones. Without
+/// an image, programs see the file system of the machine, which needs consent too.
+fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failure> {
+    let asked = order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
     let Some(terms) = asked else { return Ok(()) };
-    let agreed = match (wanted, &job.order.work) {
-        (Wanted::Component(ordered), _) => terms.tool_image.as_ref() == Some(&ordered.component),
-        (Wanted::Named { .. }, Work::Action(action)) => {
-            let known = terms.actions.iter().find(|known| known.name == action.action);
-            known.is_some_and(|known| known.image == action.image)
+    let action = if let Work::Action(action) = order.work.made_by() { Some(action) } else { None };
+    let known = action.and_then(|action| terms.actions.iter().find(|known| known.name == action.action));
+    let in_image_of_all = known.is_none_or(|known| known.image.is_empty());
+    let agreed = match wanted {
+        Some(Wanted::Named { .. }) => {
+            known.is_some_and(|known| Some(&known.image) == action.map(|action| &action.image))
         }
-        (Wanted::Named { .. }, _) => false,
+        Some(Wanted::Component(ordered)) => terms.tool_image.as_ref() == Some(&ordered.component) && in_image_of_all,
+        None => terms.tool_image.is_none() && in_image_of_all,
     };
     if agreed {
         return Ok(());
     }
-    Err(Failure::new(format!("{} is not in the contract of the order; report it to the vendor", wanted.describe())))
+    let what = wanted.map_or_else(|| "a job without an image".to_owned(), Wanted::describe);
+    Err(Failure::new(format!("{what} is not in the contract of the order; report it to the vendor")))
 }
 
 /// Without a box there is no root file system but the machine's.
@@ -277,4 +294,57 @@ async fn unpack(job: &Job, digest: &Digest, config: PathBuf, layers: Vec<Layer>)
         let _ = std::fs::remove_file(file);
     }
     unpacked.map_err(|error| Failure::because("could not unpack it", &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::canonical;
+    use freehold_protocol::contract::{OrderTerms, PackedTerms};
+    use freehold_protocol::order::Artifact;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// An order of an action that names `image`, with terms that name `tools` for all jobs and `agreed` for the action.
+    fn order(image: &str, tools: &Value, agreed: &str) -> Order {
+        let mut order = crate::testing::order(1, 7);
+        let Work::Action(action) = &mut order.work else { panic!("{:?}", order.work) };
+        action.image = image.to_owned();
+        let actions = json!([{ "name": action.action, "role": "maintenance", "image": agreed }]);
+        let mut terms = json!({ "format": 1, "app": "demo", "roles": [], "hosts": [], "actions": actions });
+        if !tools.is_null() {
+            terms["tool_image"] = tools.clone();
+        }
+        let document = Some(PackedTerms::of(&canonical::to_vec(&terms).unwrap()).unwrap());
+        let digest = canonical::digest(&terms).unwrap();
+        order.terms = Some(Box::new(OrderTerms { digest, change: None, document }));
+        order
+    }
+
+    #[test]
+    fn an_order_brings_the_image_of_its_terms_and_leaves_none_out() {
+        let artifact = Artifact {
+            digest: Digest::of(b"image"),
+            media_type: String::new(),
+            manifests: Vec::new(),
+            blobs: Vec::new(),
+            provenance: None,
+        };
+        let ordered = Ordered { component: "tools".parse().unwrap(), artifact };
+        let other = Ordered { component: "other".parse().unwrap(), ..ordered.clone() };
+        let named = || Wanted::Named { digest: Digest::of(b"image"), reference: "x".to_owned() };
+        let agreed = |order: &Order, wanted: Option<Wanted<'_>>| check_agreed(order, wanted.as_ref()).is_ok();
+        let (of_all, own) = (order("", &json!("tools"), ""), order("{{ .own }}", &json!("tools"), "{{ .own }}"));
+
+        assert!(agreed(&of_all, Some(Wanted::Component(&ordered))) && agreed(&own, Some(named())));
+        assert!(agreed(&order("", &Value::Null, ""), None), "terms without an image");
+        assert!(!agreed(&of_all, None), "the file system of the machine");
+        assert!(!agreed(&of_all, Some(Wanted::Component(&other))), "the image of another component");
+        assert!(
+            !agreed(&order("{{ .own }}", &json!("tools"), ""), Some(named())),
+            "an image that an action may not name"
+        );
+        let left_out = order("", &json!("tools"), "{{ .own }}");
+        assert!(!agreed(&left_out, Some(Wanted::Component(&ordered))) && !agreed(&left_out, None));
+    }
 }
