@@ -164,3 +164,21 @@ fn a_new_list_is_written_once_and_is_part_of_an_app() {
     assert_eq!(second.status.code(), Some(4));
     assert_eq!(std::fs::read_to_string(format!("{app}/tools/tools.toml")).unwrap(), "# mine\n");
 }
+
+#[test]
+fn a_directory_that_is_no_image_is_not_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path();
+    list(dir);
+    assert!(freehold(&["tools", "pin", dir.to_str().unwrap()]).status.success());
+    std::fs::create_dir(dir.join("image")).unwrap();
+    build(dir);
+    std::fs::remove_dir_all(dir.join("image")).unwrap();
+    std::fs::create_dir(dir.join("image")).unwrap();
+    std::fs::write(dir.join("image/mine"), "x").unwrap();
+
+    let ended = freehold(&["tools", "build", dir.to_str().unwrap()]);
+
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("is not an image that this command made"), "{ended:?}");
+    assert!(!ended.status.success() && dir.join("image/mine").is_file());
+}

@@ -15,7 +15,8 @@ use crate::progress::Progress;
 impl Build {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let (list, fetcher, progress) = (List::read(&self.dir)?, Fetcher::new()?, Progress::start());
-        let mut layout = Layout::new(&self.dir)?;
+        let image = self.dir.join(IMAGE);
+        let mut layout = Layout::new(&self.dir, &image)?;
         let (mut count, mut size) = (0, 0);
         for platform in &list.platforms {
             let mut layers = Vec::new();
@@ -30,7 +31,6 @@ impl Build {
             }
             layout.add(platform, &list.env, layers)?;
         }
-        let image = self.dir.join(IMAGE);
         let digest = layout.finish(&image)?;
         drop(progress);
         let result = json!({ "image": digest, "directory": image, "layers": count, "bytes": size });

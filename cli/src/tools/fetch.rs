@@ -60,9 +60,10 @@ impl Fetcher {
                 }
             }
             Origin::Url(url) => {
+                let shown = without_secrets(&url);
                 let lost = |e: reqwest::Error| {
                     Error::transient(format!(
-                        "cannot fetch `{url}`: {}; check the address and the network",
+                        "cannot fetch `{shown}`: {}; check the address and the network",
                         chain(&e.without_url())
                     ))
                 };
@@ -70,7 +71,7 @@ impl Fetcher {
                 if !answer.status().is_success() {
                     let status = answer.status();
                     return Err(Error::invalid(format!(
-                        "the server answered {status} for `{url}`; correct the address"
+                        "the server answered {status} for `{shown}`; correct the address"
                     )));
                 }
                 while let Some(chunk) = answer.chunk().await.map_err(lost)? {
@@ -94,6 +95,15 @@ impl Fetcher {
             wanted.hex()
         )))
     }
+}
+
+/// Returns the address without what may be secret in it: a user, a password and a query.
+fn without_secrets(url: &str) -> String {
+    let Ok(mut url) = reqwest::Url::parse(url) else { return "the address".to_owned() };
+    let _ = (url.set_username(""), url.set_password(None));
+    url.set_query(None);
+    url.set_fragment(None);
+    url.to_string()
 }
 
 struct Taken {
@@ -122,5 +132,17 @@ impl Taken {
         let digest = format!("sha256:{}", freehold_protocol::digest::hex(self.hash.finalize().as_slice())).parse();
         let digest = digest.map_err(|_| Error::internal("a SHA-256 is not a digest"))?;
         Ok(Fetched { file: self.file, digest, size: self.size })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_no_secret_of_an_address() {
+        let shown = without_secrets("https://me:token@a.example/helm.tar.gz?X-Amz-Signature=secret#x");
+
+        assert_eq!(shown, "https://a.example/helm.tar.gz");
     }
 }

@@ -17,6 +17,9 @@ const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
+/// The file that says that a directory is an image layout.
+const MARK: &str = "oci-layout";
+
 /// A layout that is written beside its place, and replaces what is there when it is complete.
 pub(super) struct Layout {
     directory: tempfile::TempDir,
@@ -24,8 +27,15 @@ pub(super) struct Layout {
 }
 
 impl Layout {
-    /// Returns an empty layout in `dir`.
-    pub(super) fn new(dir: &Path) -> Result<Self> {
+    /// Returns an empty layout in `dir`, which will replace the one at `path`. Nothing else is replaced.
+    pub(super) fn new(dir: &Path, path: &Path) -> Result<Self> {
+        let is_free = path.symlink_metadata().is_err() || path.join(MARK).is_file();
+        if !is_free && !std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+            let shown = path.display();
+            return Err(Error::conflict(format!(
+                "`{shown}` is not an image that this command made; move it away, and run the command again"
+            )));
+        }
         let directory = tempfile::Builder::new().prefix(".image-").tempdir_in(dir);
         let directory = directory.doing(format!("write into `{}`", dir.display()))?;
         std::fs::create_dir_all(directory.path().join("blobs/sha256")).doing("make the image")?;
@@ -77,7 +87,7 @@ impl Layout {
             std::fs::write(self.directory.path().join(name), bytes).doing("write the image")
         };
         written("index.json", &index)?;
-        written("oci-layout", &json!({ "imageLayoutVersion": "1.0.0" }))?;
+        written(MARK, &json!({ "imageLayoutVersion": "1.0.0" }))?;
         let doing = || format!("replace `{}`", path.display());
         match std::fs::remove_dir_all(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).doing(doing()),

@@ -126,7 +126,15 @@ impl Item {
         match (&self.url, &self.file) {
             (Some(url), None) if url.starts_with("https://") => Ok(Origin::Url(url.clone())),
             (Some(url), None) => Err(Error::invalid(format!("`{url}` must begin with `https://`"))),
-            (None, Some(file)) => Ok(Origin::File(file.clone())),
+            (None, Some(file))
+                if file.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) =>
+            {
+                Ok(Origin::File(file.clone()))
+            }
+            (None, Some(file)) => Err(Error::invalid(format!(
+                "`{}` is not a file below the directory of the list; copy it there",
+                file.display()
+            ))),
             _ => Err(Error::invalid("write one of `url` and `file`")),
         }
     }
@@ -188,6 +196,9 @@ mod tests {
         assert_eq!(wrong("file = \"a\"\nsha256 = \"12\""), "item `helm`: `12` is not a SHA-256; it has 64 hex digits");
         for path in ["bin/helm", "/bin/../helm", "/bin/", "/"] {
             assert!(wrong(&format!("file = \"a\"\npath = \"{path}\"")).contains("is not the path of a file"), "{path}");
+        }
+        for file in ["/etc/passwd", "../a", "a/../../b"] {
+            assert!(wrong(&format!("file = \"{file}\"")).contains("is not a file below the directory"), "{file}");
         }
         assert!(wrong("file = \"a\"\nplatform = \"linux/arm64\"").contains("is not in `platforms`"));
         assert!(wrong("file = \"a\"\nsum = \"b\"").contains("unknown field `sum`"));
