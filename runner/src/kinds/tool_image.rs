@@ -133,7 +133,8 @@ fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failur
             known.is_some_and(|known| Some(&known.image) == action.map(|action| &action.image))
         }
         Some(Wanted::Component(ordered)) => terms.tool_image.as_ref() == Some(&ordered.component) && in_image_of_all,
-        None => terms.tool_image.is_none() && in_image_of_all,
+        // A teardown has no image when the version that deployed the part names another one than the install's version.
+        None => matches!(order.work, Work::Remove(_)) || terms.tool_image.is_none() && in_image_of_all,
     };
     if agreed {
         return Ok(());
@@ -344,6 +345,10 @@ mod tests {
             !agreed(&order("{{ .own }}", &json!("tools"), ""), Some(named())),
             "an image that an action may not name"
         );
+        let mut removes = of_all.clone();
+        let what = Box::new(removes.work.clone());
+        removes.work = Work::Remove(freehold_protocol::order::RemovePart { what, destroy_data: false });
+        assert!(agreed(&removes, None), "a teardown by an older version");
         let left_out = order("", &json!("tools"), "{{ .own }}");
         assert!(!agreed(&left_out, Some(Wanted::Component(&ordered))) && !agreed(&left_out, None));
     }
