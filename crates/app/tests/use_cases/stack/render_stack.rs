@@ -251,7 +251,7 @@ async fn inputs_that_no_stack_has_room_for_are_refused_when_the_app_is_synced() 
          input of type `json`"
     );
     assert!(too_large.starts_with("install stack of app `demo` would have "), "{too_large}");
-    assert!(too_large.contains("more than the 1000000 that CloudFormation takes"), "{too_large}");
+    assert!(too_large.contains("more than the 1000000 that CloudFormation accepts"), "{too_large}");
 }
 
 #[tokio::test]
