@@ -137,11 +137,13 @@ class Walls(unittest.TestCase):
 
     def test_the_runners_tags_are_its_own(self):
         tag = {"Key": "Freehold:install", "Value": "other"}
+        owner = {"Key": "freehold:owner", "Value": "acme--globex-2"}
         new = {"RoleName": "tagged", "AssumeRolePolicyDocument": document([root_of_account()])}
 
-        self.refused("keeps for itself", "create_role", **new, Tags=[tag])
-        self.refused("keeps for itself", "tag_role", RoleName="own", Tags=[tag])
-        self.refused("keeps for itself", "untag_role", RoleName="own", TagKeys=["freehold:install"])
+        self.refused("is reserved for the runner", "create_role", **new, Tags=[tag])
+        self.refused("is reserved for the runner", "create_role", **new, Tags=[owner])
+        self.refused("is reserved for the runner", "tag_role", RoleName="own", Tags=[tag])
+        self.refused("is reserved for the runner", "untag_role", RoleName="own", TagKeys=["freehold:install"])
 
     def test_nobody_gets_long_lived_keys(self):
         for method, parameters in [

@@ -6,6 +6,8 @@ use crate::home::Home;
 
 /// The prefix of the keys of tags that only the runner may set. IAM ignores case when it compares tag keys of roles.
 pub(crate) const RESERVED: &str = "freehold:";
+/// The key of the tag whose value names the install of a resource.
+const OWNER: &str = "freehold:owner";
 /// The key of the tag on a role for which the module itself set the boundary. Reads of such a role show the boundary.
 pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
 /// The prefix of the keys of tags that record an attachment of the tagged policy to a role of the install stack. The
@@ -73,6 +75,11 @@ impl Install {
         Home { partition: &self.partition, account: &self.account, region: &self.region }
     }
 
+    /// Returns whether the tag says that a resource belongs to the install. Jobs may set it, and read it.
+    pub(crate) fn is_owner_tag(&self, key: &str, value: &str) -> bool {
+        key == OWNER && self.prefix.strip_suffix("--") == Some(value)
+    }
+
     /// Returns whether the tag is left out of all answers to jobs.
     pub(crate) fn hides_tag(&self, key: &str, value: &str) -> bool {
         is_internal(key) || self.tags.get(key).is_some_and(|own| own == value)
@@ -132,6 +139,14 @@ mod tests {
         assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex/p"));
         assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/freehold/acme--globex/team/p"));
         assert!(sample().owns_policy("arn:aws:iam::222222222222:policy/acme--globex--p"));
+    }
+
+    #[test]
+    fn the_owner_tag_has_the_name_of_the_install_alone() {
+        assert!(sample().is_owner_tag("freehold:owner", "acme--globex"));
+        assert!(!sample().is_owner_tag("freehold:owner", "acme--globex-2"));
+        assert!(!sample().is_owner_tag("freehold:Owner", "acme--globex"));
+        assert!(!sample().is_owner_tag("freehold:install", "acme--globex"));
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Planner<'_> {
                 "`{action}` has no parameter `{name}` that the runner knows, so it is not passed on; leave it out"
             )));
         }
-        without_reserved(&query)?;
+        self.without_reserved(&query)?;
         match target {
             Target::NewRole => self.new_role(query).await,
             Target::NewPolicy => self.new_resource("PolicyName", query),
@@ -171,6 +171,20 @@ impl Planner<'_> {
         self.profile(query).await
     }
 
+    /// Refuses tags that only the runner may set. The owner tag of the install may be set, because the runner itself makes it
+    /// a default tag of Terraform's provider for AWS.
+    fn without_reserved(&self, query: &Query) -> Result<(), Refusal> {
+        let given = query.tags()?;
+        let set =
+            given.iter().filter(|(key, value)| !self.install.is_owner_tag(key, value)).map(|(key, _)| key.as_str());
+        match set.chain(query.list("TagKeys")).find(|key| is_reserved(key)) {
+            None => Ok(()),
+            Some(key) => Err(Refusal::Denied(format!(
+                "tag `{key}` begins with `{RESERVED}`, which is reserved for the runner; use another key"
+            ))),
+        }
+    }
+
     async fn trust(&self, document: &str) -> Result<(), Refusal> {
         let rule = |stranger| {
             Refusal::Denied(format!("a role of an install must trust nobody outside of the account: {stranger}"))
@@ -207,17 +221,6 @@ fn sent_if_own<T>(look: Look<T>, query: Query) -> Plan {
     match look {
         Look::Own(_) => Plan::Send(query),
         Look::Answered(answer) => Plan::Answered(answer),
-    }
-}
-
-fn without_reserved(query: &Query) -> Result<(), Refusal> {
-    let given = query.tags()?;
-    let reserved = given.iter().map(|(key, _)| key.as_str()).chain(query.list("TagKeys")).find(|key| is_reserved(key));
-    match reserved {
-        None => Ok(()),
-        Some(key) => Err(Refusal::Denied(format!(
-            "tag `{key}` begins with `{RESERVED}`, which is reserved for the runner; use another key"
-        ))),
     }
 }
 
@@ -306,6 +309,27 @@ mod tests {
         let refused = plan(Query::new("CreateRole", &parameters)).unwrap_err();
 
         assert!(refused.to_string().contains("no parameter `permissionsBoundary`"), "{refused}");
+    }
+
+    #[test]
+    fn of_the_reserved_tags_only_the_own_owner_is_passed_on() {
+        let new = |value: &str| {
+            let parameters = [
+                ("RoleName", "a"),
+                ("AssumeRolePolicyDocument", TRUST),
+                ("Tags.member.1.Key", "freehold:owner"),
+                ("Tags.member.1.Value", value),
+            ];
+            plan(Query::new("CreateRole", &parameters))
+        };
+
+        let sent = new("acme--globex").unwrap();
+        let refused = new("acme--globex-2").unwrap_err();
+
+        assert!(
+            matches!(&sent, Plan::Send(query) if query.tags().unwrap().iter().any(|(key, _)| key == "freehold:owner"))
+        );
+        assert!(refused.to_string().contains("is reserved for the runner"), "{refused}");
     }
 
     #[test]
