@@ -1,9 +1,9 @@
 """Reports that pods run, where there are no nodes: Deployments become available, and `helm --wait` returns.
 
 A pod of a Job succeeds at once; every other pod becomes ready. The label `fake-kubelet` of a pod changes that, and so
-does the environment variable `FAKE_KUBELET` of its first container: `hold` leaves the pod pending, `fail` makes it fail.
-A container that ends leaves the value of `FAKE_KUBELET_MESSAGE` as its message. Nothing runs, no image is pulled, and no
-pod has a log.
+does the environment variable `FAKE_KUBELET` of its first container: `hold` leaves the pod pending, `fail` makes it
+fail. A container that ends leaves the value of `FAKE_KUBELET_MESSAGE` as its message. Nothing runs, no image is
+pulled, and no pod has a log.
 """
 
 import base64

@@ -159,7 +159,7 @@ class Walls(unittest.TestCase):
                 self.refused("Freehold: ", method, **parameters)
 
     def test_a_refusal_is_recorded_with_its_reason(self):
-        self.refused("not for jobs", "create_user", UserName="recorded")
+        self.refused("a job must not make users", "create_user", UserName="recorded")
 
         record = self.world.records("CreateUser", "recorded")
         self.assertEqual([entry["stage"] for entry in record], ["refused"])

@@ -40,7 +40,7 @@ async fn unknown_things_are_named(world: &World) -> anyhow::Result<()> {
     let cases: [(&[&str], i32, &str); 7] = [
         (&["app", "show", "nothing"], 3, "app `nothing` does not exist; sync it with `freehold app sync DIR`"),
         (&["build", "nothing"], 3, "app `nothing` does not exist; sync it with `freehold app sync DIR`"),
-        (&["install", "show", "nobody"], 3, "install `nobody` does not exist; `freehold install list` shows those"),
+        (&["install", "show", "nobody"], 3, "install `nobody` does not exist; `freehold install list` shows all"),
         (&["deploy", "nobody"], 3, "install `nobody` does not exist"),
         (&["workflow", "show", "wf_00000000000000000000"], 3, "workflow `wf_00000000000000000000` does not exist"),
         (&["job", "show", "job_00000000000000000000"], 3, "job `job_00000000000000000000` does not exist"),

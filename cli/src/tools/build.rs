@@ -21,7 +21,7 @@ impl Build {
         for platform in &list.platforms {
             let mut layers = Vec::new();
             for item in list.of(platform) {
-                progress.now(format!("{platform}: {}", item.name));
+                progress.now(format!("adding {} for {platform}", item.name));
                 let about = |error: crate::error::Error| error.within(format!("item `{}`", item.name));
                 let fetched = fetcher.checked(&self.dir, item).await.map_err(about)?;
                 let made = layer(item, fetched).map_err(about)?;

@@ -157,6 +157,6 @@ fn tenant(_: &str, path: &str, _: &str) -> Answer {
 fn absent(path: &str) -> Answer {
     let mut parts = path.split('/').skip(2);
     let (kind, name) = (parts.next().unwrap_or_default().trim_end_matches('s'), parts.next().unwrap_or_default());
-    let message = format!("{kind} `{name}` does not exist; `freehold {kind} list` shows those that do");
+    let message = format!("{kind} `{name}` does not exist; `freehold {kind} list` shows all {kind}s");
     (404, json!({ "error": { "kind": "not_found", "message": message } }).to_string())
 }

@@ -30,7 +30,7 @@ pub(crate) fn absent(path: &str) -> String {
     let message = match path.strip_prefix("/v1/installs/") {
         Some(rest) => {
             let name = rest.split('/').next().unwrap_or_default();
-            format!("install `{name}` does not exist; `freehold install list` shows those that do")
+            format!("install `{name}` does not exist; `freehold install list` shows all installs")
         }
         None => format!("no answer for `{path}`"),
     };

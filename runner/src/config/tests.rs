@@ -91,7 +91,7 @@ fn answers_of_the_install_stack_are_read_up_to_what_can_be_reported() {
     let config = Config::parse(&with("globex.example"), "runner.toml", Role::Install).unwrap();
 
     assert_eq!(config.inputs, BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]));
-    assert!(problem(&with(&"x".repeat(MAX_ANSWERS_BYTES))).contains("key `inputs`: 1 answers with"));
+    assert!(problem(&with(&"x".repeat(MAX_ANSWERS_BYTES))).contains("key `inputs`: has 1 answers of"));
 }
 
 #[test]

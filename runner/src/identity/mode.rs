@@ -335,7 +335,7 @@ mod tests {
             panic!("not failed")
         };
 
-        assert!(reason.contains("install stack `freehold-acme--globex-prod` is gone"), "{reason}");
+        assert!(reason.contains("install stack `freehold-acme--globex-prod` was deleted"), "{reason}");
         assert!(!reason.contains("switched off"), "{reason}");
     }
 

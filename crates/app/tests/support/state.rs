@@ -54,6 +54,10 @@ impl World {
         for row in self.memory.rows() {
             let mut body: Value = serde_json::from_str(&row.body).unwrap();
             forget_times(&mut body);
+            // A request that failed after its answer was sent leaves this mark, which a job that has ended never needs.
+            if let Some(mark) = body.get_mut("unanswered") {
+                *mark = Value::Bool(false);
+            }
             let sk = match row.key.sk.strip_prefix("workflow#") {
                 // Its sort key begins with a time.
                 Some(rest) => format!("workflow {}", rest.rsplit('#').next().unwrap()),

@@ -150,7 +150,7 @@ mod tests {
         for (text, message) in [
             ("name: web\n", "missing field `version`"),
             ("name: ../web\nversion: 1.0.0\n", "not a valid directory name"),
-            ("name: web\nversion: latest\n", "expected one such as"),
+            ("name: web\nversion: latest\n", "expected a version such as"),
             ("- name: web\n", "cannot be used"),
         ] {
             assert!(metadata(text).unwrap_err().contains(message), "{text}");

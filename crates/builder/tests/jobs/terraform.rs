@@ -182,7 +182,7 @@ async fn a_provider_whose_hash_the_lock_file_does_not_have_is_refused_by_name() 
     assert!(log_of_pinned.contains(&format!("lacks platforms of provider {NOTE}@1.0.0; added h1:")), "{log_of_pinned}");
     let name = format!("provider `{NOTE}@1.0.0`");
     assert!(
-        other_hash.contains(&name) && other_hash.contains("has neither; it is not used") && !partial,
+        other_hash.contains(&name) && other_hash.contains("has neither; the provider is not used") && !partial,
         "{other_hash}"
     );
     assert!(changed.contains("acme/note v1.0.0") && changed.contains("checksums") && !partial_too, "{changed}");

@@ -172,7 +172,7 @@ mod tests {
             of(json!([{ "target": { "kind": "A" }, "path": "p.yaml" }])).unwrap(),
             [json!({ "target": { "kind": "A" }, "patch": "kind: A\n" })]
         );
-        assert!(of(json!(["out.yaml"])).unwrap_err().contains("leads out"));
+        assert!(of(json!(["out.yaml"])).unwrap_err().contains("is outside of the source"));
         assert!(of(json!(["none.yaml"])).unwrap_err().contains("no patch `none.yaml`"));
         assert!(of(json!([1])).unwrap_err().contains("not a patch"));
     }

@@ -242,7 +242,7 @@ mod tests {
 
         assert_eq!((own.state, app.state), (Verdict::Fail, Verdict::Warn));
         assert!(own.detail.ends_with("`s3:Get4`, and 5 more"), "{}", own.detail);
-        assert!(judge(&decided[..1], false, "role `r`").detail.contains("all 1 things that jobs always need"));
+        assert!(judge(&decided[..1], false, "role `r`").detail.contains("all 1 actions that jobs always need"));
     }
 
     #[test]

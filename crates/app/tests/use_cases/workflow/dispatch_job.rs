@@ -164,7 +164,7 @@ async fn an_order_that_is_too_large_for_a_message_ends_its_job_with_its_size() {
 
     let state = world.job(&job).await.state;
     assert!(matches!(state, JobState::Failed { partial: false, .. }), "{state:?}");
-    assert!(state.reason().unwrap().contains("more than the 204800 that fit a message"), "{state:?}");
+    assert!(state.reason().unwrap().contains("more than the 204800 that fit into a message"), "{state:?}");
     assert!(world.open().is_empty());
 }
 
