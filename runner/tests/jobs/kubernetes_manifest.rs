@@ -189,7 +189,7 @@ async fn a_kind_may_come_with_its_objects_and_mistakes_are_named() {
          `data.mode` belongs to `person`; remove these fields from the manifest, or let their managers give them up"
     );
     assert!(
-        others.0.contains("CustomResourceDefinition things.example.org belongs to `globex-prod/network`; take it out"),
+        others.0.contains("CustomResourceDefinition things.example.org belongs to `globex-prod/network`; remove it"),
         "{others:?}"
     );
     for failure in [unknown, no_yaml, invalid, forbidden, conflict, others] {

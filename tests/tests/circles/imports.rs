@@ -30,6 +30,7 @@ impl Sources {
             |name: &str| !name.starts_with("bin/") && (name == root || !["lib.rs", "main.rs"].contains(&name));
         let files = texts.iter().filter(|(name, _)| is_module(name)).map(|(name, text)| {
             let module = module_of(name);
+            let text = without_visibility(text);
             let tokens: TokenStream = text.parse().unwrap_or_else(|error| panic!("{name}: {error}"));
             let mut reader = Reader { file: name.clone(), ..Reader::default() };
             reader.read(tokens, &module);
@@ -63,6 +64,13 @@ impl Sources {
             _ => Some(&file.name),
         }
     }
+}
+
+/// Returns `text` with `pub` in place of each `pub(in PATH)`: to name who may use something is not to use it.
+fn without_visibility(text: &str) -> String {
+    let mut parts = text.split("pub(in ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |before, part| before + "pub" + part.split_once(')').map_or(part, |(_, rest)| rest))
 }
 
 fn module_of(name: &str) -> Path {
@@ -277,6 +285,18 @@ mod tests {
         assert_eq!(found["a.rs"], names(&["b.rs", "c.rs"]));
         assert_eq!(found["b.rs"], names(&["c.rs"]));
         assert_eq!(found["c.rs"], names(&["a.rs"]));
+    }
+
+    #[test]
+    fn to_name_who_may_use_something_is_not_to_use_it() {
+        let found = imports(&[
+            ("lib.rs", "mod a; mod b;"),
+            ("a.rs", "pub(in crate::b) fn f() {} pub(crate) struct S;"),
+            ("b.rs", "pub(in crate) fn g() { crate::a::f() }"),
+        ]);
+
+        assert_eq!(found["a.rs"], names(&[]));
+        assert_eq!(found["b.rs"], names(&["a.rs"]));
     }
 
     #[test]
