@@ -12,25 +12,25 @@ use serde_json::json;
 /// The stdout and the stderr of `freehold install stack globex` with `more` arguments, when the stack has this template.
 fn stack(template: &'static str, more: &[&str]) -> (String, String) {
     let digest = Digest::of(template.as_bytes());
-    let cloud = loopback::listen(move |method, path, _| {
-        let found = match path {
-            "/v1/tenant" => json!({
+    let cloud =
+        loopback::listen(move |method, path, _| {
+            match path {
+            "/v1/tenant" => (200, json!({
                 "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
                 "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
-            }),
-            "/v1/installs/globex" => json!({
+            }).to_string()),
+            "/v1/installs/globex" => (200, json!({
                 "install": "globex", "account": "222222222222", "region": "eu-central-1", "state": "ready",
-            }),
-            "/v1/installs/globex/stack" => json!({
+            }).to_string()),
+            "/v1/installs/globex/stack" => (200, json!({
                 "install": "globex", "version": digest, "stack_name": "freehold-acme--globex", "template": template,
                 "digest": digest,
-            }),
+            }).to_string()),
             // The bucket holds the template: its size is that of the answer.
-            _ if method == "HEAD" => return (200, template.to_owned()),
-            _ => return (404, String::new()),
-        };
-        (200, found.to_string())
-    });
+            _ if method == "HEAD" => (200, template.to_owned()),
+            _ => (404, String::new()),
+        }
+        });
     let done = Command::new(env!("CARGO_BIN_EXE_freehold"))
         .args(["install", "stack", "globex"])
         .args(more)

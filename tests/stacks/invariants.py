@@ -270,6 +270,7 @@ def _network(made, parameters):
         yield f"an app that gets no network has {apps}"
     if s3_endpoint:
         yield from _packages(made, parameters.get("InstallPackages", "true") == "true")
+        yield from _downloads(made, bool(parameters.get("RunnerUrl")))
     count = {kind: types.count(f"AWS::EC2::{kind}") for kind in expected}
     public = properties(made, "Machine")["LaunchTemplateData"]["NetworkInterfaces"][0].get("AssociatePublicIpAddress")
     if public != (not private if new else None):
@@ -287,6 +288,13 @@ def _packages(made, wanted):
     _, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
     if any(PACKAGES in str(resource) for resource in reads["Resource"]) != wanted:
         yield f"InstallPackages is {wanted}, and the S3 endpoint's policy says otherwise"
+
+
+def _downloads(made, wanted):
+    """The S3 endpoint leads to an object of the vendor's only where the machine downloads the runner."""
+    _, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
+    if any("RunnerUrl" in str(resource) for resource in reads["Resource"]) != wanted:
+        yield f"a URL of the runner is {'given' if wanted else 'absent'}, and the S3 endpoint's policy says otherwise"
 
 
 def _own_subnet(made, new, own_routes):

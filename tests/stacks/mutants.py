@@ -11,6 +11,7 @@ ROOT = f"arn:aws:iam::{ACCOUNT}:root"
 EXISTING = {"VpcId": "vpc-0123456789abcdef0", "SubnetIds": "subnet-0123456789abcdef0,subnet-0123456789abcdef1"}
 OWN_SUBNET = {"VpcId": "vpc-0123456789abcdef0", "SubnetCidr": "10.0.9.0/28"}
 PRIVATE = {"PrivateEndpoints": "true"}
+RUNNER_URL = "https://downloads.s3.eu-west-1.amazonaws.com/freehold-runner"
 NETWORKS = [
     {"RunnerPrincipal": ROOT},
     {"RunnerPrincipal": ROOT, **EXISTING, **PRIVATE},
@@ -20,7 +21,7 @@ NETWORKS = [
     {**EXISTING, **PRIVATE},
     {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
     OWN_SUBNET,
-    {**OWN_SUBNET, **PRIVATE, "InstallPackages": "false"},
+    {**OWN_SUBNET, **PRIVATE, "InstallPackages": "false", "RunnerUrl": RUNNER_URL},
     {**OWN_SUBNET, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
 ]
 

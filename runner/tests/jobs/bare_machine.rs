@@ -29,7 +29,7 @@ output "name" { value = terraform_data.this.output }
 
 #[tokio::test]
 async fn a_machine_with_bubblewrap_and_the_runner_alone_runs_a_whole_job() {
-    if let Some(file) = std::env::var_os(ARTIFACTS) {
+    if let Some(file) = std::env::var_os("FREEHOLD_TEST_ON_BARE_MACHINE") {
         let artifacts: [Artifact; 2] = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
         return on_bare_machine(&artifacts).await;
     }

@@ -88,7 +88,7 @@ fn bench(cloud: &Cloud, artifact: &Artifact, command: &str) -> Bench {
 }
 
 /// Returns the cloud, where `busybox` needs no library.
-async fn cloud(test: &str) -> Option<Cloud> {
+async fn here(test: &str) -> Option<Cloud> {
     if !have(&["bwrap"]) {
         return None;
     }
@@ -102,7 +102,7 @@ async fn cloud(test: &str) -> Option<Cloud> {
 
 #[tokio::test]
 async fn a_job_sees_the_image_and_nothing_of_the_machine() {
-    let Some(cloud) = cloud("a_job_sees_the_image_and_nothing_of_the_machine").await else { return };
+    let Some(cloud) = here("a_job_sees_the_image_and_nothing_of_the_machine").await else { return };
     let artifact = image(&cloud, "one").await;
     let command = "cd /; cat etc/mark; echo; for one in *; do echo -n \"$one \"; done; echo; \
                    ls /usr /etc/gone /home /root /var/lib/freehold 2>/dev/null; \
@@ -128,7 +128,7 @@ async fn a_job_sees_the_image_and_nothing_of_the_machine() {
 #[tokio::test]
 async fn two_jobs_that_need_the_same_image_unpack_it_once_and_boxes_wait_with_it() {
     let test = "two_jobs_that_need_the_same_image_unpack_it_once_and_boxes_wait_with_it";
-    let Some(cloud) = cloud(test).await else { return };
+    let Some(cloud) = here(test).await else { return };
     let (artifact, other) = (image(&cloud, "one").await, Digest::of(b"other"));
     let (mut one, two) = (bench(&cloud, &artifact, "cat /etc/mark"), bench(&cloud, &artifact, "cat /etc/mark"));
     one.job.config = two.job.config.clone();
@@ -159,7 +159,7 @@ async fn two_jobs_that_need_the_same_image_unpack_it_once_and_boxes_wait_with_it
 
 #[tokio::test]
 async fn an_action_runs_in_the_image_that_it_names() {
-    let Some(cloud) = cloud("an_action_runs_in_the_image_that_it_names").await else { return };
+    let Some(cloud) = here("an_action_runs_in_the_image_that_it_names").await else { return };
     let (default, own) = (image(&cloud, "default").await, image(&cloud, "own").await);
     let repository = ecr_repository(&cloud.customer, REPOSITORY).await.unwrap();
     outputs(execute(&bench(&cloud, &own, "true").job).await);
@@ -194,7 +194,7 @@ async fn an_action_runs_in_the_image_that_it_names() {
 
 #[tokio::test]
 async fn an_image_that_cannot_be_used_is_named_with_the_way_out() {
-    let Some(cloud) = cloud("an_image_that_cannot_be_used_is_named_with_the_way_out").await else { return };
+    let Some(cloud) = here("an_image_that_cannot_be_used_is_named_with_the_way_out").await else { return };
     let hello = gzipped_tar(&[("etc/mark", b"x")]);
     let foreign = of_layers(&cloud, "s390x", &[], std::slice::from_ref(&hello)).await;
     let broken = of_layers(&cloud, own(), &[], &[b"not a layer".to_vec()]).await;
@@ -225,7 +225,7 @@ async fn an_image_that_cannot_be_used_is_named_with_the_way_out() {
 #[tokio::test]
 async fn no_link_of_an_image_leads_the_box_to_files_of_the_machine() {
     let test = "no_link_of_an_image_leads_the_box_to_files_of_the_machine";
-    let Some(cloud) = cloud(test).await else { return };
+    let Some(cloud) = here(test).await else { return };
     let outside = tempfile::tempdir().unwrap();
     // The machine's files are there while `bwrap` makes a box.
     let link = format!("-> /oldroot{}", outside.path().display());
