@@ -66,6 +66,7 @@ def check(template, parameters):
         *_roles_of_the_runner(template, made),
         *_boundary(template, made, parameters),
         *_network(made, parameters),
+        *_downloads(made, parameters.get("RunnerUrl", template["Parameters"]["RunnerUrl"]["Default"])),
         *_kill_switch(template, made, parameters),
     ]
     return made, wrong
@@ -270,7 +271,6 @@ def _network(made, parameters):
         yield f"an app that gets no network has {apps}"
     if s3_endpoint:
         yield from _packages(made, parameters.get("InstallPackages", "true") == "true")
-        yield from _downloads(made, bool(parameters.get("RunnerUrl")))
     count = {kind: types.count(f"AWS::EC2::{kind}") for kind in expected}
     public = properties(made, "Machine")["LaunchTemplateData"]["NetworkInterfaces"][0].get("AssociatePublicIpAddress")
     if public != (not private if new else None):
@@ -290,11 +290,13 @@ def _packages(made, wanted):
         yield f"InstallPackages is {wanted}, and the S3 endpoint's policy says otherwise"
 
 
-def _downloads(made, wanted):
+def _downloads(made, url):
     """The S3 endpoint leads to an object of the vendor's only where the machine downloads the runner."""
+    if "S3Endpoint" not in made["Resources"]:
+        return
     _, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
-    if any("RunnerUrl" in str(resource) for resource in reads["Resource"]) != wanted:
-        yield f"a URL of the runner is {'given' if wanted else 'absent'}, and the S3 endpoint's policy says otherwise"
+    if any("RunnerUrl" in str(resource) for resource in reads["Resource"]) != bool(url):
+        yield f"the URL of the runner is `{url}`, and the S3 endpoint's policy says otherwise"
 
 
 def _own_subnet(made, new, own_routes):
