@@ -91,7 +91,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_part_of_twice_a_piece_less_one_is_found(form in "[a-zA-Z0-9]{20,80}", at: usize, length in 2 * PIECE - 1..80) {
+        fn every_part_of_twice_a_piece_less_one_is_found(form in "[a-zA-Z1-9][a-zA-Z0-9]{19,79}", at: usize, length in 2 * PIECE - 1..80) {
             let start = at % (form.len() - 15);
             let part = &form[start..form.len().min(start + length)];
             let mut fragments = Fragments::default();
