@@ -54,6 +54,11 @@ pub(crate) const ALL: &[Difference] = &[
     differs("{{ slice \"abc\" 1 2 }}", None, Some("b")),
     // A condition need not be a boolean.
     differs("{{ ternary 1 2 \"x\" }}", None, Some("1")),
+    // A text can be compared with a boolean: the answer to an input of type `bool` is one.
+    differs("{{ eq \"true\" .nuon.inputs.inputs.on }}{{ eq true \"True\" }}", None, Some("truefalse")),
+    differs("{{ ternary 3 0 (eq \"false\" .nuon.inputs.inputs.on) }}", None, Some("0")),
+    differs("{{ ne .nuon.inputs.inputs.off \"true\" }}", None, Some("true")),
+    refused("{{ eq \"12\" .nuon.inputs.inputs.n }}"),
     // A comment may have more space before it.
     differs("{{   /* x */ }}", None, Some("")),
     // Left out.
