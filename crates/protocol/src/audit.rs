@@ -14,9 +14,11 @@ pub struct AuditRecord {
     pub tenant: TenantName,
     pub install: InstallId,
     pub runner: KeyId,
-    /// The number of the record: 1 for the first record of this runner, then 2, and so on.
+    /// The number of the record: 1 for the first record of this runner, then 2, and so on. A runner that made a new key
+    /// continues to count.
     pub seq: u64,
-    /// The digest of the previous record's line in the audit log; for the first record, the digest of zero bytes.
+    /// The digest of the previous record's line in the audit log, which another key of the same runner may have signed;
+    /// for the first record, the digest of zero bytes.
     pub previous: Digest,
     /// The time of the record, by the runner's own clock.
     pub at: Timestamp,
@@ -66,6 +68,9 @@ pub enum AuditEvent {
     },
     /// The control plane cancelled a job.
     Cancelled { job: JobId, dispatch: u32, message: Digest },
+    /// The control plane announced that another key has replaced the key of this runner, which signs this record. The
+    /// runner makes a new key, and its next record is of that key.
+    KeyReplaced { replaced_by: KeyId, message: Digest },
     /// A job asked IAM for a change.
     IamChange {
         job: JobId,
@@ -73,8 +78,8 @@ pub enum AuditEvent {
         /// The IAM action, such as `CreateRole`.
         action: String,
         resource: String,
-        /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy did something
-        /// else instead; `refused` when a rule forbids the change.
+        /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy answered with success
+        /// and did not make the change (decision 0040); `refused` when a rule forbids the change.
         stage: String,
         /// The details: IAM's error code for `failed`, the replacement for `held`, the rule for `refused`.
         #[serde(default, skip_serializing_if = "String::is_empty")]

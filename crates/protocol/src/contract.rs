@@ -71,7 +71,7 @@ pub struct ActionTerms {
     /// Whether the action gets access to a cluster.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub cluster: bool,
-    /// The image that its steps run in, as the config names it; empty for that of all jobs.
+    /// The image in which the steps run, as the config names it; empty when they run in the image of all jobs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
 }

@@ -24,6 +24,7 @@ pub mod provenance;
 pub mod release;
 pub mod report;
 pub mod shape;
+pub mod source;
 pub mod terraform;
 pub mod time;
 

@@ -81,7 +81,8 @@ pub mod rfc3339 {
         read(&given).filter(|time| text(*time).as_ref() == Some(&given)).ok_or_else(wrong)
     }
 
-    fn text(time: Timestamp) -> Option<String> {
+    /// Returns the text of a time; `None` for a time after the year 9999.
+    pub fn text(time: Timestamp) -> Option<String> {
         let millis = time.as_millis();
         let (year, month, day) = civil(millis / DAY);
         let rest = millis % DAY;

@@ -24,6 +24,9 @@ pub struct CreateInstallRequest {
     pub unknown_region: bool,
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
+    /// Whether the install has a toggleable component, by its name. Other components have the default of the config.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub toggles: BTreeMap<ComponentName, bool>,
     pub enrolment_key: PublicKey,
 }
 
@@ -72,6 +75,9 @@ pub struct InstallView {
     pub problems: Vec<String>,
     #[serde(default)]
     pub components: Vec<DeployedView>,
+    /// The components of the latest version that are switched off. Empty in lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub off: Vec<ComponentName>,
     /// The digest of the terms that the customer agreed to; absent when the install stack does not ask for consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
@@ -116,6 +122,30 @@ pub struct InstallDeleted {
     pub region: String,
     /// The name of the stack that the customer may already have created in this account and region.
     pub stack_name: String,
+}
+
+/// `POST /v1/installs/{install}/forget`: removes everything that the tenant keeps about an install.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForgetInstallRequest {
+    /// Whether the customer is gone: whatever is still deployed stays with the customer, and the runner need not be
+    /// silent.
+    #[serde(default)]
+    pub customer_gone: bool,
+}
+
+/// The response to `POST /v1/installs/{install}/forget`. The install is gone when `GET /v1/installs/{install}` does not
+/// find it any more, which takes some minutes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ForgetStarted {
+    pub install: InstallId,
+    pub account: AccountId,
+    pub region: String,
+    /// The name of the install stack in the customer's account.
+    pub stack_name: String,
+    /// The time of the first request to forget the install.
+    pub since: Timestamp,
 }
 
 /// `GET /v1/installs/{install}/stack`: the install stack that a customer launches.

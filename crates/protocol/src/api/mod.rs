@@ -8,6 +8,7 @@ mod contracts;
 mod errors;
 mod inputs;
 mod installs;
+mod toggles;
 mod workflows;
 
 use serde::{Deserialize, Serialize};
@@ -26,11 +27,13 @@ pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
-    CreateInstallRequest, DeployedView, InstallCreated, InstallDeleted, InstallStack, InstallView, RunnerView,
+    CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted, InstallCreated, InstallDeleted,
+    InstallStack, InstallView, RunnerView,
 };
+pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
 pub use workflows::{
-    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest, TearDownRequest,
-    WorkflowStarted, WorkflowView,
+    DeployComponentsRequest, HistoryView, JobView, LogChunk, LogPage, NodeView, RunActionRequest,
+    TeardownInstallRequest, WorkflowStarted, WorkflowView,
 };
 
 /// The header that makes a POST request idempotent. Its value has 1 to 128 visible ASCII characters, and a client sends

@@ -38,7 +38,7 @@ pub struct DeployComponentsRequest {
 /// `POST /v1/installs/{install}/teardown`: removes a component, the sandbox, or everything when neither is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct TearDownRequest {
+pub struct TeardownInstallRequest {
     /// The component to remove, together with the components that depend on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentName>,

@@ -1,11 +1,13 @@
 //! Checks every link of a lineage: the signatures, the digests, and that consecutive messages are about the same thing.
 
+use std::borrow::Cow;
+
 use super::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
 use crate::envelope::{Delegate, Payload, PublicKey};
-use crate::order::{Artifact, BuildArtifact, Order, Source, Work};
+use crate::order::{Artifact, BuildArtifact, Order, Recipe, Source, Work};
 use crate::provenance::{Expected, Provenance, ProvenanceError, ResourceDescriptor, Statement};
 use crate::report::{AttemptEvent, Hello, Outcome, Report, ReportBody};
-use crate::{BuildId, ComponentName, Envelope, Timestamp, canonical};
+use crate::{BuildId, ComponentName, Digest, Envelope, Timestamp, canonical};
 
 /// The largest difference between the clocks of two machines that is accepted, in seconds: AWS refuses the requests of
 /// a machine whose clock differs more (AWS Signature Version 4, "Elements of a request").
@@ -240,18 +242,30 @@ fn source(made: &Made, statement: Option<&Statement>, order: Option<&Believed>) 
     let (external, internal) = (&definition.external_parameters, &definition.internal_parameters);
     same_source("the source of the statement", &external.source, &made.source)?;
     same("the kind of artifact in the statement", external.package.describe(), made.package.describe())?;
-    let digest = match order.map(|found| &found.order.work) {
-        // The build's id also depends on the recipe, which only the order contains.
-        Some(Work::Build(BuildArtifact { recipe: Some(recipe), .. })) => {
-            let recipe = recipe.unpacked().map_err(|_| Broken::Missing("the manifest that the order packs"))?;
-            canonical::digest(&(made.source.pinned(), made.package, recipe))
-        }
-        Some(_) | None => canonical::digest(&(made.source.pinned(), made.package)),
+    let recipe = recipe(order)?;
+    let digest = match &recipe {
+        Some(recipe) => canonical::digest(&(made.source.pinned(), made.package, recipe)),
+        None => canonical::digest(&(made.source.pinned(), made.package)),
     };
     let digest = digest.map_err(|_| Broken::Missing("a source that can be written as JSON"))?;
     same("the source digest of the statement", &internal.source_digest, &digest)?;
     same("the build of that source", &BuildId::derive(&made.app, &digest, &made.component), &made.build)?;
-    resolved(&made.source, &definition.resolved_dependencies)
+    match (&made.source, recipe.as_deref()) {
+        // The text is the whole source: the digest in the statement, which was compared above, covers it.
+        (Source::Version, Some(Recipe::Manifest { text })) => {
+            Ok(format!("the manifest in the order sha256:{}", Digest::of(text.as_bytes()).hex()))
+        }
+        (source, _) => resolved(source, &definition.resolved_dependencies),
+    }
+}
+
+/// Returns the recipe of a build, which only its order contains. The id of the build depends on the recipe too.
+fn recipe(order: Option<&Believed>) -> Result<Option<Cow<'_, Recipe>>, Broken> {
+    let Some(Work::Build(BuildArtifact { recipe, .. })) = order.map(|found| &found.order.work) else {
+        return Ok(None);
+    };
+    let unpacked = recipe.as_ref().map(Recipe::unpacked).transpose();
+    unpacked.map_err(|_| Broken::Missing("the manifest that the order packs"))
 }
 
 /// Checks that the build used the pinned source, and returns the exact source from the statement.

@@ -64,10 +64,10 @@ pub struct RunKubernetesJob {
     #[serde(default)]
     pub cluster: ClusterOf,
     pub image: JobImage,
-    /// The program, instead of the image's entry point; templates.
+    /// The words of the program that replaces the image's entry point. They are templates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cmd: Vec<String>,
-    /// The arguments of the program; templates.
+    /// The arguments of the program. They are templates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// The environment of the program; values are templates.
