@@ -127,7 +127,7 @@ impl Field {
         let step = match step.map(str::parse::<u32>) {
             None => None,
             Some(Ok(step)) if (1..=self.most).contains(&step) => Some(step),
-            Some(_) => return Err(format!("has a step that is not 1 to {}", self.most)),
+            Some(_) => return Err(format!("has a step that is not between 1 and {}", self.most)),
         };
         let (from, to) = match range.split_once('-') {
             _ if range == "*" => (self.least, self.most),
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(mistake("60 * * * *"), (0, "the minute `60` is not 0 to 59".to_owned()));
         assert_eq!(mistake("0 9-8 * * *"), (2, "the hour `9-8` ends before it begins".to_owned()));
         assert_eq!(mistake("0 * * * funday"), (8, "the day of the week `funday` is not 0 to 7".to_owned()));
-        assert_eq!(mistake("*/0 * * * *"), (0, "the minute `*/0` has a step that is not 1 to 59".to_owned()));
+        assert_eq!(mistake("*/0 * * * *"), (0, "the minute `*/0` has a step that is not between 1 and 59".to_owned()));
         assert_eq!(mistake("0 0 +1 * *").0, 4);
     }
 

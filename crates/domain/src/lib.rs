@@ -8,6 +8,7 @@ pub mod contract;
 pub mod cron;
 pub mod deployable;
 pub mod diff;
+pub mod forget_install;
 pub mod graph;
 pub mod inputs;
 pub mod install;
@@ -19,6 +20,7 @@ pub mod prune_artifacts;
 pub mod region;
 pub mod runs_as;
 pub mod sandbox;
+pub mod toggles;
 pub mod workflow;
 
 pub use audit::AuditRecord;

@@ -47,7 +47,7 @@ pub enum Operation<'a> {
     /// Changes the sandbox.
     Reprovision(&'a Sandbox),
     /// Removes a component.
-    TearDown(&'a Component),
+    Teardown(&'a Component),
     /// Removes the sandbox.
     Deprovision(&'a Sandbox),
 }
@@ -61,11 +61,11 @@ impl<'a> Operation<'a> {
             Self::Trigger(action) => ("action", action.name.as_str(), "trigger"),
             Self::Provision(_) => ("sandbox", "", "provision"),
             Self::Reprovision(_) => ("sandbox", "", "reprovision"),
-            Self::TearDown(component) => ("component", component.name.as_str(), "teardown"),
+            Self::Teardown(component) => ("component", component.name.as_str(), "teardown"),
             Self::Deprovision(_) => ("sandbox", "", "deprovision"),
         };
         let own = match self {
-            Self::Deploy(component) | Self::TearDown(component) => {
+            Self::Deploy(component) | Self::Teardown(component) => {
                 [component.settings.operation_roles.get(operation).map(String::as_str), None]
             }
             Self::Trigger(action) => [Some(action.break_glass_role.as_str()), Some(action.role.as_str())],

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::answers::asks;
 use crate::graph::graph;
-use crate::plan::secrets::{NODE, is_copied_again};
-use crate::plan::triggers::{Fired, Moment, Occurrence, events_of_deploy, fired};
+use crate::plan::copies::NODE;
+use crate::plan::secrets::is_copied_again;
+use crate::plan::triggers::{Fired, Moment, Occurrence, Parts, events_of_deploy, fired};
 use crate::plan::{DeployScope, add_dependents, fingerprint};
 
 /// A node of the deploy, and why it runs.
@@ -70,7 +71,7 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     };
     let copies_secrets = is_copied_again(from, to, &touched);
     let order = order(to);
-    let occurrences = events_of_deploy(to, &touched, copies_secrets, &DeployScope::default());
+    let occurrences = events_of_deploy(to, Parts::deploys(&touched), copies_secrets, &DeployScope::default());
     let actions = fired(to, &occurrences);
     let started = |moment: Moment, name: Option<&str>| -> Vec<Run> {
         let of_event = |one: &&Fired<'_>| {

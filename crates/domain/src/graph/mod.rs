@@ -31,6 +31,9 @@ pub struct GraphComponent {
     /// The step in which the component is deployed, from 1. Its dependencies have lower steps. The sandbox is alone in
     /// the first step. Components of the same step are deployed at the same time.
     pub step: usize,
+    /// Whether new installs have the component. Present only if an install may leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub toggle: Option<bool>,
     /// The values that the component's templates read, except for outputs of other components.
     pub reads: Reads,
 }
@@ -103,6 +106,7 @@ pub fn graph(version: &AppVersion) -> Graph {
             name: component.name.clone(),
             kind: component.spec.kind().to_owned(),
             step: first + steps.get(component.name.as_str()).copied().unwrap_or(after_all),
+            toggle: component.settings.toggle,
             reads: reads(&component.references),
         })
         .chain(version.sandbox.as_ref().map(sandbox_node))
@@ -127,6 +131,7 @@ fn sandbox_node(sandbox: &Sandbox) -> GraphComponent {
         name: ComponentName::sandbox(),
         kind: "sandbox".to_owned(),
         step: 1,
+        toggle: None,
         reads: reads(&sandbox.references),
     }
 }

@@ -1,15 +1,17 @@
 //! Jobs: one unit of work for one runner, its states and their transitions.
 
-use std::collections::BTreeMap;
+mod state;
 
 use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_JOB_SECS};
-use freehold_protocol::order::{Artifact, Mode};
-use freehold_protocol::report::{Block, Fence, Outcome};
+use freehold_protocol::order::Mode;
+use freehold_protocol::report::{Fence, Outcome};
+use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::AuditRecord;
+
+pub use state::{JobState, LastAttempt};
 
 /// The maximum number of dispatches of one job.
 pub const MAX_DISPATCHES: u32 = 11;
@@ -36,130 +38,15 @@ pub struct Job {
     /// came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
+    /// The time when the control plane ended the job, because no report of its end had come. A report of the end that
+    /// comes later still counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_at: Option<Timestamp>,
     pub state: JobState,
     /// The audit records of all changes, oldest first. They are stored in the job's own item, so that a state and its
     /// audit record are written together.
     #[serde(default)]
     pub history: Vec<AuditRecord>,
-}
-
-/// The state of a job. Each variant has the values that exist in that state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "state", rename_all = "snake_case")]
-pub enum JobState {
-    /// The job's order is on its way, or waits until the runner takes it.
-    Queued {
-        dispatch: u32,
-    },
-    /// An attempt has started and has not ended.
-    Running {
-        fence: Fence,
-        runner: KeyId,
-        started_at: Timestamp,
-        last_seq: u64,
-        last_contact: Timestamp,
-    },
-    Succeeded {
-        fence: Fence,
-        ended_at: Timestamp,
-        #[serde(default)]
-        outputs: BTreeMap<String, Value>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        artifact: Option<Artifact>,
-    },
-    /// The attempt failed. `partial` is true when the attempt may have changed something before.
-    Failed {
-        fence: Fence,
-        ended_at: Timestamp,
-        reason: String,
-        partial: bool,
-    },
-    Blocked {
-        fence: Fence,
-        ended_at: Timestamp,
-        block: Block,
-        reason: String,
-    },
-    Interrupted {
-        fence: Fence,
-        ended_at: Timestamp,
-        reason: String,
-    },
-    /// No attempt ended the job in time. All orders of the job have expired, so no attempt can still run.
-    Lost {
-        dispatch: u32,
-        ended_at: Timestamp,
-    },
-    Cancelled {
-        dispatch: u32,
-        ended_at: Timestamp,
-    },
-}
-
-impl JobState {
-    /// Returns the state's name, as messages, tables and audit records write it.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Queued { .. } => "queued",
-            Self::Running { .. } => "running",
-            Self::Succeeded { .. } => "succeeded",
-            Self::Failed { .. } => "failed",
-            Self::Blocked { .. } => "blocked",
-            Self::Interrupted { .. } => "interrupted",
-            Self::Lost { .. } => "lost",
-            Self::Cancelled { .. } => "cancelled",
-        }
-    }
-
-    /// Returns whether the job has ended.
-    pub const fn is_terminal(&self) -> bool {
-        match self {
-            Self::Queued { .. } | Self::Running { .. } => false,
-            Self::Succeeded { .. }
-            | Self::Failed { .. }
-            | Self::Blocked { .. }
-            | Self::Interrupted { .. }
-            | Self::Lost { .. }
-            | Self::Cancelled { .. } => true,
-        }
-    }
-
-    /// Returns the number of the job's last dispatch.
-    pub const fn dispatch(&self) -> u32 {
-        match self {
-            Self::Queued { dispatch } | Self::Lost { dispatch, .. } | Self::Cancelled { dispatch, .. } => *dispatch,
-            Self::Running { fence, .. }
-            | Self::Succeeded { fence, .. }
-            | Self::Failed { fence, .. }
-            | Self::Blocked { fence, .. }
-            | Self::Interrupted { fence, .. } => fence.dispatch,
-        }
-    }
-
-    /// Returns the highest fence that was reported in the current dispatch, if an attempt has reported.
-    pub const fn fence(&self) -> Option<Fence> {
-        match self {
-            Self::Queued { .. } | Self::Lost { .. } | Self::Cancelled { .. } => None,
-            Self::Running { fence, .. }
-            | Self::Succeeded { fence, .. }
-            | Self::Failed { fence, .. }
-            | Self::Blocked { fence, .. }
-            | Self::Interrupted { fence, .. } => Some(*fence),
-        }
-    }
-
-    /// Returns why the job did not succeed, as a sentence; `None` if it succeeded or has not ended.
-    pub fn reason(&self) -> Option<String> {
-        match self {
-            Self::Queued { .. } | Self::Running { .. } | Self::Succeeded { .. } => None,
-            Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
-            Self::Failed { reason, partial: false, .. }
-            | Self::Blocked { reason, .. }
-            | Self::Interrupted { reason, .. } => Some(reason.clone()),
-            Self::Lost { .. } => Some("no runner ended the job before its order expired".into()),
-            Self::Cancelled { .. } => Some("cancelled on request".into()),
-        }
-    }
 }
 
 /// An event that may change a job.
@@ -270,6 +157,7 @@ impl Job {
             created_at: now,
             not_after: now.plus_secs(claim_window_secs + u64::from(timeout_secs)),
             cancel_requested: None,
+            lost_at: None,
             state: JobState::Queued { dispatch: 1 },
             history: Vec::new(),
         }
@@ -288,12 +176,41 @@ impl Job {
             JobState::Running { fence, runner, last_seq, .. } => {
                 self.while_running(*fence, runner, *last_seq, event, now)
             }
+            JobState::Lost { attempt, .. } => self.when_lost(attempt.as_ref(), event, now),
+            JobState::Cancelled { unclaimed: true, .. } => self.when_lost(None, event, now),
             JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
             | JobState::Interrupted { .. }
-            | JobState::Lost { .. }
-            | JobState::Cancelled { .. } => self.when_ended(event, now),
+            | JobState::Cancelled { unclaimed: false, .. } => self.when_ended(event, now),
+        }
+    }
+
+    /// Returns whether the job was lost before the report of its end came.
+    pub const fn is_reported_late(&self) -> bool {
+        self.lost_at.is_some() && self.state.reported_at().is_some()
+    }
+
+    /// Returns why the job did not succeed, as [`JobState::reason`] does. For an outcome that was reported after the job
+    /// was lost, the text also says so, if the job succeeded too.
+    pub fn reason(&self) -> Option<String> {
+        let reason = self.state.reason();
+        let (Some(lost_at), Some(came_at)) = (self.lost_at, self.state.reported_at()) else { return reason };
+        let late = format!("was lost at {}, the report of its end came at {}", utc(lost_at), utc(came_at));
+        Some(reason.map_or_else(|| late.clone(), |reason| format!("{late}: {reason}")))
+    }
+
+    /// Returns whether the job ended without success and may have changed something before, also in an earlier attempt.
+    pub fn may_have_changed(&self) -> bool {
+        let last = self.state.fence();
+        let is_earlier = |record: &AuditRecord| record.fence.is_some() && record.fence != last;
+        let ran_before = || self.history.iter().any(|record| is_earlier(record) && record.to == "running");
+        match &self.state {
+            JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => false,
+            JobState::Blocked { .. } => ran_before(),
+            JobState::Failed { partial, .. } => *partial || ran_before(),
+            JobState::Interrupted { .. } | JobState::Lost { .. } => true,
+            JobState::Cancelled { .. } => self.history.iter().any(|record| record.what == "started"),
         }
     }
 
@@ -340,14 +257,7 @@ impl Job {
         event: &JobEvent,
         now: Timestamp,
     ) -> Result<Step, Rejected> {
-        if let Some((fence, runner)) = event.attempt() {
-            if fence < current {
-                return Err(Rejected::Stale { job: self.id.clone(), found: fence, highest: current });
-            }
-            if fence == current && runner != holder {
-                return Err(Rejected::Held { job: self.id.clone(), fence, holder: holder.clone() });
-            }
-        }
+        self.check_attempt(current, holder, event)?;
         match event {
             JobEvent::Started { fence, seq, runner } | JobEvent::Progress { fence, seq, runner } => {
                 if *fence == current && *seq <= last_seq {
@@ -374,6 +284,39 @@ impl Job {
             JobEvent::Cancel | JobEvent::Expire | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
+    }
+
+    /// Returns the effect of an event on a job that was lost. Reports have the same effect as before the loss, so that
+    /// the outcome does not depend on the time at which they arrive; but the job does not run again.
+    fn when_lost(&self, last: Option<&LastAttempt>, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
+        if let Some(LastAttempt { fence, runner }) = last {
+            self.check_attempt(*fence, runner, event)?;
+        }
+        match event {
+            JobEvent::Started { fence, runner, .. } | JobEvent::Progress { fence, runner, .. } => {
+                if last.is_some_and(|last| last.fence == *fence) {
+                    return Ok(Step::Already);
+                }
+                let ended_at = self.lost_at.unwrap_or(now);
+                let attempt = Some(LastAttempt { fence: *fence, runner: runner.clone() });
+                Ok(self.change(JobState::Lost { dispatch: fence.dispatch, ended_at, attempt }, event, now))
+            }
+            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Cancel | JobEvent::Expire | JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            JobEvent::Retry => self.retry(event, now),
+        }
+    }
+
+    /// Checks that a report is not of an attempt before `current`, nor of another runner with the same fence.
+    fn check_attempt(&self, current: Fence, holder: &KeyId, event: &JobEvent) -> Result<(), Rejected> {
+        let Some((fence, runner)) = event.attempt() else { return Ok(()) };
+        if fence < current {
+            return Err(Rejected::Stale { job: self.id.clone(), found: fence, highest: current });
+        }
+        if fence == current && runner != holder {
+            return Err(Rejected::Held { job: self.id.clone(), fence, holder: holder.clone() });
+        }
+        Ok(())
     }
 
     /// Checks that a report belongs to the current dispatch.
@@ -405,7 +348,7 @@ impl Job {
             Outcome::Failed { reason, partial } => JobState::Failed { fence, ended_at, reason, partial },
             Outcome::Blocked { block, reason } => JobState::Blocked { fence, ended_at, block, reason },
             Outcome::Interrupted { reason } => JobState::Interrupted { fence, ended_at, reason },
-            Outcome::Cancelled => JobState::Cancelled { dispatch: fence.dispatch, ended_at },
+            Outcome::Cancelled => JobState::Cancelled { dispatch: fence.dispatch, ended_at, unclaimed: false },
         };
         self.change(state, event, now)
     }
@@ -425,11 +368,16 @@ impl Job {
         if now < self.not_after.plus_secs(LOST_GRACE_SECS) {
             return Step::NotYet;
         }
-        let unclaimed = matches!(self.state, JobState::Queued { .. });
-        if unclaimed && self.cancel_requested.is_some() {
-            return self.change(JobState::Cancelled { dispatch, ended_at: now }, event, now);
+        let mut attempt = None;
+        if let JobState::Running { fence, runner, .. } = &self.state {
+            attempt = Some(LastAttempt { fence: *fence, runner: runner.clone() });
         }
-        self.change(JobState::Lost { dispatch, ended_at: now }, event, now)
+        let mut lost = self.clone();
+        lost.lost_at = Some(now);
+        if attempt.is_none() && self.cancel_requested.is_some() {
+            return lost.change(JobState::Cancelled { dispatch, ended_at: now, unclaimed: true }, event, now);
+        }
+        lost.change(JobState::Lost { dispatch, ended_at: now, attempt }, event, now)
     }
 
     fn retry(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
@@ -450,6 +398,7 @@ impl Job {
         again.created_at = now;
         again.not_after = now.plus_secs(window);
         again.cancel_requested = None;
+        again.lost_at = None;
         Ok(again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now))
     }
 
@@ -475,6 +424,10 @@ impl Job {
         }
         Step::Changed { job: Box::new(job), audit: Box::new(audit) }
     }
+}
+
+fn utc(time: Timestamp) -> String {
+    rfc3339::text(time).unwrap_or_default()
 }
 
 #[cfg(test)]

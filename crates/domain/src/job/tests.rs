@@ -1,3 +1,9 @@
+use std::collections::BTreeMap;
+
+use freehold_protocol::report::Block;
+use proptest::prelude::*;
+use serde_json::Value;
+
 use super::*;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
@@ -35,8 +41,13 @@ fn states() -> Vec<JobState> {
         JobState::Failed { fence: current, ended_at: NOW, reason: reason.clone(), partial: false },
         JobState::Blocked { fence: current, ended_at: NOW, block: Block::ModeDisabled, reason: reason.clone() },
         JobState::Interrupted { fence: current, ended_at: NOW, reason },
-        JobState::Lost { dispatch: 2, ended_at: NOW },
-        JobState::Cancelled { dispatch: 2, ended_at: NOW },
+        JobState::Lost {
+            dispatch: 2,
+            ended_at: NOW,
+            attempt: Some(LastAttempt { fence: current, runner: runner("a") }),
+        },
+        JobState::Cancelled { dispatch: 2, ended_at: NOW, unclaimed: false },
+        JobState::Cancelled { dispatch: 2, ended_at: NOW, unclaimed: true },
     ]
 }
 
@@ -82,25 +93,32 @@ fn outcome(result: Result<Step, Rejected>) -> String {
     }
 }
 
+fn changed(result: Result<Step, Rejected>) -> Job {
+    match result {
+        Ok(Step::Changed { job, .. }) => *job,
+        other => panic!("{other:?}"),
+    }
+}
+
 #[test]
 fn every_event_in_every_state_has_one_answer() {
-    // Columns: queued, running, succeeded, failed, blocked, interrupted, lost, cancelled.
+    // Columns: queued, running, succeeded, failed, blocked, interrupted, lost, cancelled, cancelled and unclaimed.
     let expected = "
-started, never dispatched       | NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER
-started, earlier dispatch       | STALE STALE STALE STALE STALE STALE STALE STALE
-started, earlier receive        | running STALE ENDED ENDED ENDED ENDED ENDED ENDED
-started, current                | running already already already already already ENDED ENDED
-started, current, other runner  | running HELD already already already already ENDED ENDED
-started, newer receive          | running running ENDED ENDED ENDED ENDED ENDED ENDED
-progress, current, next         | running running already already already already ENDED ENDED
-progress, current, seen         | running already already already already already ENDED ENDED
-finished, earlier receive       | succeeded STALE ENDED ENDED ENDED ENDED ENDED ENDED
-finished, current               | succeeded succeeded already already already already ENDED ENDED
-finished, current, other runner | succeeded HELD already already already already ENDED ENDED
-finished, newer receive         | succeeded succeeded ENDED ENDED ENDED ENDED ENDED ENDED
-cancel                          | queued running already already already already already already
-expire, early                   | not yet not yet already already already already already already
-retry                           | NO NO NO queued NO queued queued NO";
+started, never dispatched       | NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER
+started, earlier dispatch       | STALE STALE STALE STALE STALE STALE STALE STALE STALE
+started, earlier receive        | running STALE ENDED ENDED ENDED ENDED STALE ENDED lost
+started, current                | running already already already already already already ENDED lost
+started, current, other runner  | running HELD already already already already HELD ENDED lost
+started, newer receive          | running running ENDED ENDED ENDED ENDED lost ENDED lost
+progress, current, next         | running running already already already already already ENDED lost
+progress, current, seen         | running already already already already already already ENDED lost
+finished, earlier receive       | succeeded STALE ENDED ENDED ENDED ENDED STALE ENDED succeeded
+finished, current               | succeeded succeeded already already already already succeeded ENDED succeeded
+finished, current, other runner | succeeded HELD already already already already HELD ENDED succeeded
+finished, newer receive         | succeeded succeeded ENDED ENDED ENDED ENDED succeeded ENDED succeeded
+cancel                          | queued running already already already already already already already
+expire, early                   | not yet not yet already already already already already already already
+retry                           | NO NO NO queued NO queued queued NO NO";
 
     let mut table = String::new();
     for (name, event) in events() {
@@ -129,18 +147,139 @@ fn an_unclaimed_job_that_was_cancelled_ends_as_cancelled() {
 }
 
 #[test]
+fn a_report_that_comes_after_the_loss_still_counts_and_the_reason_says_so() {
+    let job = job_in(JobState::Queued { dispatch: 1 });
+    let (end, later) = (job.not_after.plus_secs(LOST_GRACE_SECS), job.not_after.plus_secs(3_000));
+    let lost = changed(job.on(&JobEvent::Expire, end));
+    let finished = |outcome| JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome };
+
+    let succeeded = changed(lost.on(&finished(done()), later));
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
+    let failed = changed(lost.on(&finished(failed), later));
+
+    assert_eq!((lost.lost_at, lost.is_reported_late(), succeeded.is_reported_late()), (Some(end), false, true));
+    assert!(matches!(succeeded.state, JobState::Succeeded { .. }));
+    let late = "was lost at 1970-01-01T01:12:00.000Z, the report of its end came at 1970-01-01T02:00:00.000Z";
+    assert_eq!(succeeded.reason().as_deref(), Some(late));
+    assert_eq!(failed.reason(), Some(format!("{late}: exit status 1 (partial)")));
+    assert_eq!(lost.reason(), lost.state.reason());
+    let again = changed(failed.on(&JobEvent::Retry, later));
+    assert_eq!((again.lost_at, again.reason()), (None, None));
+}
+
+/// Reports of the attempts 1.1 to 1.3 of two runners, in any order and as often as they come.
+fn reports() -> impl Strategy<Value = Vec<JobEvent>> {
+    let outcome = prop_oneof![
+        Just(done()),
+        Just(Outcome::Failed { reason: "no".into(), partial: true }),
+        Just(Outcome::Interrupted { reason: "died".into() }),
+        Just(Outcome::Cancelled),
+    ];
+    let attempt = || (1..4_u32, prop_oneof![Just("a"), Just("b")]).prop_map(|(at, name)| (fence(1, at), runner(name)));
+    let report = prop_oneof![
+        (attempt(), 1..4_u64).prop_map(|((fence, runner), seq)| JobEvent::Started { fence, seq, runner }),
+        (attempt(), 1..4_u64).prop_map(|((fence, runner), seq)| JobEvent::Progress { fence, seq, runner }),
+        (attempt(), outcome).prop_map(|((fence, runner), outcome)| JobEvent::Finished { fence, runner, outcome }),
+    ];
+    prop::collection::vec(report, 1..12)
+}
+
+/// Returns the job after these events, of which the one at `expires` comes after the job's order has expired.
+fn after(job: &Job, events: &[JobEvent], expires: Option<usize>) -> Job {
+    let mut job = job.clone();
+    for (at, event) in events.iter().enumerate() {
+        if expires == Some(at)
+            && let Ok(Step::Changed { job: next, .. }) =
+                job.on(&JobEvent::Expire, job.not_after.plus_secs(LOST_GRACE_SECS))
+        {
+            job = *next;
+        }
+        if let Ok(Step::Changed { job: next, .. }) = job.on(event, NOW) {
+            job = *next;
+        }
+    }
+    job
+}
+
+/// Returns the state that reports of an end led to, or `open` for a job whose end was not reported.
+fn kept(job: &Job) -> (&'static str, Option<Fence>) {
+    match &job.state {
+        JobState::Queued { .. }
+        | JobState::Running { .. }
+        | JobState::Lost { .. }
+        | JobState::Cancelled { unclaimed: true, .. } => ("open", None),
+        ended => (ended.as_str(), ended.fence()),
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_outcome_does_not_depend_on_when_the_job_was_lost(
+        events in reports(),
+        expires in 0..12_usize,
+        cancelled in any::<bool>(),
+    ) {
+        let mut job = job_in(JobState::Queued { dispatch: 1 });
+        job.cancel_requested = cancelled.then_some(NOW);
+
+        let in_time = after(&job, &events, None);
+        let late = after(&job, &events, Some(expires));
+
+        prop_assert_eq!(kept(&late), kept(&in_time));
+    }
+
+    /// An attempt that has lost its lease reports no end, so one attempt at most ends a job, and it is the last one.
+    #[test]
+    fn the_outcome_does_not_depend_on_the_order_of_the_reports_nor_on_the_loss(
+        order in Just(vec![0, 1, 2, 3, 4, 0, 1, 2, 3, 4]).prop_shuffle(),
+        expires in 0..12_usize,
+    ) {
+        let started = |at, name: &str| JobEvent::Started { fence: fence(1, at), seq: 1, runner: runner(name) };
+        let progress = |at, name: &str| JobEvent::Progress { fence: fence(1, at), seq: 2, runner: runner(name) };
+        let end = JobEvent::Finished { fence: fence(1, 2), runner: runner("b"), outcome: done() };
+        let sent = [started(1, "a"), progress(1, "a"), started(2, "b"), progress(2, "b"), end];
+        let events: Vec<_> = order.into_iter().map(|at: usize| sent[at].clone()).collect();
+
+        let job = after(&job_in(JobState::Queued { dispatch: 1 }), &events, Some(expires));
+
+        prop_assert_eq!(kept(&job), ("succeeded", Some(fence(1, 2))));
+    }
+}
+
+#[test]
 fn the_last_dispatch_cannot_be_repeated() {
-    let job = job_in(JobState::Lost { dispatch: MAX_DISPATCHES, ended_at: NOW });
+    let job = job_in(JobState::Lost { dispatch: MAX_DISPATCHES, ended_at: NOW, attempt: None });
 
     assert_eq!(outcome(job.on(&JobEvent::Retry, NOW)), "EXHAUSTED");
 }
 
 #[test]
 fn a_retry_gives_the_new_order_a_life_of_its_own() {
-    let job = job_in(JobState::Lost { dispatch: 1, ended_at: NOW });
+    let job = job_in(JobState::Lost { dispatch: 1, ended_at: NOW, attempt: None });
 
     let Ok(Step::Changed { job: again, .. }) = job.on(&JobEvent::Retry, NOW) else { panic!("retry was refused") };
 
     assert_eq!(again.not_after, NOW.plus_secs(3600 + 600));
     assert_eq!(again.state, JobState::Queued { dispatch: 2 });
+}
+
+#[test]
+fn a_job_may_have_changed_something_in_an_earlier_attempt() {
+    let ends = |outcome: Outcome, receives: &[u32]| {
+        let mut job = job_in(JobState::Queued { dispatch: 1 });
+        for receive in receives {
+            let event = JobEvent::Started { fence: fence(1, *receive), seq: 1, runner: runner("a") };
+            let Step::Changed { job: next, .. } = job.on(&event, NOW).unwrap() else { panic!("{receive}") };
+            job = *next;
+        }
+        let last = fence(1, *receives.last().unwrap());
+        let event = JobEvent::Finished { fence: last, runner: runner("a"), outcome };
+        let Step::Changed { job, .. } = job.on(&event, NOW).unwrap() else { panic!("the end") };
+        job.may_have_changed()
+    };
+    let blocked = || Outcome::Blocked { block: Block::ModeDisabled, reason: "off".into() };
+    let failed = |partial| Outcome::Failed { reason: "no".into(), partial };
+
+    assert_eq!([ends(blocked(), &[1]), ends(failed(false), &[1]), ends(done(), &[1, 2])], [false; 3]);
+    assert_eq!([ends(blocked(), &[1, 2]), ends(failed(false), &[1, 2]), ends(failed(true), &[1])], [true; 3]);
 }

@@ -7,11 +7,13 @@ use freehold_protocol::{ActionName, ComponentName, Digest};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::teardown::{Standing, TeardownError};
 use crate::build::Build;
 use crate::deployable::Undeployable;
 use crate::nearest::hint;
 use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
+use crate::toggles::Dependent;
 
 /// The deployed state of one component or of the sandbox.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +32,10 @@ pub struct Deployed {
     /// The digest of the sandbox outputs that the component read ([`SandboxReads::digest`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Digest>,
+    /// Whether a later job of the part did not succeed and may have changed the part before it ended. Then the part may
+    /// differ from this record.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
 }
 
 /// The reason why a workflow cannot be planned.
@@ -47,6 +53,17 @@ pub enum PlanError {
     UnknownRole(#[from] UnknownRole),
     #[error("app `{app}` cannot be deployed yet: {}", list_undeployable(.found))]
     NotDeployable { app: String, found: Vec<Undeployable> },
+    #[error("component `{0}` is switched off in this install; switch it on with `freehold install toggles`")]
+    Off(ComponentName),
+    #[error("{0}")]
+    NeedsOff(Dependent),
+    #[error(
+        "component `{off}` is switched off and cannot be removed while component `{component}` of an earlier version \
+         needs it; remove both with `freehold teardown --component {off}`"
+    )]
+    StillNeeded { component: ComponentName, off: ComponentName },
+    #[error(transparent)]
+    Removal(#[from] TeardownError),
     #[error("value cannot be written as JSON: {0}")]
     Unwritable(String),
 }
@@ -73,6 +90,7 @@ pub struct DeployInput<'a> {
     pub inputs: &'a BTreeMap<String, Value>,
     pub secrets: SecretsState<'a>,
     pub deployed: &'a BTreeMap<ComponentName, Deployed>,
+    pub toggles: TogglesState<'a>,
     /// The sandbox outputs that the templates of each component need to be rendered. The caller finds them by parsing
     /// the templates.
     pub required: &'a BTreeMap<ComponentName, BTreeSet<String>>,
@@ -92,7 +110,8 @@ impl DeployInput<'_> {
         let empty = BTreeMap::new();
         let outputs = self.deployed.get(&ComponentName::sandbox()).map_or(&empty, |sandbox| &sandbox.outputs);
         let read = self.reads(component).digest(outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
-        Ok(live.fingerprint != *fingerprint || live.sandbox != read || self.is_behind(component, live))
+        let is_behind = live.partial || self.is_behind(component, live);
+        Ok(live.fingerprint != *fingerprint || live.sandbox != read || is_behind)
     }
 
     /// Returns whether a dependency was deployed by a later workflow than the component. Then the component failed in
@@ -117,5 +136,24 @@ impl SecretsState<'static> {
     pub const fn none() -> Self {
         static NONE: BTreeMap<String, Digest> = BTreeMap::new();
         Self { digests: &NONE, copied: None }
+    }
+}
+
+/// The toggles of an install, and the deployed parts.
+#[derive(Debug, Clone, Copy)]
+pub struct TogglesState<'a> {
+    /// The components of the version that the install leaves out.
+    pub off: &'a BTreeSet<ComponentName>,
+    /// The components that the vendor switched on. A component that is on by default is not among them.
+    pub on: &'a BTreeSet<ComponentName>,
+    /// All deployed parts. May be empty if no component of `off` is deployed.
+    pub there: &'a [Standing<'a>],
+}
+
+impl TogglesState<'static> {
+    /// Returns the state of an install that has all components.
+    pub const fn none() -> Self {
+        static NONE: BTreeSet<ComponentName> = BTreeSet::new();
+        Self { off: &NONE, on: &NONE, there: &[] }
     }
 }

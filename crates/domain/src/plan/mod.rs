@@ -1,9 +1,11 @@
 //! Plans the nodes of a workflow. A deploy runs only the nodes that a change affects.
 
+pub(crate) mod copies;
 mod input;
 mod scope;
 pub mod secrets;
 pub mod teardown;
+mod toggles;
 pub mod triggers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,9 +19,9 @@ use crate::deployable::undeployable;
 use crate::nearest::nearest;
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
-use crate::workflow::{MAX_RETRIES, Node, NodeState, Target};
+use crate::workflow::{MAX_RETRIES, Node, Target};
 
-pub use input::{DeployInput, Deployed, PlanError, SecretsState};
+pub use input::{DeployInput, Deployed, PlanError, SecretsState, TogglesState};
 pub use scope::DeployScope;
 
 /// The time limit of one build, in seconds.
@@ -85,7 +87,8 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     }
     let mut targets = BTreeMap::new();
     let mut touched = BTreeSet::new();
-    for part in version.parts() {
+    let off = input.toggles.off;
+    for part in version.parts().filter(|part| !off.contains(&part.name)) {
         let (target, fingerprint) = part_target(version, &part, input)?;
         let wanted = if scope.only.is_empty() {
             input.is_changed(&part, &fingerprint)? || scope.all
@@ -98,18 +101,31 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
         targets.insert(part.name.clone(), target);
     }
     add_dependents(version, &mut touched);
+    touched.retain(|name| !off.contains(name));
+    toggles::check(input, scope, &touched)?;
     add_missing_sandbox(version, input.deployed, &mut touched);
     check_sandbox(input, &touched)?;
     let mut nodes = part_nodes(version, &touched, &mut targets);
     let copies_secrets = secrets::precede(input, scope, &touched, &mut nodes)?;
-    triggers::add(version, &mut nodes, &triggers::events_of_deploy(version, &touched, copies_secrets, scope));
+    let disabled = toggles::remove(input, scope, &mut nodes)?;
+    let enabled = toggles::enabled(input, scope, &touched);
+    let parts = triggers::Parts { deployed: &touched, enabled: &enabled, disabled: &disabled };
+    let events = triggers::events_of_deploy(version, parts, copies_secrets, scope);
+    let of_removals = triggers::add(version, &mut nodes, &events, off);
     if scope.provision || scope.first {
         preflight::precede(&mut nodes);
     }
     let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
     for node in &mut nodes {
         node.serial = input.serial;
-        node.runs_as = role_of(input, &node.target, scope.role.as_deref(), mode)?;
+        match &node.target {
+            Target::Teardown { .. } => {}
+            target if of_removals.contains(&node.name) => {
+                let own = role_of(input, target, scope.role.as_deref(), Mode::Deprovision)?;
+                node.runs_as = Some(own.unwrap_or(RunsAs { mode: Mode::Deprovision, role: None }));
+            }
+            target => node.runs_as = role_of(input, target, scope.role.as_deref(), mode)?,
+        }
     }
     Ok(nodes)
 }
@@ -125,15 +141,9 @@ fn part_nodes(
         let mut before: BTreeSet<String> = part.dependencies.intersection(touched).map(ToString::to_string).collect();
         before.extend(sandbox.iter().filter(|sandbox| part.name != **sandbox).map(ToString::to_string));
         Some(Node {
-            runs_as: None,
-            name: part.name.to_string(),
-            target: targets.remove(&part.name)?,
             dependencies: before,
-            timeout_secs: part.deploy_timeout_secs,
-            serial: 0,
             retries: part.settings.max_auto_retries.unwrap_or_default().min(MAX_RETRIES),
-            retried: 0,
-            state: NodeState::Waiting,
+            ..Node::waiting(part.name.to_string(), targets.remove(&part.name)?, part.deploy_timeout_secs)
         })
     });
     nodes.collect()
@@ -173,7 +183,7 @@ fn role_of(
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action } => version.action(action).map(Operation::Trigger),
-        Target::Secrets { .. } | Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => None,
+        Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => None,
     };
     let Some(operation) = operation else { return Ok(None) };
     // A node that makes or changes the sandbox runs in mode `provision`, also in a deploy.
@@ -248,16 +258,9 @@ pub fn action_nodes(
 pub fn build_nodes(builds: &[(ComponentName, BuildId)], serial: u64) -> Vec<Node> {
     builds
         .iter()
-        .map(|(component, build)| Node {
-            name: component.to_string(),
-            target: Target::Build { component: component.clone(), build: build.clone() },
-            dependencies: BTreeSet::new(),
-            timeout_secs: BUILD_TIMEOUT_SECS,
-            serial,
-            runs_as: None,
-            retries: 0,
-            retried: 0,
-            state: NodeState::Waiting,
+        .map(|(component, build)| {
+            let target = Target::Build { component: component.clone(), build: build.clone() };
+            Node { serial, ..Node::waiting(component.to_string(), target, BUILD_TIMEOUT_SECS) }
         })
         .collect()
 }

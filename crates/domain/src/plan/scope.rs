@@ -21,3 +21,11 @@ pub struct DeployScope {
     /// The role for every node, if the person who started the workflow chose one.
     pub role: Option<String>,
 }
+
+impl DeployScope {
+    /// Returns whether the deploy reprovisions the install: it deploys the sandbox and all components again, changed or
+    /// not.
+    pub(super) fn reprovisions(&self) -> bool {
+        self.all && self.only.is_empty() && !self.provision && !self.first
+    }
+}

@@ -1,20 +1,15 @@
 //! The secrets of an app in a deploy: components that read a changed secret are deployed again, and secrets are copied
-//! into clusters.
+//! into clusters. Copies that no version wants any more are removed, by a deploy or by a teardown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Reference, Secret};
 use freehold_protocol::{ComponentName, Digest, canonical};
 
+use super::copies::{NODE, node};
 use super::input::{DeployInput, PlanError};
 use super::scope::DeployScope;
-use crate::workflow::{Node, NodeState, Target};
-
-/// The name of the node that copies secrets. No other node can have it: a component's name has no colon.
-pub const NODE: &str = "secrets:copies";
-
-/// The time limit of the node that copies secrets, in seconds. Copying usually takes a few seconds.
-const TIMEOUT_SECS: u32 = 300;
+use crate::workflow::{Node, Target};
 
 /// Returns the digests of the secrets among `references`; `None` for a secret without a value.
 pub(super) fn used<'a>(
@@ -37,7 +32,8 @@ pub fn copied(version: &AppVersion) -> impl Iterator<Item = &Secret> {
     version.secrets.iter().filter(|secret| secret.kubernetes.is_some())
 }
 
-/// Puts a node that copies secrets before the components, if the copies are out of date or the cluster may be new.
+/// Puts a node that copies secrets before the components, if the copies are out of date or the cluster may be new. A
+/// version without copies gets the node if an earlier version had some: it then removes them.
 /// Returns whether it added the node.
 ///
 /// # Errors
@@ -48,29 +44,21 @@ pub(super) fn precede(
     touched: &BTreeSet<ComponentName>,
     nodes: &mut Vec<Node>,
 ) -> Result<bool, PlanError> {
-    if copied(input.version).next().is_none() {
+    let wants_none = copied(input.version).next().is_none();
+    if wants_none && input.secrets.copied.is_none() {
         return Ok(false);
     }
     let sandbox = ComponentName::sandbox();
     let remade = input.version.sandbox.is_some() && touched.contains(&sandbox);
     let fingerprint = fingerprint(input)?;
-    if !(scope.provision || scope.all || scope.first || remade || input.secrets.copied != Some(&fingerprint)) {
+    let again = !wants_none && (scope.provision || scope.all || scope.first || remade);
+    if !again && input.secrets.copied == Some(&fingerprint) {
         return Ok(false);
     }
     for node in nodes.iter_mut().filter(|node| matches!(node.target, Target::Component { .. })) {
         node.dependencies.insert(NODE.to_owned());
     }
-    nodes.push(Node {
-        name: NODE.to_owned(),
-        target: Target::Secrets { fingerprint },
-        dependencies: remade.then(|| sandbox.to_string()).into_iter().collect(),
-        timeout_secs: TIMEOUT_SECS,
-        serial: 0,
-        retries: 0,
-        retried: 0,
-        state: NodeState::Waiting,
-        runs_as: None,
-    });
+    nodes.push(node(fingerprint, remade.then(|| sandbox.to_string()).into_iter().collect()));
     Ok(true)
 }
 
@@ -90,5 +78,5 @@ fn fingerprint(input: DeployInput<'_>) -> Result<Digest, PlanError> {
 pub(crate) fn is_copied_again(from: &AppVersion, to: &AppVersion, touched: &BTreeSet<ComponentName>) -> bool {
     let copies = |version| copied(version).map(|one| (&one.name, one.format, &one.kubernetes)).collect::<Vec<_>>();
     let remade = to.sandbox.is_some() && touched.contains(&ComponentName::sandbox());
-    !copies(to).is_empty() && (remade || copies(from) != copies(to))
+    (remade && !copies(to).is_empty()) || copies(from) != copies(to)
 }

@@ -12,7 +12,7 @@ use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, Permission};
 use serde_json::Value;
 
 use crate::contacted_hosts::hosts as contacted_hosts;
-use crate::workflow::{Node, NodeState, Target, Workflow};
+use crate::workflow::{Node, Target, Workflow};
 
 /// The name of the preflight node. No other node can have this name: a component's name has no colon, and the name of
 /// an action's node begins with `action:`.
@@ -39,18 +39,7 @@ pub(crate) fn precede(nodes: &mut Vec<Node>) {
     for node in nodes.iter_mut() {
         node.dependencies.insert(NODE.to_owned());
     }
-    let first = Node {
-        name: NODE.to_owned(),
-        target: Target::Preflight,
-        dependencies: BTreeSet::new(),
-        timeout_secs: TIMEOUT_SECS,
-        serial: 0,
-        retries: 0,
-        retried: 0,
-        state: NodeState::Waiting,
-        runs_as: None,
-    };
-    nodes.insert(0, first);
+    nodes.insert(0, Node::waiting(NODE.to_owned(), Target::Preflight, TIMEOUT_SECS));
 }
 
 /// Returns what the runner has to check before it runs the nodes of `workflow`. `artifact_bytes` are the sizes of the
@@ -76,7 +65,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
                 owners.push(format!("action `{action}`"));
                 needs.programs = true;
             }
-            Target::Secrets { .. } | Target::TearDown { .. } | Target::Build { .. } | Target::Preflight => {}
+            Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => {}
         }
     }
     needs.hosts = hosts(version, &owners);

@@ -134,7 +134,7 @@ pub fn unknown_roles(version: &AppVersion) -> Vec<NoRole> {
     };
     let components = version.components.iter();
     let components = components.flat_map(|one| {
-        [Operation::Deploy(one), Operation::TearDown(one)]
+        [Operation::Deploy(one), Operation::Teardown(one)]
             .into_iter()
             .filter_map(|operation| refused(format!("component `{}`", one.name), operation))
     });

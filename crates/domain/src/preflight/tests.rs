@@ -7,7 +7,7 @@ use super::*;
 use crate::job::{JobEvent, Step};
 use crate::runs_as::RunsAs;
 use crate::sandbox::SandboxReads;
-use crate::workflow::{Request, WorkflowKind, WorkflowState};
+use crate::workflow::{NodeState, Request, WorkflowKind, WorkflowState};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 

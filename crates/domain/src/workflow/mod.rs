@@ -19,7 +19,7 @@ use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
 
 pub use node::{Node, NodeState};
-pub use request::{Request, TearDown, WorkflowKind};
+pub use request::{Request, TeardownParts, WorkflowKind};
 pub use retry::MAX_RETRIES;
 pub use target::{Deploys, Target};
 
@@ -138,6 +138,9 @@ impl Workflow {
     /// Returns the workflow after the end of `job`. The node of the job ends, and if it failed, its dependents are
     /// skipped. Nodes whose dependencies have all succeeded start while slots are free.
     ///
+    /// An outcome that was reported after the job was lost changes the reason of its node only: the workflow has gone
+    /// on without it, and what was skipped stays skipped.
+    ///
     /// # Errors
     /// [`GraphError::Name`] when a node's group cannot be named. The nodes of a started workflow do not cause this
     /// error.
@@ -148,14 +151,15 @@ impl Workflow {
         };
         let was_active = matches!(&node.state, NodeState::Active { job: active } if *active == job.id);
         if !was_active || !job.state.is_terminal() {
-            return Ok(Advance { workflow: next, jobs: Vec::new(), changed: false });
+            let changed = node.note_late_report(job);
+            return Ok(Advance { workflow: next, jobs: Vec::new(), changed });
         }
         node.state = match &job.state {
             JobState::Succeeded { .. } => NodeState::Succeeded { job: job.id.clone() },
             ended => NodeState::Failed {
                 job: job.id.clone(),
                 outcome: ended.as_str().to_owned(),
-                reason: ended.reason().unwrap_or_default(),
+                reason: job.reason().unwrap_or_default(),
             },
         };
         let made_sandbox = matches!(node.target, Target::Sandbox { .. });
@@ -253,7 +257,7 @@ impl Workflow {
             {
                 Some(former_inputs)
             }
-            (Request::Deploy { .. } | Request::Action { .. } | Request::TearDown { .. } | Request::Build { .. }, _) => {
+            (Request::Deploy { .. } | Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. }, _) => {
                 None
             }
         }

@@ -6,6 +6,7 @@ use freehold_protocol::JobId;
 use serde::{Deserialize, Serialize};
 
 use super::target::Target;
+use crate::job::Job;
 use crate::runs_as::RunsAs;
 
 /// One step of a workflow's graph.
@@ -30,6 +31,24 @@ pub struct Node {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retried: u32,
     pub state: NodeState,
+}
+
+impl Node {
+    /// Returns a node that waits. It has no dependencies, no serial and no retries, and its job runs under the role of the
+    /// workflow's mode.
+    pub const fn waiting(name: String, target: Target, timeout_secs: u32) -> Self {
+        Self {
+            name,
+            target,
+            dependencies: BTreeSet::new(),
+            timeout_secs,
+            serial: 0,
+            runs_as: None,
+            retries: 0,
+            retried: 0,
+            state: NodeState::Waiting,
+        }
+    }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -66,6 +85,21 @@ pub enum NodeState {
     },
 }
 
+impl Node {
+    /// Puts the late report of a lost job into the reason of the node, which stays in its state. Returns whether the node
+    /// changed.
+    pub(super) fn note_late_report(&mut self, job: &Job) -> bool {
+        let NodeState::Failed { job: known, reason, .. } = &mut self.state else { return false };
+        if *known != job.id || !job.is_reported_late() {
+            return false;
+        }
+        let late = format!("{}; the job is {}", job.reason().unwrap_or_default(), job.state.as_str());
+        let changed = *reason != late;
+        *reason = late;
+        changed
+    }
+}
+
 impl NodeState {
     /// Returns the state's name.
     pub fn as_str(&self) -> &str {
@@ -79,7 +113,8 @@ impl NodeState {
         }
     }
 
-    pub(super) const fn is_terminal(&self) -> bool {
+    /// Returns whether the node has ended, or never starts.
+    pub const fn is_terminal(&self) -> bool {
         match self {
             Self::Waiting | Self::Active { .. } => false,
             Self::Succeeded { .. } | Self::Failed { .. } | Self::Skipped { .. } | Self::Refused { .. } => true,

@@ -37,8 +37,8 @@ pub enum Request {
         role: Option<String>,
     },
     /// Removes deployed parts.
-    TearDown {
-        what: TearDown,
+    Teardown {
+        what: TeardownParts,
         /// Whether resources that hold data may be destroyed.
         #[serde(default)]
         destroy_data: bool,
@@ -59,7 +59,7 @@ pub enum Request {
 /// The parts that a teardown removes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]
-pub enum TearDown {
+pub enum TeardownParts {
     /// All components, then the sandbox.
     All,
     /// One component and all its dependents.

@@ -24,7 +24,7 @@ pub enum Target {
     /// Copies secrets of the app into the cluster, before all components.
     Secrets { fingerprint: Digest },
     /// Removes a component or the sandbox, as the version that deployed it describes it.
-    TearDown {
+    Teardown {
         part: ComponentName,
         version: Digest,
         /// The build of the part's artifact; absent if parts of this kind are not built.
@@ -66,7 +66,7 @@ impl Target {
                 Some(Deploys { part: ComponentName::sandbox(), build, artifact, fingerprint, reads: None })
             }
             Self::Secrets { .. }
-            | Self::TearDown { .. }
+            | Self::Teardown { .. }
             | Self::Action { .. }
             | Self::Build { .. }
             | Self::Preflight => None,
@@ -81,8 +81,8 @@ impl Target {
         match self {
             Self::Component { component, .. } => format!("component:{component}").parse(),
             Self::Sandbox { .. } => "sandbox".parse(),
-            Self::TearDown { sandbox: true, .. } => "sandbox".parse(),
-            Self::TearDown { part, sandbox: false, .. } => format!("component:{part}").parse(),
+            Self::Teardown { sandbox: true, .. } => "sandbox".parse(),
+            Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
             Self::Action { action } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
             Self::Secrets { .. } => "secrets".parse(),

@@ -216,11 +216,37 @@ fn a_failed_job_is_dispatched_again_until_its_retries_are_used() {
 }
 
 #[test]
+fn an_outcome_that_is_reported_after_the_loss_changes_the_reason_of_its_node_only() {
+    let graph = vec![node("a", &[]), node("b", &["a"])];
+    let started = pending().start(graph, 9, NOW).unwrap();
+    let job = &started.jobs[0];
+    let late = job.not_after.plus_secs(freehold_protocol::limits::LOST_GRACE_SECS);
+    let Ok(Step::Changed { job: lost, .. }) = job.on(&JobEvent::Expire, late) else { panic!("the job was not lost") };
+    let without = started.workflow.on_job(&lost, late).unwrap().workflow;
+
+    let ended = end(&lost, true);
+    let with = without.on_job(&ended, late).unwrap();
+    let again = with.workflow.on_job(&ended, late).unwrap();
+
+    let states =
+        |workflow: &Workflow| workflow.nodes.iter().map(|node| node.state.as_str().to_owned()).collect::<Vec<_>>();
+    assert_eq!(states(&without), ["lost", "skipped"]);
+    assert_eq!((states(&with.workflow), names(&with.jobs).len(), with.changed), (states(&without), 0, true));
+    let Some(reason) = with.workflow.failure() else { panic!("the workflow did not fail") };
+    assert_eq!(
+        reason,
+        "`a` lost: was lost at 1970-01-01T01:03:01.000Z, the report of its end came at 1970-01-01T00:00:01.000Z; the job \
+         is succeeded"
+    );
+    assert!(!again.changed);
+}
+
+#[test]
 fn only_a_failure_is_retried_and_nothing_after_a_cancel() {
     let started = pending().start(vec![Node { retries: 2, ..node("a", &[]) }], 9, NOW).unwrap();
     let (workflow, job) = (&started.workflow, &started.jobs[0]);
     let done = Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None };
-    let lost = Job { state: JobState::Lost { dispatch: 1, ended_at: NOW }, ..job.clone() };
+    let lost = Job { state: JobState::Lost { dispatch: 1, ended_at: NOW, attempt: None }, ..job.clone() };
 
     assert_eq!(workflow.retry(&ended_by(job, done), NOW), None);
     assert_eq!(workflow.retry(&lost, NOW), None);

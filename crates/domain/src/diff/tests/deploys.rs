@@ -12,7 +12,7 @@ use super::version;
 use crate::build::{Build, BuildState};
 use crate::diff::{Cause, diff};
 use crate::inputs::resolve_inputs;
-use crate::plan::{DeployInput, DeployScope, Deployed, SecretsState, deploy_nodes};
+use crate::plan::{DeployInput, DeployScope, Deployed, SecretsState, TogglesState, deploy_nodes};
 use crate::workflow::{Deploys, Node};
 
 const NAMES: [&str; 4] = ["api", "db", "queue", "web"];
@@ -137,6 +137,7 @@ fn planned(
         builds: &builds(version),
         inputs: &inputs,
         secrets: SecretsState::none(),
+        toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
         serial: 1,
@@ -158,6 +159,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             serial: 1,
             sandbox: reads.and_then(|reads| reads.digest(&outputs).unwrap()),
             outputs,
+            partial: false,
         };
         Some((part, deployed))
     };

@@ -6,8 +6,9 @@ use freehold_protocol::app_version::{AppVersion, Component, Sandbox};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
 
+use crate::plan::copies;
 use crate::runs_as::{Operation, UnknownRole, runs_as};
-use crate::workflow::{Node, NodeState, Target, TearDown};
+use crate::workflow::{Node, NodeState, Target, TeardownParts};
 
 /// A deployed part, as the version that deployed it describes it.
 #[derive(Debug, Clone)]
@@ -39,10 +40,12 @@ pub enum TeardownError {
 #[derive(Debug, Clone, Copy)]
 pub struct TeardownScope<'a> {
     pub app: &'a AppName,
-    pub what: &'a TearDown,
+    pub what: &'a TeardownParts,
     /// The role for every node, if the person who started the workflow chose one.
     pub role: Option<&'a str>,
     pub serial: u64,
+    /// Whether the cluster may have copies of secrets.
+    pub copies: bool,
 }
 
 /// Returns the nodes that remove the parts of `scope`. `there` are all deployed parts. A component is removed together
@@ -57,26 +60,44 @@ pub fn teardown_nodes(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Resul
     for standing in parts() {
         let name = &standing.part.name;
         let before = parts().filter(|other| needs(other, standing)).map(|other| other.part.name.to_string());
-        let source = standing.part.source_digest().map_err(|error| TeardownError::Unwritable(error.to_string()))?;
-        nodes.push(Node {
-            name: name.to_string(),
-            target: Target::TearDown {
-                part: name.clone(),
-                version: standing.version.clone(),
-                build: source.map(|source| BuildId::derive(scope.app, &source, name)),
-                artifact: standing.artifact.clone(),
-                sandbox: standing.sandbox().is_some(),
-            },
-            dependencies: before.collect(),
-            timeout_secs: standing.part.deploy_timeout_secs,
-            serial: scope.serial,
-            runs_as: runs_as(standing.document, standing.operation(), scope.role, Mode::Deprovision)?,
-            retries: 0,
-            retried: 0,
-            state: NodeState::Waiting,
-        });
+        let node = removal(standing, scope.app, scope.role, scope.serial)?;
+        nodes.push(Node { name: name.to_string(), dependencies: before.collect(), ..node });
+    }
+    if scope.copies && matches!(scope.what, TeardownParts::All | TeardownParts::Sandbox) {
+        copies::remove_copies(&mut nodes, scope.serial);
     }
     Ok(nodes)
+}
+
+/// Returns the node that removes one part. The caller sets its name and its dependencies.
+///
+/// # Errors
+/// [`TeardownError::UnknownRole`], [`TeardownError::Unwritable`].
+pub(super) fn removal(
+    standing: &Standing<'_>,
+    app: &AppName,
+    role: Option<&str>,
+    serial: u64,
+) -> Result<Node, TeardownError> {
+    let name = &standing.part.name;
+    let source = standing.part.source_digest().map_err(|error| TeardownError::Unwritable(error.to_string()))?;
+    Ok(Node {
+        name: name.to_string(),
+        target: Target::Teardown {
+            part: name.clone(),
+            version: standing.version.clone(),
+            build: source.map(|source| BuildId::derive(app, &source, name)),
+            artifact: standing.artifact.clone(),
+            sandbox: standing.sandbox().is_some(),
+        },
+        dependencies: BTreeSet::new(),
+        timeout_secs: standing.part.deploy_timeout_secs,
+        serial,
+        runs_as: runs_as(standing.document, standing.operation(), role, Mode::Deprovision)?,
+        retries: 0,
+        retried: 0,
+        state: NodeState::Waiting,
+    })
 }
 
 impl<'a> Standing<'a> {
@@ -87,7 +108,7 @@ impl<'a> Standing<'a> {
     }
 
     fn operation(&self) -> Operation<'_> {
-        self.sandbox().map_or(Operation::TearDown(&self.part), Operation::Deprovision)
+        self.sandbox().map_or(Operation::Teardown(&self.part), Operation::Deprovision)
     }
 }
 
@@ -103,17 +124,17 @@ fn chosen(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Result<BTreeSet<C
     let has_sandbox = there.iter().any(|one| one.sandbox().is_some());
     let has = |name: &ComponentName| there.iter().any(|one| one.part.name == *name && one.sandbox().is_none());
     match scope.what {
-        TearDown::All if there.is_empty() => Err(TeardownError::Nothing(scope.app.clone())),
-        TearDown::All => Ok(names().collect()),
-        TearDown::Sandbox if !has_sandbox => Err(TeardownError::Absent("the sandbox".to_owned())),
-        TearDown::Sandbox => {
+        TeardownParts::All if there.is_empty() => Err(TeardownError::Nothing(scope.app.clone())),
+        TeardownParts::All => Ok(names().collect()),
+        TeardownParts::Sandbox if !has_sandbox => Err(TeardownError::Absent("the sandbox".to_owned())),
+        TeardownParts::Sandbox => {
             let users: Vec<String> = names().filter(|name| *name != sandbox).map(String::from).collect();
             if users.is_empty() { Ok(BTreeSet::from([sandbox])) } else { Err(TeardownError::InUse(users)) }
         }
-        TearDown::Component { component } if !has(component) => {
+        TeardownParts::Component { component } if !has(component) => {
             Err(TeardownError::Absent(format!("component `{component}`")))
         }
-        TearDown::Component { component } => Ok(with_dependents(there, component)),
+        TeardownParts::Component { component } => Ok(with_dependents(there, component)),
     }
 }
 

@@ -30,12 +30,21 @@ fn component(name: &str, after: &[&str]) -> Value {
     })
 }
 
-fn planned(version: &AppVersion, what: &TearDown) -> Result<Vec<Node>, TeardownError> {
+fn planned(version: &AppVersion, what: &TeardownParts) -> Result<Vec<Node>, TeardownError> {
     without(version, &[], what)
 }
 
 /// Plans a teardown where these parts are not deployed.
-fn without(version: &AppVersion, absent: &[&str], what: &TearDown) -> Result<Vec<Node>, TeardownError> {
+fn without(version: &AppVersion, absent: &[&str], what: &TeardownParts) -> Result<Vec<Node>, TeardownError> {
+    with_copies(version, absent, what, false)
+}
+
+fn with_copies(
+    version: &AppVersion,
+    absent: &[&str],
+    what: &TeardownParts,
+    copies: bool,
+) -> Result<Vec<Node>, TeardownError> {
     let digest = Digest::of(b"x");
     let parts = version.parts().filter(|part| !absent.contains(&part.name.as_str()));
     let there: Vec<Standing<'_>> = parts
@@ -46,11 +55,11 @@ fn without(version: &AppVersion, absent: &[&str], what: &TearDown) -> Result<Vec
             artifact: digest.clone(),
         })
         .collect();
-    teardown_nodes(&there, TeardownScope { app: &version.app, what, role: None, serial: 3 })
+    teardown_nodes(&there, TeardownScope { app: &version.app, what, role: None, serial: 3, copies })
 }
 
-fn of(component: &str) -> TearDown {
-    TearDown::Component { component: component.parse().unwrap() }
+fn of(component: &str) -> TeardownParts {
+    TeardownParts::Component { component: component.parse().unwrap() }
 }
 
 fn shown(nodes: &[Node]) -> Vec<String> {
@@ -59,7 +68,7 @@ fn shown(nodes: &[Node]) -> Vec<String> {
 
 #[test]
 fn everything_goes_in_the_reverse_order_of_a_deploy_and_the_sandbox_last() {
-    let nodes = planned(&version(), &TearDown::All).unwrap();
+    let nodes = planned(&version(), &TeardownParts::All).unwrap();
 
     assert_eq!(
         shown(&nodes),
@@ -74,10 +83,33 @@ fn everything_goes_in_the_reverse_order_of_a_deploy_and_the_sandbox_last() {
 }
 
 #[test]
+fn copies_of_secrets_go_between_the_components_and_the_sandbox() {
+    let all = with_copies(&version(), &["site"], &TeardownParts::All, true).unwrap();
+    let sandbox = with_copies(&version(), &["db", "site", "web"], &TeardownParts::Sandbox, true).unwrap();
+    let component = with_copies(&version(), &[], &of("site"), true).unwrap();
+
+    assert_eq!(
+        shown(&all),
+        [
+            r#"sandbox after {"db", "secrets:copies", "web"}"#,
+            r#"db after {"web"}"#,
+            "web after {}",
+            r#"secrets:copies after {"db", "web"}"#,
+        ]
+    );
+    assert_eq!(shown(&sandbox), [r#"sandbox after {"secrets:copies"}"#, "secrets:copies after {}"]);
+    assert_eq!(shown(&component), ["site after {}"]);
+    assert!(all.iter().all(|node| node.serial == 3));
+}
+
+#[test]
 fn a_component_goes_with_what_depends_on_it_and_the_sandbox_only_alone() {
     assert_eq!(shown(&planned(&version(), &of("db")).unwrap()), [r#"db after {"web"}"#, "web after {}"]);
     assert_eq!(shown(&planned(&version(), &of("site")).unwrap()), ["site after {}"]);
-    assert_eq!(shown(&without(&version(), &["db", "site", "web"], &TearDown::Sandbox).unwrap()), ["sandbox after {}"]);
+    assert_eq!(
+        shown(&without(&version(), &["db", "site", "web"], &TeardownParts::Sandbox).unwrap()),
+        ["sandbox after {}"]
+    );
 }
 
 #[test]
@@ -85,7 +117,7 @@ fn what_cannot_be_removed_is_refused_by_name() {
     let refused = |found: Result<Vec<Node>, TeardownError>| found.unwrap_err().to_string();
 
     assert_eq!(
-        refused(without(&version(), &["sandbox", "db", "site", "web"], &TearDown::All)),
+        refused(without(&version(), &["sandbox", "db", "site", "web"], &TeardownParts::All)),
         "nothing of app `demo` is deployed"
     );
     assert_eq!(
@@ -93,11 +125,11 @@ fn what_cannot_be_removed_is_refused_by_name() {
         "component `api` is not deployed, so there is nothing to remove"
     );
     assert_eq!(
-        refused(without(&version(), &["sandbox"], &TearDown::Sandbox)),
+        refused(without(&version(), &["sandbox"], &TeardownParts::Sandbox)),
         "the sandbox is not deployed, so there is nothing to remove"
     );
     assert_eq!(
-        refused(without(&version(), &["db"], &TearDown::Sandbox)),
+        refused(without(&version(), &["db"], &TeardownParts::Sandbox)),
         "the sandbox cannot be removed while components live in it: `site`, `web`; remove them too by leaving `--sandbox` out"
     );
 }
@@ -120,7 +152,7 @@ fn versions() -> impl Strategy<Value = AppVersion> {
 proptest! {
     #[test]
     fn nothing_is_removed_before_what_needs_it(version in versions(), at in 0_usize..4) {
-        for what in [TearDown::All, of(NAMES[at])] {
+        for what in [TeardownParts::All, of(NAMES[at])] {
             let nodes = planned(&version, &what).unwrap();
 
             let named: Vec<_> = nodes
@@ -140,7 +172,7 @@ proptest! {
                     prop_assert!(one < other, "{component:?} needs {needed}");
                 }
             }
-            if version.sandbox.is_some() && what == TearDown::All {
+            if version.sandbox.is_some() && what == TeardownParts::All {
                 prop_assert!(steps.iter().all(|(name, step)| *name == "sandbox" || step < &steps["sandbox"]));
             }
         }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 mod dependents;
 mod sandbox;
+mod toggles;
 
 use super::*;
 use crate::build::{Build, BuildState};
@@ -81,6 +82,7 @@ fn planned(given: Value, deployed: &BTreeMap<ComponentName, Deployed>, scope: &D
         builds: &builds,
         inputs: &inputs,
         secrets: SecretsState::none(),
+        toggles: TogglesState::none(),
         deployed,
         required: &BTreeMap::new(),
         serial: 5,
@@ -103,6 +105,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 serial: node.serial,
                 outputs: BTreeMap::new(),
                 sandbox: None,
+                partial: false,
             };
             Some((part, deployed))
         })
@@ -167,6 +170,7 @@ fn a_component_that_was_not_built_stops_the_plan_by_name() {
         builds: &builds,
         inputs: &inputs,
         secrets: SecretsState::none(),
+        toggles: TogglesState::none(),
         serial: 1,
     };
 

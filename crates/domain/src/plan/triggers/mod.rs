@@ -6,11 +6,29 @@ use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
 use freehold_protocol::order::Mode;
 
+use super::copies;
 use super::scope::DeployScope;
-use super::secrets;
 use super::teardown::{TeardownError, TeardownScope};
 use crate::runs_as::{Operation, runs_as};
-use crate::workflow::{Node, NodeState, Target, TearDown};
+use crate::workflow::{Node, NodeState, Target, TeardownParts};
+
+/// The names of all events, in the order of [`Event`].
+pub const EVENTS: [&str; 14] = [
+    "provision",
+    "reprovision",
+    "deprovision",
+    "provision-sandbox",
+    "reprovision-sandbox",
+    "deprovision-sandbox",
+    "deploy-all-components",
+    "teardown-all-components",
+    "deploy-component",
+    "teardown-component",
+    "enable-component",
+    "disable-component",
+    "update-inputs",
+    "secrets-sync",
+];
 
 /// An event of a workflow. Triggers refer to it by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +43,10 @@ pub enum Event {
     TeardownAllComponents,
     DeployComponent(ComponentName),
     TeardownComponent(ComponentName),
+    /// A component that the vendor switched on is deployed.
+    EnableComponent(ComponentName),
+    /// A component that the vendor switched off is removed.
+    DisableComponent(ComponentName),
     UpdateInputs,
     SecretsSync,
 }
@@ -43,6 +65,8 @@ impl Event {
             Self::TeardownAllComponents => "teardown-all-components",
             Self::DeployComponent(_) => "deploy-component",
             Self::TeardownComponent(_) => "teardown-component",
+            Self::EnableComponent(_) => "enable-component",
+            Self::DisableComponent(_) => "disable-component",
             Self::UpdateInputs => "update-inputs",
             Self::SecretsSync => "secrets-sync",
         }
@@ -51,7 +75,10 @@ impl Event {
     /// Returns the component of an event that concerns one component only.
     pub const fn component(&self) -> Option<&ComponentName> {
         match self {
-            Self::DeployComponent(component) | Self::TeardownComponent(component) => Some(component),
+            Self::DeployComponent(component)
+            | Self::TeardownComponent(component)
+            | Self::EnableComponent(component)
+            | Self::DisableComponent(component) => Some(component),
             Self::Provision
             | Self::Reprovision
             | Self::Deprovision
@@ -63,6 +90,11 @@ impl Event {
             | Self::UpdateInputs
             | Self::SecretsSync => None,
         }
+    }
+
+    /// Returns whether the event removes one component.
+    const fn removes_component(&self) -> bool {
+        matches!(self, Self::TeardownComponent(_) | Self::DisableComponent(_))
     }
 }
 
@@ -104,23 +136,47 @@ pub struct Fired<'a> {
     pub at: usize,
 }
 
-/// Returns the events of a deploy of the parts in `touched`. An inner event comes before the events that contain it.
+/// The parts that a deploy changes.
+#[derive(Debug, Clone, Copy)]
+pub struct Parts<'a> {
+    pub deployed: &'a BTreeSet<ComponentName>,
+    /// The components among `deployed` that the deploy switches on.
+    pub enabled: &'a BTreeSet<ComponentName>,
+    /// The components that are removed, because they are off.
+    pub disabled: &'a BTreeSet<ComponentName>,
+}
+
+impl<'a> Parts<'a> {
+    /// Returns the parts of a deploy that switches nothing on or off.
+    pub const fn deploys(deployed: &'a BTreeSet<ComponentName>) -> Self {
+        static NONE: BTreeSet<ComponentName> = BTreeSet::new();
+        Self { deployed, enabled: &NONE, disabled: &NONE }
+    }
+}
+
+/// Returns the events of a deploy. An inner event comes before the events that contain it.
 pub fn events_of_deploy(
     version: &AppVersion,
-    touched: &BTreeSet<ComponentName>,
+    parts: Parts<'_>,
     copies_secrets: bool,
     scope: &DeployScope,
 ) -> Vec<Occurrence> {
-    let secrets: BTreeSet<String> = copies_secrets.then(|| secrets::NODE.to_owned()).into_iter().collect();
-    let all: BTreeSet<String> = touched.iter().map(ToString::to_string).chain(secrets.iter().cloned()).collect();
+    let secrets: BTreeSet<String> = copies_secrets.then(|| copies::NODE.to_owned()).into_iter().collect();
+    let removed: BTreeSet<String> = parts.disabled.iter().map(removal_name).collect();
+    let deployed = parts.deployed.iter().map(ToString::to_string);
+    let all: BTreeSet<String> = deployed.chain(secrets.iter().cloned()).chain(removed).collect();
     let (components, others): (BTreeSet<&ComponentName>, BTreeSet<&ComponentName>) =
-        touched.iter().partition(|name| version.component(name).is_some());
+        parts.deployed.iter().partition(|name| version.component(name).is_some());
     let names = |of: &BTreeSet<&ComponentName>| -> BTreeSet<String> { of.iter().map(ToString::to_string).collect() };
-    let one = |name: &ComponentName| Occurrence {
-        event: Event::DeployComponent(name.clone()),
-        nodes: BTreeSet::from([name.to_string()]),
+    let one = |event: fn(ComponentName) -> Event, name: &ComponentName, node: String| Occurrence {
+        event: event(name.clone()),
+        nodes: BTreeSet::from([node]),
     };
-    let mut occurrences: Vec<Occurrence> = components.iter().map(|name| one(name)).collect();
+    let deploys = components.iter().map(|name| one(Event::DeployComponent, name, name.to_string()));
+    let enables = parts.enabled.iter().map(|name| one(Event::EnableComponent, name, name.to_string()));
+    let removals = parts.disabled.iter().map(|name| one(Event::TeardownComponent, name, removal_name(name)));
+    let disables = parts.disabled.iter().map(|name| one(Event::DisableComponent, name, removal_name(name)));
+    let mut occurrences: Vec<Occurrence> = deploys.chain(enables).chain(removals).chain(disables).collect();
     let mut add = |happens: bool, event: Event, nodes: BTreeSet<String>| {
         occurrences.extend(happens.then_some(Occurrence { event, nodes }));
     };
@@ -130,16 +186,17 @@ pub fn events_of_deploy(
     add(!others.is_empty(), sandbox, names(&others));
     add(copies_secrets, Event::SecretsSync, secrets);
     add(scope.inputs_changed, Event::UpdateInputs, all.clone());
+    add(scope.reprovisions(), Event::Reprovision, all.clone());
     add(scope.provision, Event::Provision, all);
     occurrences
 }
 
 /// Returns the events of the teardown that has `nodes`. An inner event comes before the events that contain it.
-pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
+pub fn events_of_teardown(nodes: &[Node], what: &TeardownParts) -> Vec<Occurrence> {
     let parts = |wanted: bool| {
         nodes.iter().filter_map(move |node| match &node.target {
-            Target::TearDown { part, sandbox, .. } if *sandbox == wanted => Some((part.clone(), node.name.clone())),
-            Target::TearDown { .. }
+            Target::Teardown { part, sandbox, .. } if *sandbox == wanted => Some((part.clone(), node.name.clone())),
+            Target::Teardown { .. }
             | Target::Component { .. }
             | Target::Sandbox { .. }
             | Target::Secrets { .. }
@@ -155,7 +212,7 @@ pub fn events_of_teardown(nodes: &[Node], what: &TearDown) -> Vec<Occurrence> {
     let mut add = |happens: bool, event: Event, nodes: BTreeSet<String>| {
         occurrences.extend(happens.then_some(Occurrence { event, nodes }));
     };
-    let all = *what == TearDown::All;
+    let all = *what == TeardownParts::All;
     add(all && !components.is_empty(), Event::TeardownAllComponents, components);
     add(!sandbox.is_empty(), Event::DeprovisionSandbox, sandbox);
     add(all, Event::Deprovision, nodes.iter().map(|node| node.name.clone()).collect());
@@ -173,7 +230,7 @@ pub fn add_to_teardown(
     scope: TeardownScope<'_>,
 ) -> Result<(), TeardownError> {
     let occurrences = events_of_teardown(nodes, scope.what);
-    add(version, nodes, &occurrences);
+    add(version, nodes, &occurrences, &BTreeSet::new());
     for node in nodes.iter_mut() {
         let Target::Action { action } = &node.target else { continue };
         node.serial = scope.serial;
@@ -213,8 +270,17 @@ pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fir
 /// An action before an event gets the dependencies of the event, and all nodes of the event depend on the action: if
 /// the action fails, the nodes of the event are skipped. An action after an event depends on the nodes of the event.
 /// Each action also depends on the components that it needs, if the workflow deploys them earlier.
-pub fn add(version: &AppVersion, nodes: &mut Vec<Node>, occurrences: &[Occurrence]) {
-    let fired = fired(version, occurrences);
+///
+/// `off` are the components that the install leaves out. An action that needs one of them gets a node that is skipped.
+/// Returns the names of the nodes whose event removes a component.
+pub fn add(
+    version: &AppVersion,
+    nodes: &mut Vec<Node>,
+    occurrences: &[Occurrence],
+    off: &BTreeSet<ComponentName>,
+) -> BTreeSet<String> {
+    let (fired, idle): (Vec<_>, Vec<_>) =
+        fired(version, occurrences).into_iter().partition(|one| lacks(one, occurrences, off).is_none());
     for (at, occurrence) in occurrences.iter().enumerate() {
         let (before, after): (Vec<&Fired<'_>>, Vec<&Fired<'_>>) =
             fired.iter().filter(|one| one.at == at).partition(|one| one.moment == Moment::Pre);
@@ -241,6 +307,37 @@ pub fn add(version: &AppVersion, nodes: &mut Vec<Node>, occurrences: &[Occurrenc
         }
         nodes.extend(added);
     }
+    for one in idle {
+        let node = action_node(one.node.clone(), one.action, BTreeSet::new());
+        let because = lacks(&one, occurrences, off).map(|name| lacks_text(one.action, name)).unwrap_or_default();
+        nodes.push(Node { state: NodeState::Skipped { because }, ..node });
+    }
+    let removes = |one: &&Fired<'_>| occurrences.get(one.at).is_some_and(|of| of.event.removes_component());
+    fired.iter().filter(removes).map(|one| one.node.clone()).collect()
+}
+
+/// Returns the component that is off and that the action needs. Before a component is removed, its outputs are still
+/// there.
+fn lacks<'a>(
+    fired: &Fired<'_>,
+    occurrences: &[Occurrence],
+    off: &'a BTreeSet<ComponentName>,
+) -> Option<&'a ComponentName> {
+    let event = occurrences.get(fired.at).map(|occurrence| &occurrence.event);
+    let removed = event.filter(|event| fired.moment == Moment::Pre && event.removes_component());
+    let removed = removed.and_then(Event::component);
+    off.iter().filter(|name| removed != Some(*name)).find(|name| fired.action.dependencies.contains(*name))
+}
+
+/// Returns the sentence about an action that needs a component which is off.
+pub fn lacks_text(action: &Action, off: &ComponentName) -> String {
+    format!("action `{}` needs component `{off}`, which is switched off in this install", action.name)
+}
+
+/// Returns the name of the node that removes a component which is off. No component has this name, because it has a
+/// colon.
+pub(super) fn removal_name(component: &ComponentName) -> String {
+    format!("remove:{component}")
 }
 
 /// Returns the nodes of an event: its own, and the actions of the events inside it.
@@ -310,17 +407,8 @@ pub(super) fn action_node_name(action: &Action) -> String {
 
 /// Returns a waiting node for an action. The caller sets its serial and role.
 pub(super) fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) -> Node {
-    Node {
-        name,
-        target: Target::Action { action: action.name.clone() },
-        dependencies,
-        timeout_secs: action.timeout_secs,
-        serial: 0,
-        runs_as: None,
-        retries: 0,
-        retried: 0,
-        state: NodeState::Waiting,
-    }
+    let target = Target::Action { action: action.name.clone() };
+    Node { dependencies, ..Node::waiting(name, target, action.timeout_secs) }
 }
 
 #[cfg(test)]

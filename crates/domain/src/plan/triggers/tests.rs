@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::graph::order;
-use crate::workflow::Target;
+use crate::workflow::{NodeState, Target};
 
 /// Returns a version of four components, `web` after `api` after `db`, and `log`, with these actions.
 fn version(actions: &[Value]) -> AppVersion {
@@ -61,7 +61,7 @@ fn planned(version: &AppVersion, touched: &BTreeSet<ComponentName>, scope: &Depl
             state: NodeState::Waiting,
         })
         .collect();
-    add(version, &mut nodes, &events_of_deploy(version, touched, false, scope));
+    add(version, &mut nodes, &events_of_deploy(version, Parts::deploys(touched), false, scope), &BTreeSet::new());
     nodes
 }
 
@@ -166,7 +166,7 @@ fn the_sandbox_has_events_of_its_own_before_those_of_the_components() {
     }))
     .unwrap();
     let events = |scope: &DeployScope| {
-        let occurrences = events_of_deploy(&version, &names(&["log", "sandbox"]), false, scope);
+        let occurrences = events_of_deploy(&version, Parts::deploys(&names(&["log", "sandbox"])), false, scope);
         fired(&version, &occurrences)
             .into_iter()
             .map(|one| (one.node, occurrences[one.at].nodes.clone()))
@@ -248,7 +248,7 @@ proptest! {
             .map(|node| (node.name.as_str(), node.dependencies.iter().map(String::as_str).collect()))
             .collect();
         prop_assert_eq!(order::check(&graph), Ok(()));
-        let occurrences = events_of_deploy(&version, &touched, false, &scope);
+        let occurrences = events_of_deploy(&version, Parts::deploys(&touched), false, &scope);
         for one in fired(&version, &occurrences) {
             prop_assert_eq!(nodes.iter().filter(|node| node.name == one.node).count(), 1);
             for of_event in &occurrences[one.at].nodes {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::Hello;
-use freehold_protocol::{AccountId, AppName, Digest, InstallId, KeyId, Timestamp, WorkflowId};
+use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId, KeyId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -16,6 +16,10 @@ pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "gr
 
 /// The maximum number of jobs that are dispatched to a runner at once, even when the runner advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
+
+/// The most keys of replaced runners that an install keeps. Its row in the table has at most 400 KB, and whoever has the
+/// enrolment key can announce any number of keys.
+const MAX_RETIRED: usize = 4000;
 
 /// An install: one app in one customer account, or the tenant's build runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -30,6 +34,10 @@ pub struct Install {
     /// The vendor's values of inputs, by input name, exactly as the vendor gave them.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
+    /// The vendor's choices for toggleable components: whether the install has the component. A component without a
+    /// choice has the default of its config ([`crate::toggles`]).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub toggles: BTreeMap<ComponentName, bool>,
     /// The customer's answers in the install stack, by parameter, as the runner last reported them.
     /// [`crate::inputs::resolve_inputs`] decides whether an answer is a valid value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -49,6 +57,10 @@ pub struct Install {
     /// Keys of runners that were replaced; reports signed with them are refused.
     #[serde(default)]
     pub retired: BTreeSet<KeyId>,
+    /// The time at which the reports queue took the hello that replaced a key. A report that the queue took before that
+    /// time still counts. Keys that were replaced before this field existed are absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replaced_at: BTreeMap<KeyId, Timestamp>,
     /// The exclusive workflow that holds the install, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<WorkflowId>,
@@ -58,6 +70,19 @@ pub struct Install {
     /// starts and no artifact is granted. Deployed components continue to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
+    /// The time at which the vendor asked to forget the install; absent in every other install. No workflow starts, no
+    /// report is believed, and all rows of the install are being removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forgetting: Option<Timestamp>,
+    /// The number of installs that the tenant had deleted or forgotten when it created this one. The provisioning is
+    /// named after it, because Step Functions reserves the name of an execution for 90 days.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub generation: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The purpose of an install.
@@ -93,10 +118,17 @@ pub struct Runner {
 pub enum InstallError {
     #[error("install `{install}` is being worked on by `{live}`; wait for it or cancel it")]
     Live { install: InstallId, live: WorkflowId },
-    #[error("install `{install}` is disabled: {why}; nothing is sent to it until it is enabled again")]
+    #[error("install `{install}` is disabled: {why}; to serve it again, run `freehold install enable {install}`")]
     Disabled { install: InstallId, why: String },
+    #[error("install `{0}` is being forgotten; its name is free again in some minutes")]
+    Forgetting(InstallId),
     #[error("runner key `{key}` of install `{install}` was replaced and cannot be used again")]
     Retired { install: InstallId, key: KeyId },
+    #[error(
+        "install `{install}` has had {MAX_RETIRED} runner keys, which is the maximum; key `{key}` is not accepted; make a \
+         new install"
+    )]
+    TooManyKeys { install: InstallId, key: KeyId },
     #[error("install `{0}` has no runner yet; launch its install stack and start the runner")]
     NoRunner(InstallId),
     #[error(
@@ -143,15 +175,38 @@ impl Install {
             created_at,
             enrolment_key,
             inputs: BTreeMap::new(),
+            toggles: BTreeMap::new(),
             answers: BTreeMap::new(),
             secrets: BTreeMap::new(),
             accepted_contract: None,
             orders_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),
+            replaced_at: BTreeMap::new(),
             live: None,
             next_serial: 1,
             disabled: None,
+            forgetting: None,
+            generation: 0,
+        }
+    }
+
+    /// Returns the id of the workflow that provisions the install.
+    pub fn provisioning(&self) -> WorkflowId {
+        match self.generation {
+            0 => WorkflowId::derive(self.id.as_str(), "provision"),
+            generation => WorkflowId::derive(self.id.as_str(), &format!("provision.{generation}")),
+        }
+    }
+
+    /// Checks that the install is not being forgotten.
+    ///
+    /// # Errors
+    /// [`InstallError::Forgetting`].
+    pub fn check_kept(&self) -> Result<(), InstallError> {
+        match self.forgetting {
+            Some(_) => Err(InstallError::Forgetting(self.id.clone())),
+            None => Ok(()),
         }
     }
 
@@ -196,18 +251,22 @@ impl Install {
         if self.retired.contains(&key) {
             return Err(InstallError::Retired { install: self.id.clone(), key });
         }
+        let is_current = self.runner.as_ref().is_some_and(|runner| runner.public_key == hello.public_key);
+        if !is_current && self.retired.len() >= MAX_RETIRED {
+            return Err(InstallError::TooManyKeys { install: self.id.clone(), key });
+        }
         let mut next = self.clone();
         if let Some(runner) = self.runner.as_ref().filter(|runner| sent_at < runner.announced_at) {
             if runner.public_key == hello.public_key {
                 return Ok(HelloStep::Already);
             }
-            next.retired.insert(key);
+            next.retire(key, runner.announced_at);
             return Ok(HelloStep::Late(Box::new(next)));
         }
         let since = match &self.runner {
             Some(runner) if runner.public_key == hello.public_key => runner.since,
             Some(runner) => {
-                next.retired.insert(runner.public_key.key_id());
+                next.retire(runner.public_key.key_id(), sent_at);
                 now
             }
             None => now,
@@ -234,13 +293,25 @@ impl Install {
         Ok(HelloStep::Changed(Box::new(next)))
     }
 
+    fn retire(&mut self, key: KeyId, at: Timestamp) {
+        self.replaced_at.insert(key.clone(), at);
+        self.retired.insert(key);
+    }
+
+    /// Returns whether `key` was replaced after the reports queue had taken a message at `taken_at`.
+    pub fn was_replaced_after(&self, key: &KeyId, taken_at: Timestamp) -> bool {
+        self.replaced_at.get(key).is_some_and(|at| taken_at < *at)
+    }
+
     /// Starts `workflow`: returns the changed install, and the serial for the orders of the workflow. An `exclusive`
     /// workflow holds the install until it ends.
     ///
     /// # Errors
-    /// [`InstallError::Live`] when another workflow holds the install, [`InstallError::Disabled`].
+    /// [`InstallError::Live`] when another workflow holds the install, [`InstallError::Disabled`],
+    /// [`InstallError::Forgetting`].
     pub fn begin(&self, workflow: &WorkflowId, exclusive: bool) -> Result<(Self, u64), InstallError> {
         let mut next = self.clone();
+        self.check_kept()?;
         if let Some(why) = &self.disabled {
             return Err(InstallError::Disabled { install: self.id.clone(), why: why.clone() });
         }
@@ -301,163 +372,4 @@ pub fn check_name<'a>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn install() -> Install {
-        let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
-        let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
-        Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default(), key(9))
-    }
-
-    fn key(seed: u8) -> PublicKey {
-        freehold_protocol::envelope::enrolment_key(
-            &"acme".parse().unwrap(),
-            &"globex".parse().unwrap(),
-            &seed.to_string(),
-        )
-        .verifying_key()
-        .into()
-    }
-
-    fn hello(seed: u8) -> Hello {
-        let inputs = BTreeMap::from([("InputDomain".to_owned(), "globex.example".to_owned())]);
-        Hello {
-            public_key: key(seed),
-            version: "0.1.0".into(),
-            slots: 4,
-            host: "i-1".into(),
-            inputs,
-            secrets: None,
-            accepted_contract: None,
-        }
-    }
-
-    /// Returns what `install` makes of `hello` when the queue took it at `sent_at`.
-    fn hears(install: &Install, hello: &Hello, sent_at: u64) -> Result<HelloStep, InstallError> {
-        install.on_hello(hello, Timestamp::from_millis(sent_at), Timestamp::from_millis(1000 + sent_at))
-    }
-
-    fn changed(step: Result<HelloStep, InstallError>) -> Install {
-        match step {
-            Ok(HelloStep::Changed(install)) => *install,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_replaced_runner_never_comes_back() {
-        let first = changed(hears(&install(), &hello(1), 1));
-        let second = changed(hears(&first, &hello(2), 2));
-
-        let back = hears(&second, &hello(1), 3);
-
-        assert!(matches!(back, Err(InstallError::Retired { .. })));
-        assert_eq!(hears(&second, &hello(2), 2), Ok(HelloStep::Already));
-    }
-
-    #[test]
-    fn a_late_hello_of_a_dead_machine_retires_its_own_key_and_not_the_living_runner() {
-        let living = changed(hears(&install(), &hello(2), 20));
-
-        let Ok(HelloStep::Late(after)) = hears(&living, &hello(1), 10) else { panic!("the hello was not late") };
-
-        assert_eq!(after.runner, living.runner);
-        assert!(matches!(hears(&after, &hello(1), 30), Err(InstallError::Retired { .. })));
-    }
-
-    #[test]
-    fn an_older_hello_of_the_same_runner_brings_back_neither_answers_nor_consent() {
-        let newer = Hello { inputs: BTreeMap::new(), accepted_contract: Some(Digest::of(b"two")), ..hello(1) };
-        let living = changed(hears(&install(), &newer, 20));
-
-        assert_eq!(hears(&living, &hello(1), 10), Ok(HelloStep::Already));
-    }
-
-    #[test]
-    fn a_runner_that_announces_itself_again_is_newer_than_what_was_sent_between() {
-        let first = changed(hears(&install(), &hello(1), 10));
-        let again = changed(hears(&first, &hello(1), 30));
-
-        let between = hears(&again, &hello(2), 20);
-
-        assert!(matches!(between, Ok(HelloStep::Late(_))));
-        assert_eq!(again.runner.unwrap().since, first.runner.unwrap().since);
-    }
-
-    proptest::proptest! {
-        /// The order in which the hellos of a history were sent decides, and not the order in which they arrive.
-        #[test]
-        fn the_newest_hello_wins_in_whatever_order_hellos_arrive(
-            arrivals in proptest::sample::subsequence((0..6_u8).collect::<Vec<_>>(), 1..=6),
-            seed in proptest::prelude::any::<u64>(),
-        ) {
-            let mut order = arrivals.clone();
-            order.sort_by_key(|at| seed.rotate_left(u32::from(*at) * 11) % 97);
-            let mut now = install();
-
-            for at in order {
-                // Machine 0 sends hellos 0 and 1, machine 1 sends 2 and 3, machine 2 sends 4 and 5.
-                match hears(&now, &hello(at / 2), u64::from(at) + 1) {
-                    Ok(HelloStep::Changed(next) | HelloStep::Late(next)) => now = *next,
-                    Ok(HelloStep::Already) | Err(InstallError::Retired { .. }) => {}
-                    Err(error) => panic!("{error}"),
-                }
-            }
-
-            let newest = arrivals.iter().max().unwrap();
-            let runner = now.runner.unwrap();
-            assert_eq!((runner.public_key, runner.announced_at.as_millis()), (key(newest / 2), u64::from(*newest) + 1));
-        }
-    }
-
-    #[test]
-    fn a_hello_brings_the_customers_answers_and_another_one_replaces_them() {
-        let first = changed(hears(&install(), &hello(1), 1));
-        let other = BTreeMap::from([("InputZones".to_owned(), "3".to_owned())]);
-
-        let second = changed(hears(&first, &Hello { inputs: other.clone(), ..hello(1) }, 2));
-
-        assert_eq!(first.answers["InputDomain"], "globex.example");
-        assert_eq!(second.answers, other);
-        assert_eq!(second.runner.unwrap().since, first.runner.unwrap().since);
-    }
-
-    #[test]
-    fn a_hello_brings_the_customers_consent_and_a_new_one_replaces_it() {
-        let accepts = |text: &[u8]| Hello { accepted_contract: Some(Digest::of(text)), ..hello(1) };
-        let first = changed(hears(&install(), &accepts(b"one"), 1));
-
-        let second = changed(hears(&first, &accepts(b"two"), 2));
-
-        assert_eq!((first.accepted_contract, install().accepted_contract), (Some(Digest::of(b"one")), None));
-        assert_eq!(second.accepted_contract, Some(Digest::of(b"two")));
-        assert_eq!(hears(&second, &accepts(b"two"), 2), Ok(HelloStep::Already));
-    }
-
-    #[test]
-    fn a_second_live_deploy_is_refused() {
-        let one = WorkflowId::derive("globex", "1");
-        let two = WorkflowId::derive("globex", "2");
-        let (held, first) = install().begin(&one, true).unwrap();
-
-        let error = held.begin(&two, true).unwrap_err();
-
-        assert_eq!((first, held.next_serial), (1, 2));
-        assert_eq!(
-            error.to_string(),
-            format!("install `globex` is being worked on by `{one}`; wait for it or cancel it")
-        );
-        assert!(held.release(&one, None).begin(&two, true).is_ok());
-    }
-
-    #[test]
-    fn a_name_that_is_a_prefix_of_another_is_refused_both_ways() {
-        let existing: Vec<InstallId> = vec!["prod".parse().unwrap(), "stage-eu".parse().unwrap()];
-
-        for bad in ["pro", "prod-2", "stage", "build", "fh", "fh-globex"] {
-            assert!(check_name(&bad.parse().unwrap(), &existing).is_err(), "{bad}");
-        }
-        assert!(check_name(&"globex".parse().unwrap(), &existing).is_ok());
-    }
-}
+mod tests;

@@ -1,0 +1,156 @@
+//! The states of a job. [`super::Job::on`] has their transitions.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::order::Artifact;
+use freehold_protocol::report::{Block, Fence};
+use freehold_protocol::{KeyId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The state of a job. Each variant has the values that exist in that state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum JobState {
+    /// The job's order is on its way, or waits until the runner takes it.
+    Queued {
+        dispatch: u32,
+    },
+    /// An attempt has started and has not ended.
+    Running {
+        fence: Fence,
+        runner: KeyId,
+        started_at: Timestamp,
+        last_seq: u64,
+        last_contact: Timestamp,
+    },
+    Succeeded {
+        fence: Fence,
+        ended_at: Timestamp,
+        #[serde(default)]
+        outputs: BTreeMap<String, Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        artifact: Option<Artifact>,
+    },
+    /// The attempt failed. `partial` is true when the attempt may have changed something before.
+    Failed {
+        fence: Fence,
+        ended_at: Timestamp,
+        reason: String,
+        partial: bool,
+    },
+    Blocked {
+        fence: Fence,
+        ended_at: Timestamp,
+        block: Block,
+        reason: String,
+    },
+    Interrupted {
+        fence: Fence,
+        ended_at: Timestamp,
+        reason: String,
+    },
+    /// No report of the job's end has come in time. All orders of the job have expired, so no attempt can still run.
+    Lost {
+        dispatch: u32,
+        ended_at: Timestamp,
+        /// The attempt with the highest fence that has reported; absent when no attempt has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<LastAttempt>,
+    },
+    Cancelled {
+        dispatch: u32,
+        ended_at: Timestamp,
+        /// Whether the job ended because its order expired, and no attempt had reported.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unclaimed: bool,
+    },
+}
+
+/// The attempt that a lost job had last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastAttempt {
+    pub fence: Fence,
+    pub runner: KeyId,
+}
+
+impl JobState {
+    /// Returns the state's name, as messages, tables and audit records write it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Queued { .. } => "queued",
+            Self::Running { .. } => "running",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::Blocked { .. } => "blocked",
+            Self::Interrupted { .. } => "interrupted",
+            Self::Lost { .. } => "lost",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Returns whether the job has ended.
+    pub const fn is_terminal(&self) -> bool {
+        match self {
+            Self::Queued { .. } | Self::Running { .. } => false,
+            Self::Succeeded { .. }
+            | Self::Failed { .. }
+            | Self::Blocked { .. }
+            | Self::Interrupted { .. }
+            | Self::Lost { .. }
+            | Self::Cancelled { .. } => true,
+        }
+    }
+
+    /// Returns the number of the job's last dispatch.
+    pub const fn dispatch(&self) -> u32 {
+        match self {
+            Self::Queued { dispatch } | Self::Lost { dispatch, .. } | Self::Cancelled { dispatch, .. } => *dispatch,
+            Self::Running { fence, .. }
+            | Self::Succeeded { fence, .. }
+            | Self::Failed { fence, .. }
+            | Self::Blocked { fence, .. }
+            | Self::Interrupted { fence, .. } => fence.dispatch,
+        }
+    }
+
+    /// Returns the highest fence that was reported in the current dispatch, if an attempt has reported.
+    pub const fn fence(&self) -> Option<Fence> {
+        match self {
+            Self::Queued { .. } | Self::Lost { .. } | Self::Cancelled { .. } => None,
+            Self::Running { fence, .. }
+            | Self::Succeeded { fence, .. }
+            | Self::Failed { fence, .. }
+            | Self::Blocked { fence, .. }
+            | Self::Interrupted { fence, .. } => Some(*fence),
+        }
+    }
+
+    /// Returns the time at which the report of the job's end came; `None` for a job that has not ended by a report.
+    pub(super) const fn reported_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Queued { .. }
+            | Self::Running { .. }
+            | Self::Lost { .. }
+            | Self::Cancelled { unclaimed: true, .. } => None,
+            Self::Succeeded { ended_at, .. }
+            | Self::Failed { ended_at, .. }
+            | Self::Blocked { ended_at, .. }
+            | Self::Interrupted { ended_at, .. }
+            | Self::Cancelled { ended_at, unclaimed: false, .. } => Some(*ended_at),
+        }
+    }
+
+    /// Returns why the job did not succeed, as a sentence; `None` if it succeeded or has not ended.
+    pub fn reason(&self) -> Option<String> {
+        match self {
+            Self::Queued { .. } | Self::Running { .. } | Self::Succeeded { .. } => None,
+            Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
+            Self::Failed { reason, partial: false, .. }
+            | Self::Blocked { reason, .. }
+            | Self::Interrupted { reason, .. } => Some(reason.clone()),
+            Self::Lost { .. } => Some("no report of the job's end came before its order expired".into()),
+            Self::Cancelled { .. } => Some("cancelled on request".into()),
+        }
+    }
+}
