@@ -51,7 +51,8 @@ async fn measure() {
     tokio::spawn(send(server));
     let rules = Rules::parse(["source.example:8443"]).expect("a rule");
     let network = Arc::new(Loopback(source));
-    let egress = Egress::with(rules, Upstream::none(), |refusal: &Refusal| panic(refusal), network, Limits::default());
+    let egress =
+        Egress::with(rules, None, Upstream::none(), |refusal: &Refusal| panic(refusal), network, Limits::default());
     let listener = listen().await;
     let proxy = listener.local_addr().expect("an address");
     let _serving = egress.serve(listener, Way::Proxy);

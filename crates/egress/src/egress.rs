@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::account::AccountHosts;
 use crate::count::Totals;
 use crate::gate::Gate;
 use crate::host::Destination;
@@ -15,7 +16,7 @@ use crate::limits::Limits;
 use crate::network::{Network, SystemNetwork, dial_configured};
 use crate::proxy::converse;
 use crate::refusal::{Ledger, Reason, RefusalSink};
-use crate::rule::Rules;
+use crate::rule::{Protocol, Rules};
 use crate::tunnel::Tunnel;
 use crate::upstream::Upstream;
 
@@ -48,15 +49,22 @@ pub struct Serving {
 }
 
 impl Egress {
-    /// Permits connections to the hosts that `rules` permit. Passes refusals to `refusals`.
-    pub fn new(rules: Rules, upstream: Upstream, refusals: impl RefusalSink) -> Self {
-        Self::with(rules, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
+    /// Permits connections to the hosts that `rules` permit and, with `account`, to the hosts that it finds. Passes
+    /// refusals to `refusals`.
+    pub fn new(
+        rules: Rules,
+        account: Option<Arc<dyn AccountHosts>>,
+        upstream: Upstream,
+        refusals: impl RefusalSink,
+    ) -> Self {
+        Self::with(rules, account, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
     }
 
     /// Like [`Egress::new`], with another network and other limits. The network cannot skip the checks of addresses:
     /// they happen outside it, between its calls.
     pub fn with(
         rules: Rules,
+        account: Option<Arc<dyn AccountHosts>>,
         upstream: Upstream,
         refusals: impl RefusalSink,
         network: Arc<dyn Network>,
@@ -64,7 +72,7 @@ impl Egress {
     ) -> Self {
         let open = Arc::new(Semaphore::new(limits.connections));
         let (refusals, counts) = (Ledger::new(refusals), Arc::default());
-        Self { gate: Arc::new(Gate { rules, upstream, network, limits, refusals, counts, open }) }
+        Self { gate: Arc::new(Gate { rules, account, upstream, network, limits, refusals, counts, open }) }
     }
 
     /// Serves a listener, which may be in another network namespace. Must be called inside a Tokio runtime.
@@ -104,7 +112,10 @@ async fn serve_one(gate: &Gate, stream: TcpStream, way: &Way) {
     let _ = stream.set_nodelay(true);
     let reached = match way {
         Way::Proxy => return converse(gate, stream).await,
-        Way::Pair(to) => gate.reach(to).await.map(|(destination, early)| (destination, early.to_vec())),
+        Way::Pair(to) => gate
+            .reach(to, gate.scope(to, Protocol::Connect))
+            .await
+            .map(|(destination, early)| (destination, early.to_vec())),
         Way::Endpoint(to) => {
             dial_configured(&*gate.network, to, &gate.limits).await.map(|destination| (destination, Vec::new()))
         }

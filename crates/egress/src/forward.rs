@@ -32,7 +32,7 @@ pub(crate) struct Answer {
 /// Forwards one request, and returns the destination's answer.
 pub(crate) async fn forward(gate: &Gate, request: Request<Incoming>) -> Result<Answer, Reason> {
     let to = destination(&request)?;
-    gate.permit(&to, Protocol::Http)?;
+    let scope = gate.permit(&to, Protocol::Http).await?;
     if !METHODS.contains(request.method()) {
         let method = request.method().as_str().chars().take(20).collect();
         return Err(Reason::Method { to, method });
@@ -40,10 +40,10 @@ pub(crate) async fn forward(gate: &Gate, request: Request<Incoming>) -> Result<A
     if request.body().size_hint().lower() > gate.limits.body_bytes {
         return Err(Reason::TooLarge { to, most: gate.limits.body_bytes });
     }
-    let hop = gate.hop(&to, Protocol::Http)?;
+    let hop = gate.hop(&to, Protocol::Http, scope)?;
     let stream = match &hop {
         Some(hop) => dial_configured(&*gate.network, &hop.proxy, &gate.limits).await?,
-        None => dial(&*gate.network, &to, gate.scope(&to, Protocol::Http), &gate.limits).await?,
+        None => dial(&*gate.network, &to, scope, &gate.limits).await?,
     };
     let mut request = rewritten(gate, request, &to, hop.is_some())?;
     hop.and_then(|hop| hop.authorization).and_then(|value| request.headers_mut().insert(PROXY_AUTHORIZATION, value));

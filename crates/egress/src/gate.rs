@@ -6,6 +6,7 @@ use bytes::Bytes;
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::account::AccountHosts;
 use crate::address::Scope;
 use crate::count::Counts;
 use crate::host::{Destination, Host};
@@ -18,6 +19,7 @@ use crate::upstream::{Hop, Upstream, connect_through};
 /// The state that the listeners of one job share.
 pub(crate) struct Gate {
     pub(crate) rules: Rules,
+    pub(crate) account: Option<Arc<dyn AccountHosts>>,
     pub(crate) upstream: Upstream,
     pub(crate) network: Arc<dyn Network>,
     pub(crate) limits: Limits,
@@ -33,17 +35,26 @@ impl Gate {
         self.refusals.note(reason);
     }
 
-    /// Checks that a rule permits `to`.
-    pub(crate) fn permit(&self, to: &Destination, protocol: Protocol) -> Result<(), Reason> {
-        if self.rules.permit(to, protocol) { Ok(()) } else { Err(Reason::NotPermitted(to.clone())) }
+    /// Checks that a rule permits `to`, or that it is a host of the account. Returns the networks in which it may be.
+    pub(crate) async fn permit(&self, to: &Destination, protocol: Protocol) -> Result<Scope, Reason> {
+        if self.rules.permit(to, protocol) {
+            return Ok(self.scope(to, protocol));
+        }
+        let refused = || Reason::NotPermitted(to.clone());
+        let (Some(account), Host::Name(name)) = (&self.account, &to.host) else { return Err(refused()) };
+        if self.rules.excludes(to, protocol) || protocol != Protocol::Connect || to.port != protocol.default_port() {
+            return Err(refused());
+        }
+        let found = account.find(name).await.map_err(|detail| Reason::Account { to: to.clone(), detail })?;
+        found.ok_or_else(refused)
     }
 
     /// Returns the runner's proxy for `to`, if there is one. An address is checked here, because the proxy itself
     /// connects to it.
-    pub(crate) fn hop(&self, to: &Destination, protocol: Protocol) -> Result<Option<Hop>, Reason> {
+    pub(crate) fn hop(&self, to: &Destination, protocol: Protocol, scope: Scope) -> Result<Option<Hop>, Reason> {
         let hop = self.upstream.hop(to, protocol)?;
         if let (Some(_), Host::Address(address)) = (&hop, &to.host) {
-            check(&*self.network, to, *address, self.scope(to, protocol))?;
+            check(&*self.network, to, *address, scope)?;
         }
         Ok(hop)
     }
@@ -56,14 +67,11 @@ impl Gate {
         }
     }
 
-    /// Connects to `to`, which a rule permitted, directly or through the runner's proxy.
-    pub(crate) async fn reach(&self, to: &Destination) -> Result<(TcpStream, Bytes), Reason> {
-        match self.hop(to, Protocol::Connect)? {
+    /// Connects to `to`, which is permitted and may be in `scope`, directly or through the runner's proxy.
+    pub(crate) async fn reach(&self, to: &Destination, scope: Scope) -> Result<(TcpStream, Bytes), Reason> {
+        match self.hop(to, Protocol::Connect, scope)? {
             Some(hop) => connect_through(&*self.network, hop, to, &self.limits).await,
-            None => {
-                let scope = self.scope(to, Protocol::Connect);
-                Ok((dial(&*self.network, to, scope, &self.limits).await?, Bytes::new()))
-            }
+            None => Ok((dial(&*self.network, to, scope, &self.limits).await?, Bytes::new())),
         }
     }
 }

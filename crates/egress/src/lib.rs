@@ -11,12 +11,14 @@
 //! | [`Way::Pair`] | bytes, to one `host:port` that the contract names | address |
 //! | [`Way::Endpoint`] | bytes, to one `host:port` that the runner's own configuration names | nothing |
 //!
-//! A name may resolve to an address of a private network only if [`Rules::inside`] marks the name.
+//! A name may resolve to an address of a private network only if [`Rules::inside`] marks the name. The proxy also permits
+//! the hosts that [`AccountHosts`] finds in the customer's account.
 //!
 //! Two things stay invisible: the `Host` header inside TLS, and the inner name of an encrypted ClientHello. When the
 //! runner itself uses a proxy ([`Upstream`]), that proxy resolves the names, so only the proxy can check their
 //! addresses. The runner connects directly to the hosts in NO_PROXY.
 
+mod account;
 mod address;
 mod count;
 mod egress;
@@ -33,6 +35,7 @@ mod server_name;
 mod tunnel;
 mod upstream;
 
+pub use account::AccountHosts;
 pub use address::{Forbidden, Scope, check_address};
 pub use count::Totals;
 pub use egress::{Egress, Serving, Way};

@@ -78,14 +78,14 @@ async fn answer(gate: &Gate, granted: &Mutex<Option<Granted>>, request: Request<
 async fn grant(gate: &Gate, request: Request<Incoming>) -> Result<Granted, Reason> {
     let authority = request.uri().authority().map_or("", |authority| authority.as_str());
     let to: Destination = authority.parse().map_err(|_| Reason::Malformed("`CONNECT` names no host with a port"))?;
-    gate.permit(&to, Protocol::Connect)?;
+    let scope = gate.permit(&to, Protocol::Connect).await?;
     if has_body(request.headers()) {
         return Err(Reason::Malformed("`CONNECT` has a body"));
     }
     if request.headers().contains_key(hyper::header::HOST) && !names_host(request.headers(), &to, to.port) {
         return Err(Reason::HostHeader(to));
     }
-    let (destination, from_destination) = gate.reach(&to).await?;
+    let (destination, from_destination) = gate.reach(&to, scope).await?;
     Ok(Granted { to, client: hyper::upgrade::on(request), destination, from_destination })
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum Reason {
          new contract"
     )]
     NotPermitted(Destination),
+    #[error("the runner could not find out whether `{to}` is a host of this account: {detail}")]
+    Account { to: Destination, detail: String },
     #[error("`{to}` is at {address}, {why}; no job may reach such an address, so let the name resolve to another one")]
     Address { to: Destination, address: IpAddr, why: Forbidden },
     #[error(
@@ -63,7 +65,9 @@ impl Reason {
             | Self::Inside { .. }
             | Self::OtherServerName { .. }
             | Self::NoHello(_) => StatusCode::FORBIDDEN,
-            Self::Unresolved { .. } | Self::Unreachable { .. } | Self::Upstream { .. } => StatusCode::BAD_GATEWAY,
+            Self::Account { .. } | Self::Unresolved { .. } | Self::Unreachable { .. } | Self::Upstream { .. } => {
+                StatusCode::BAD_GATEWAY
+            }
             Self::HostHeader(_) | Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
             Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -75,6 +79,7 @@ impl Reason {
     const fn word(&self) -> &'static str {
         match self {
             Self::NotPermitted(_) => "not_permitted",
+            Self::Account { .. } => "account",
             Self::Address { .. } => "address",
             Self::Inside { .. } => "inside",
             Self::Unresolved { .. } => "unresolved",
@@ -93,6 +98,7 @@ impl Reason {
     const fn destination(&self) -> Option<&Destination> {
         match self {
             Self::NotPermitted(to)
+            | Self::Account { to, .. }
             | Self::Address { to, .. }
             | Self::Inside { to, .. }
             | Self::Unresolved { to, .. }

@@ -143,7 +143,12 @@ impl Rules {
 
     /// Returns whether a rule permits `to`.
     pub fn permit(&self, to: &Destination, protocol: Protocol) -> bool {
-        any(&self.permitted, to, protocol) && !any(&self.exceptions, to, protocol)
+        any(&self.permitted, to, protocol) && !self.excludes(to, protocol)
+    }
+
+    /// Returns whether an exception names `to`.
+    pub(crate) fn excludes(&self, to: &Destination, protocol: Protocol) -> bool {
+        any(&self.exceptions, to, protocol)
     }
 
     /// Returns whether `to` may be in a private network.

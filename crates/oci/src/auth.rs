@@ -11,13 +11,23 @@ use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use super::{RegistryError, base_url};
+use crate::address::is_loopback_name;
 
 /// The login of the caller at a registry.
 #[derive(Clone)]
 pub enum Login {
     Anonymous,
-    Basic { user: String, password: Zeroizing<String> },
+    Basic {
+        user: String,
+        password: Zeroizing<String>,
+        /// The hosts (`host` or `host:port`), beside the registry itself, whose token service may receive the password.
+        token_hosts: Vec<String>,
+    },
 }
+
+/// Registries whose token service has another host, which is part of the same service.
+const TOKEN_SERVICES: [(&str, &str); 2] =
+    [("registry-1.docker.io", "auth.docker.io"), ("registry.gitlab.com", "gitlab.com")];
 
 impl std::fmt::Debug for Login {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -66,7 +76,7 @@ impl Auth {
         let token = self.tokens.lock().ok().and_then(|tokens| tokens.get(access).cloned());
         match (token, &self.login) {
             (Some(token), _) => request.bearer_auth(token.as_str()),
-            (None, Login::Basic { user, password }) => request.basic_auth(user, Some(password.as_str())),
+            (None, Login::Basic { user, password, .. }) => request.basic_auth(user, Some(password.as_str())),
             (None, Login::Anonymous) => request,
         }
     }
@@ -75,7 +85,7 @@ impl Auth {
     /// if the caller should send the request again.
     pub(super) async fn answer(
         &self,
-        http: &Client,
+        (http, registry): (&Client, &Url),
         headers: &HeaderMap,
         repository: &str,
         access: &Access,
@@ -85,16 +95,26 @@ impl Auth {
         else {
             return Ok(false);
         };
-        let token = self.fetch(http, &challenge, repository, access).await?;
+        let token = self.fetch((http, registry), &challenge, repository, access).await?;
         if let Ok(mut tokens) = self.tokens.lock() {
             tokens.insert(access.clone(), token);
         }
         Ok(true)
     }
 
+    /// Returns whether the token service at `url` may receive the password for `registry`. A registry chooses its token
+    /// service in each answer, so an answer alone must not decide who gets the password.
+    fn trusts(&self, registry: &Url, url: &Url) -> bool {
+        let (registry, service) = (authority(registry), authority(url));
+        let Login::Basic { token_hosts, .. } = &self.login else { return true };
+        registry == service
+            || TOKEN_SERVICES.contains(&(registry.as_str(), service.as_str()))
+            || token_hosts.contains(&service)
+    }
+
     async fn fetch(
         &self,
-        http: &Client,
+        (http, registry): (&Client, &Url),
         challenge: &Challenge,
         repository: &str,
         access: &Access,
@@ -102,7 +122,12 @@ impl Auth {
         // `base_url` refuses plain HTTP to another machine, as for registries: a password or token is sent only over
         // TLS.
         let mut url: Url = base_url(&challenge.realm)?;
-        let host = url.host_str().unwrap_or_default().to_owned();
+        let host = authority(&url);
+        // Only a registry of this machine has its token service on this machine.
+        let is_here = |url: &Url| url.host_str().is_some_and(is_loopback_name);
+        if is_here(&url) && !is_here(registry) {
+            return Err(RegistryError::TokenHost { registry: authority(registry), host });
+        }
         let what = "the request for a token".to_owned();
         for scope in access.scopes(repository) {
             url.query_pairs_mut().append_pair("scope", &scope);
@@ -110,8 +135,13 @@ impl Auth {
         if let Some(service) = &challenge.service {
             url.query_pairs_mut().append_pair("service", service);
         }
+        let trusted = self.trusts(registry, &url);
         let mut request = http.get(url).timeout(Duration::from_secs(30));
-        if let Login::Basic { user, password } = &self.login {
+        if let Login::Basic { user, password, .. } = &self.login {
+            if !trusted {
+                let registry = authority(registry);
+                return Err(RegistryError::TokenHost { registry, host });
+            }
             request = request.basic_auth(user, Some(password.as_str()));
         }
         let transport = |source| RegistryError::Transport { host: host.clone(), what: what.clone(), source };
@@ -137,6 +167,12 @@ impl Auth {
             detail: "it has no token".to_owned(),
         })
     }
+}
+
+/// Returns the host of a URL, with its port if the URL names one that is not the default.
+fn authority(url: &Url) -> String {
+    let host = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 #[derive(Deserialize)]
@@ -194,8 +230,30 @@ mod tests {
 
     #[test]
     fn a_login_does_not_print_its_password() {
-        let login = Login::Basic { user: "AWS".into(), password: Zeroizing::new("hunter2".into()) };
+        let login = login(&[]);
 
         assert!(!format!("{login:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_password_goes_to_the_registry_and_to_token_services_that_are_known_or_named() {
+        let url = |address: &str| base_url(address).expect(address);
+        let trusts =
+            |login: Login, registry: &str, service: &str| Auth::new(login).trusts(&url(registry), &url(service));
+
+        assert!(trusts(login(&[]), "ghcr.io", "https://ghcr.io/token"));
+        assert!(trusts(login(&[]), "registry-1.docker.io", "https://auth.docker.io/token"));
+        assert!(trusts(login(&["sso.example:8443"]), "registry.example", "https://sso.example:8443/token"));
+        assert!(trusts(Login::Anonymous, "registry.example", "https://sso.example/token"));
+        for service in ["https://sso.example/token", "https://sso.example:8443/token", "https://registry.example:444/"]
+        {
+            assert!(!trusts(login(&["sso.example:443"]), "registry.example", service), "{service}");
+        }
+        assert!(!trusts(login(&[]), "registry.example", "https://auth.docker.io/token"));
+    }
+
+    fn login(token_hosts: &[&str]) -> Login {
+        let token_hosts = token_hosts.iter().map(|host| (*host).to_owned()).collect();
+        Login::Basic { user: "AWS".into(), password: Zeroizing::new("hunter2".into()), token_hosts }
     }
 }

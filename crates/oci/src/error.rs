@@ -19,6 +19,12 @@ pub enum RegistryError {
     /// The registry refuses the login, or does not allow the call.
     #[error("registry `{host}` denies access to `{repository}`: {detail}")]
     Denied { host: String, repository: String, detail: String },
+    /// The registry names a token service on a host that the login is not for.
+    #[error(
+        "registry `{registry}` asks for its password at the other host `{host}`, where it is not sent; if that host \
+         belongs to the registry, name it with `--token-host {host}` of `freehold tenant source add`"
+    )]
+    TokenHost { registry: String, host: String },
     /// A granted URL has expired or is not valid.
     #[error("the granted URL at `{host}` has expired or is not valid")]
     Expired { host: String },
@@ -84,6 +90,7 @@ impl RegistryError {
             | Self::Reference(_)
             | Self::Platform(_)
             | Self::Denied { .. }
+            | Self::TokenHost { .. }
             | Self::Expired { .. }
             | Self::NotFound { .. }
             | Self::WrongDigest { .. }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::RETRY_AFTER;
-use reqwest::{Client, Response};
+use reqwest::{Client, ClientBuilder, Response};
 
 use super::{RegistryError, is_loopback_name};
 
@@ -22,6 +22,11 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// # Errors
 /// [`RegistryError::Client`] when no root certificate can be loaded.
 pub fn client() -> Result<Client, RegistryError> {
+    client_builder().build().map_err(|error| RegistryError::Client(error.to_string()))
+}
+
+/// Returns the settings of [`client`], for a client that differs in some of them.
+pub fn client_builder() -> ClientBuilder {
     // This fails only when a crypto provider is installed already, and this process installs no other provider.
     let _ = rustls::crypto::ring::default_provider().install_default();
     Client::builder()
@@ -30,8 +35,6 @@ pub fn client() -> Result<Client, RegistryError> {
         .pool_idle_timeout(Duration::from_secs(30))
         .http1_only()
         .dns_resolver(Arc::new(LoopbackNames))
-        .build()
-        .map_err(|error| RegistryError::Client(error.to_string()))
 }
 
 /// Returns the value of the header `name`; `None` when it is absent or not text.

@@ -25,7 +25,7 @@ pub use auth::Login;
 pub use blob::fetch;
 pub use copy::{Copied, CopyOptions, copy};
 pub use error::RegistryError;
-pub use http::client;
+pub use http::{client, client_builder};
 pub use manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE, Manifest, Parts, digest_tag};
 pub use platform::{Platform, PlatformError, Platforms};
 pub use push::{Moved, missing_blobs, push_manifests, push_missing_blobs, push_top_manifest};

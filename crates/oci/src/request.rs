@@ -48,7 +48,7 @@ impl Repository {
     /// Gets a token when `answer`, which has status 401, asks for one. Returns true if the request should be sent
     /// again.
     pub(crate) async fn log_in(&self, answer: &Response, access: &Access) -> Result<bool, RegistryError> {
-        self.auth().answer(self.http(), answer.headers(), self.name(), access).await
+        self.auth().answer((self.http(), self.base()), answer.headers(), self.name(), access).await
     }
 
     /// Returns `answer` when its status is a success, and an error otherwise.

@@ -2,6 +2,7 @@
 
 #![cfg(test)]
 
+mod account;
 mod addresses;
 mod forwarded;
 mod limits;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use freehold_egress::{Egress, Limits, Network, Refusal, Rules, Serving, Upstream, Way};
+use freehold_egress::{AccountHosts, Egress, Limits, Network, Refusal, Rules, Serving, Upstream, Way};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -67,19 +67,24 @@ impl Stage {
     pub(crate) async fn inside(rules: &[&str], inside: &[&str]) -> Self {
         let marked = inside.iter().map(|rule| rule.parse().unwrap());
         let rules = Rules::parse(rules.iter().copied()).unwrap().inside(marked);
-        Self::of(rules, Upstream::none(), Limits::default()).await
+        Self::of(rules, None, Upstream::none(), Limits::default()).await
+    }
+
+    /// A way out without rules, to the hosts that `account` finds.
+    pub(crate) async fn of_account(account: impl AccountHosts) -> Self {
+        Self::of(Rules::default(), Some(Arc::new(account)), Upstream::none(), Limits::default()).await
     }
 
     pub(crate) async fn with(rules: &[&str], upstream: Upstream, limits: Limits) -> Self {
-        Self::of(Rules::parse(rules.iter().copied()).unwrap(), upstream, limits).await
+        Self::of(Rules::parse(rules.iter().copied()).unwrap(), None, upstream, limits).await
     }
 
-    async fn of(rules: Rules, upstream: Upstream, limits: Limits) -> Self {
+    async fn of(rules: Rules, account: Option<Arc<dyn AccountHosts>>, upstream: Upstream, limits: Limits) -> Self {
         let network = Arc::new(Played::default());
         let refusals = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&refusals);
         let sink = move |refusal: &Refusal| into.lock().unwrap().push(refusal.clone());
-        let egress = Egress::with(rules, upstream, sink, Arc::clone(&network) as Arc<dyn Network>, limits);
+        let egress = Egress::with(rules, account, upstream, sink, Arc::clone(&network) as Arc<dyn Network>, limits);
         let mut stage = Self { network, egress, refusals, proxy: ([127, 0, 0, 1], 0).into(), serving: Vec::new() };
         stage.proxy = stage.serve(Way::Proxy).await;
         stage
