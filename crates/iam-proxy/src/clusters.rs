@@ -1,10 +1,11 @@
-//! Checks that an OpenID issuer belongs to an EKS cluster of the account. The form of the URL does not show that: the
-//! clusters of all accounts in the region have issuers of the same form.
+//! Checks that an OpenID issuer or an endpoint belongs to an EKS cluster of the account. Its name does not show that: the
+//! clusters of all accounts in the region have names of the same form.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use tokio::sync::Mutex;
+use url::Url;
 
 use crate::answer::Answer;
 use crate::refusal::Refusal;
@@ -13,10 +14,10 @@ use crate::upstream::Upstream;
 /// The maximum number of pages of clusters to read. An account has at most 100 clusters unless AWS raised this quota.
 const PAGES: usize = 20;
 
-/// The known issuers of clusters of the account. They are cached, because the issuer of a cluster does not change.
+/// The known clusters of the account. They are cached, because the issuer and the endpoint of a cluster do not change.
 #[derive(Debug, Default)]
 pub(crate) struct Clusters {
-    known: Mutex<BTreeSet<String>>,
+    known: Mutex<Vec<Cluster>>,
 }
 
 #[derive(Deserialize)]
@@ -31,29 +32,44 @@ struct Described {
     cluster: Cluster,
 }
 
-#[derive(Deserialize)]
-struct Cluster {
+/// A cluster as EKS describes it.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct Cluster {
+    #[serde(default)]
+    pub(crate) tags: BTreeMap<String, String>,
+    /// Missing while the cluster is being created.
+    endpoint: Option<String>,
     identity: Option<Identity>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Identity {
     oidc: Option<Oidc>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Oidc {
     issuer: Option<String>,
+}
+
+impl Cluster {
+    /// Returns whether `issuer`, a URL without `https://`, is the issuer of the cluster.
+    fn issues(&self, issuer: &str) -> bool {
+        let own = self.identity.as_ref().and_then(|identity| identity.oidc.as_ref()?.issuer.as_deref());
+        own.and_then(|url| url.strip_prefix("https://")) == Some(issuer)
+    }
+
+    /// Returns whether the host `name` is the endpoint of the cluster.
+    fn is_at(&self, name: &str) -> bool {
+        let own = self.endpoint.as_ref().and_then(|endpoint| Url::parse(endpoint).ok());
+        own.as_ref().and_then(Url::host_str) == Some(name)
+    }
 }
 
 impl Clusters {
     /// Checks that `issuer`, a URL without `https://`, is the issuer of a cluster of the account.
     pub(crate) async fn check(&self, issuer: &str, upstream: &Upstream) -> Result<(), Refusal> {
-        let mut known = self.known.lock().await;
-        if !known.contains(issuer) {
-            known.append(&mut issuers(upstream).await?);
-        }
-        if known.contains(issuer) {
+        if self.find(upstream, |cluster| cluster.issues(issuer)).await?.is_some() {
             return Ok(());
         }
         Err(Refusal::Denied(format!(
@@ -61,14 +77,28 @@ impl Clusters {
              outside of the account; use the issuer of a cluster of this account and region"
         )))
     }
+
+    /// Returns the cluster of the account whose endpoint is the host `name`, if there is one.
+    pub(crate) async fn at(&self, name: &str, upstream: &Upstream) -> Result<Option<Cluster>, Refusal> {
+        self.find(upstream, |cluster| cluster.is_at(name)).await
+    }
+
+    /// Returns the first cluster that `wanted` accepts. Asks EKS again if none of the known clusters is accepted.
+    async fn find(&self, upstream: &Upstream, wanted: impl Fn(&Cluster) -> bool) -> Result<Option<Cluster>, Refusal> {
+        let mut known = self.known.lock().await;
+        if !known.iter().any(&wanted) {
+            *known = all(upstream).await?;
+        }
+        Ok(known.iter().find(|cluster| wanted(cluster)).cloned())
+    }
 }
 
-async fn issuers(upstream: &Upstream) -> Result<BTreeSet<String>, Refusal> {
-    let mut found = BTreeSet::new();
+async fn all(upstream: &Upstream) -> Result<Vec<Cluster>, Refusal> {
+    let mut found = Vec::new();
     let mut token = None::<String>;
     for _ in 0..PAGES {
         let query = token.map(|token| {
-            let mut form = url::form_urlencoded::Serializer::new(String::from("?"));
+            let mut form = url::form_urlencoded::Serializer::for_suffix(String::from("?"), 1);
             form.append_pair("nextToken", &token).finish()
         });
         let page: Page = read(&upstream.eks(&format!("/clusters{}", query.unwrap_or_default())).await?)?;
@@ -78,8 +108,7 @@ async fn issuers(upstream: &Upstream) -> Result<BTreeSet<String>, Refusal> {
             if answer.status == 404 {
                 continue;
             }
-            let issuer = read::<Described>(&answer)?.cluster.identity.and_then(|identity| identity.oidc?.issuer);
-            found.extend(issuer.and_then(|url| url.strip_prefix("https://").map(str::to_owned)));
+            found.push(read::<Described>(&answer)?.cluster);
         }
         token = page.next_token.filter(|token| !token.is_empty());
         if token.is_none() {

@@ -38,3 +38,15 @@ pub fn dns_suffix(region: &str) -> &'static str {
         () => "amazonaws.com",
     }
 }
+
+/// Returns the domain of AWS's endpoints for IPv4 and IPv6 in the partition of a region.
+pub(crate) fn dual_stack_suffix(region: &str) -> &'static str {
+    let starts = |prefix: &str| region.starts_with(prefix);
+    match () {
+        () if starts("cn-") => "api.amazonwebservices.com.cn",
+        () if starts("eusc-") => "api.amazonwebservices.eu",
+        () if starts("us-isob-") => "api.aws.scloud",
+        () if starts("us-iso-") => "api.aws.ic.gov",
+        () => "api.aws",
+    }
+}

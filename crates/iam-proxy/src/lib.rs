@@ -24,7 +24,7 @@ mod xml;
 
 pub use home::{Home, dns_suffix};
 pub use install::Install;
-pub use proxy::Proxy;
+pub use proxy::{ClusterOwner, Proxy};
 pub use record::{Change, Recorder, Stage, Used};
 pub use server::{Connections, serve};
 pub use trust::{Stranger, Trust, issuers, trust};

@@ -41,6 +41,10 @@ impl Planner<'_> {
                 "`{action}` has no parameter `{name}` that the runner knows, so it is not passed on; leave it out"
             )));
         }
+        if let Some(name) = query.unclear() {
+            let reason = format!("IAM could read parameter `{name}` in two ways; write it as the AWS SDKs do");
+            return Err(Refusal::Malformed(reason));
+        }
         self.without_reserved(&query)?;
         match target {
             Target::NewRole => self.new_role(query).await,
@@ -309,6 +313,16 @@ mod tests {
         let refused = plan(Query::new("CreateRole", &parameters)).unwrap_err();
 
         assert!(refused.to_string().contains("no parameter `permissionsBoundary`"), "{refused}");
+    }
+
+    #[test]
+    fn a_parameter_that_iam_could_read_in_two_ways_is_not_passed_on() {
+        let parameters =
+            [("RoleName", "a"), ("AssumeRolePolicyDocument", TRUST), ("PermissionsBoundary.member.1", "none")];
+
+        let refused = plan(Query::new("CreateRole", &parameters)).unwrap_err();
+
+        assert!(refused.to_string().contains("could read parameter `PermissionsBoundary.member.1`"), "{refused}");
     }
 
     #[test]

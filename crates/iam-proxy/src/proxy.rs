@@ -37,6 +37,15 @@ const LONGEST_ACTION: usize = 64;
 /// The maximum number of refusals of one job that are recorded one by one. All refusals are counted.
 const MOST_REFUSALS: usize = 1_000;
 
+/// The owner of a cluster of the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClusterOwner {
+    /// The install of the job: the cluster has its owner tag.
+    Install,
+    /// Somebody else in the account, or unknown: the cluster does not have this tag.
+    Other,
+}
+
 /// The IAM proxy of one job.
 #[derive(Debug)]
 pub struct Proxy {
@@ -68,6 +77,18 @@ impl Proxy {
     pub async fn finish(&self) -> Result<(), String> {
         let used = self.usage.all();
         if used.is_empty() { Ok(()) } else { self.recorder.used(used).await }
+    }
+
+    /// Returns whose cluster has the host `name` as its endpoint, or `None` when no cluster of the account has it.
+    ///
+    /// # Errors
+    /// When EKS does not tell the clusters of the account; the text names the way out.
+    pub async fn owner_of_cluster_at(&self, name: &str) -> Result<Option<ClusterOwner>, String> {
+        let found = self.clusters.at(name, &self.upstream).await.map_err(|refusal| refusal.to_string())?;
+        Ok(found.map(|cluster| {
+            let of_install = cluster.tags.iter().any(|(key, value)| self.install.is_owner_tag(key, value));
+            if of_install { ClusterOwner::Install } else { ClusterOwner::Other }
+        }))
     }
 
     /// Answers a request, which is the form in `body`.

@@ -9,6 +9,9 @@ use crate::refusal::Refusal;
 /// The version of the API. IAM has only this version.
 const VERSION: &str = "2010-05-08";
 
+/// The parameters of writes that are lists. Every other one has one value, and no dot in its name.
+const LISTS: [&str; 4] = ["ClientIDList", "TagKeys", "Tags", "ThumbprintList"];
+
 /// The action and the parameters of one request. A name occurs only once, so that every reader understands the same
 /// request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +85,19 @@ impl Query {
         self.parameters.iter().map(|(name, _)| name.split_once('.').map_or(name.as_str(), |(list, _)| list))
     }
 
+    /// Returns a parameter of a write whose name IAM could read differently: an element of something that is not a list, a
+    /// list with one value, or an element with another number than IAM's own clients write.
+    pub(crate) fn unclear(&self) -> Option<&str> {
+        let is_clear = |name: &str, value: &str| match *name.split('.').collect::<Vec<_>>().as_slice() {
+            // Clients write an empty list as an empty value.
+            [name] => value.is_empty() || !LISTS.contains(&name),
+            ["Tags", "member", number, "Key" | "Value"] => is_number(number),
+            [list, "member", number] => list != "Tags" && LISTS.contains(&list) && is_number(number),
+            _ => false,
+        };
+        self.parameters.iter().find(|(name, value)| !is_clear(name, value)).map(|(name, _)| name.as_str())
+    }
+
     /// Returns the tags in the request, as (key, value).
     pub(crate) fn tags(&self) -> Result<Vec<(String, String)>, Refusal> {
         let mut tags = Vec::new();
@@ -116,8 +132,9 @@ impl Query {
     }
 }
 
+/// Returns whether a text is the number of an element: `1` and `10`, but not `01`, which may be the same element.
 fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    !text.is_empty() && !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -173,6 +190,33 @@ mod tests {
 
     #[test]
     fn a_tag_that_cannot_be_read_is_refused() {
-        assert!(Query::new("TagRole", &[("Tags.1.Key", "freehold:install")]).tags().is_err());
+        for name in ["Tags.1.Key", "Tags.member.01.Key", "Tags.member.1.Key.x", "Tags.member..Key", "Tags.member.1"] {
+            assert!(Query::new("TagRole", &[(name, "freehold:install")]).tags().is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_iam_could_read_in_two_ways_is_found() {
+        let clear = [
+            ("RoleName", "a"),
+            ("Tags", ""),
+            ("TagKeys.member.1", "team"),
+            ("Tags.member.10.Value", "x"),
+            ("ThumbprintList.member.1", "x"),
+        ];
+        assert_eq!(Query::new("TagRole", &clear).unclear(), None);
+        for name in [
+            "PermissionsBoundary.member.1",
+            "PolicyDocument.1",
+            "RoleName.",
+            "TagKeys.1",
+            "TagKeys.member.01",
+            "TagKeys",
+            "Tags.member.1",
+            "Tags.member.1.key",
+            "ThumbprintList.entry.1",
+        ] {
+            assert_eq!(Query::new("TagRole", &[("RoleName", "a"), (name, "x")]).unclear(), Some(name));
+        }
     }
 }

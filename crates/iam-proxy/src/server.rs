@@ -1,4 +1,5 @@
-//! Serves the IAM proxy to one job over HTTP, and limits the connections of a job. Only the job can reach the listener.
+//! Serves the IAM proxy to one job over HTTP, and limits the connections of a job: those of the IAM proxy, and those of
+//! the runner's credentials endpoint. Only the job can reach the listener.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub struct Connections {
     pub most: usize,
     /// The time limit of one connection, with its request and its answer.
     pub time: Duration,
+    /// The maximum size of the head of a request, in bytes.
+    pub head: usize,
 }
 
 /// The time limit for reading from a connection above the maximum number, and then for answering it.
@@ -50,10 +53,12 @@ const BUSY: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
 
 impl Connections {
-    /// Gives each connection of `listener` to `converse` until this future is dropped, which also ends the open ones.
-    pub async fn serve<F>(self, listener: TcpListener, mut converse: impl FnMut(TcpStream) -> F)
+    /// Answers requests on `listener` until this future is dropped, which also ends the open connections. A connection
+    /// carries only one request.
+    pub async fn serve<A, F>(self, listener: TcpListener, answer: A)
     where
-        F: Future<Output = ()> + Send + 'static,
+        A: Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+        F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
     {
         // Dropping the set ends all connections.
         let mut open = JoinSet::new();
@@ -62,13 +67,35 @@ impl Connections {
             match listener.accept().await {
                 Ok((stream, _)) if open.len() >= self.most => refuse(stream).await,
                 Ok((stream, _)) => {
-                    let conversation = tokio::time::timeout(self.time, converse(stream));
+                    let conversation = tokio::time::timeout(self.time, self.converse(stream, answer.clone()));
+                    // An error needs no handling: a client that closed the connection or was too slow asks again if it
+                    // still needs the answer.
                     open.spawn(async move { drop(conversation.await) });
                 }
                 // The process may have no free file descriptor, for example.
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
+    }
+
+    /// Answers the only request of a connection.
+    async fn converse<A, F>(self, stream: TcpStream, answer: A) -> hyper::Result<()>
+    where
+        A: Fn(Request<Incoming>) -> F,
+        F: Future<Output = Response<Full<Bytes>>>,
+    {
+        let service = service_fn(move |request| {
+            let response = answer(request);
+            async { Ok::<_, Infallible>(response.await) }
+        });
+        http1::Builder::new()
+            .keep_alive(false)
+            .half_close(true)
+            .max_buf_size(self.head)
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEAD_TIME)
+            .serve_connection(TokioIo::new(stream), service)
+            .await
     }
 }
 
@@ -82,25 +109,12 @@ async fn refuse(mut stream: TcpStream) {
 
 /// Answers requests on `listener` until this future is dropped. Every client that reaches the listener acts as the job.
 pub async fn serve(listener: TcpListener, proxy: Arc<Proxy>) {
-    let connections = Connections { most: MOST_CONNECTIONS, time: REQUEST_TIME };
-    let answer = |stream| {
+    let connections = Connections { most: MOST_CONNECTIONS, time: REQUEST_TIME, head: LARGEST_HEAD };
+    let answer = move |request| {
         let proxy = Arc::clone(&proxy);
-        async move { drop(converse(stream, &proxy).await) }
+        async move { response(answer(request, &proxy).await) }
     };
     connections.serve(listener, answer).await;
-}
-
-/// Answers the request of a connection. A connection carries only one request.
-async fn converse(stream: TcpStream, proxy: &Proxy) -> hyper::Result<()> {
-    let service = service_fn(async |request| Ok::<_, Infallible>(response(answer(request, proxy).await)));
-    http1::Builder::new()
-        .keep_alive(false)
-        .half_close(true)
-        .max_buf_size(LARGEST_HEAD)
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .serve_connection(TokioIo::new(stream), service)
-        .await
 }
 
 async fn answer(request: Request<Incoming>, proxy: &Proxy) -> Answer {

@@ -178,12 +178,19 @@ fn is_of_account(principal: &str, home: &Home<'_>) -> bool {
 }
 
 /// Returns whether a condition admits only principals of the account. All operators of a condition must hold, so one
-/// operator that ensures this is enough.
+/// operator that ensures this is enough. IAM ignores the case of keys, so a key that is given twice in different cases
+/// may have the values of both.
 fn is_limited_to(condition: Option<&Json>, home: &Home<'_>) -> bool {
     let Some(operators) = condition.and_then(Json::object) else { return false };
-    operators.iter().any(|(operator, keys)| {
-        keys.object().is_some_and(|keys| keys.iter().any(|(key, values)| limits(operator, key, values, home)))
+    operators.iter().filter(|(operator, _)| is_once(operator, operators)).any(|(operator, keys)| {
+        let Some(keys) = keys.object() else { return false };
+        keys.iter().any(|(key, values)| is_once(key, keys) && limits(operator, key, values, home))
     })
+}
+
+/// Returns whether no other name of an object is `name` in another case.
+fn is_once(name: &str, object: &BTreeMap<String, Json>) -> bool {
+    object.keys().filter(|other| other.eq_ignore_ascii_case(name)).count() == 1
 }
 
 fn limits(operator: &str, key: &str, values: &Json, home: &Home<'_>) -> bool {
@@ -288,6 +295,8 @@ mod tests {
             r#"{"ArnLikeIfExists":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/a"}}"#,
             r#"{"ArnNotLike":{"aws:PrincipalArn":"arn:aws:iam::222222222222:role/a"}}"#,
             r#"{"StringEquals":{"sts:ExternalId":"222222222222"}}"#,
+            r#"{"StringEquals":{"aws:PrincipalAccount":"222222222222","aws:principalaccount":"333333333333"}}"#,
+            r#"{"StringEquals":{"aws:PrincipalAccount":"222222222222"},"stringEquals":{"aws:PrincipalAccount":"333333333333"}}"#,
             "{}",
         ] {
             assert!(issuers(&with(bad), &sample().home()).is_err(), "{bad}");

@@ -10,7 +10,7 @@ use reqwest::{Method, Response};
 use url::Url;
 
 use crate::answer::Answer;
-use crate::home::dns_suffix;
+use crate::home::{dns_suffix, dual_stack_suffix};
 use crate::query::Query;
 use crate::refusal::Refusal;
 
@@ -44,6 +44,20 @@ impl Endpoint {
         };
         let url = format!("https://{host}.{}/", dns_suffix(region)).parse()?;
         Ok(Self { url, region: signed.to_owned() })
+    }
+
+    /// Returns the names of all endpoints of IAM in the partition of a region, as the AWS SDKs know them. No job may reach
+    /// one of them, because the runner answers IAM for its jobs.
+    pub fn names_of_iam(region: &str) -> Vec<String> {
+        let signed = Self::iam(region).map(|iam| iam.region).unwrap_or_default();
+        let places =
+            [String::new(), "global.".to_owned(), "us-gov.".to_owned(), format!("{signed}."), format!("{region}.")];
+        let suffixes = [dns_suffix(region), dual_stack_suffix(region)];
+        let of_suffix = |suffix: &'static str| {
+            let names = places.iter().flat_map(|place| ["iam", "iam-fips"].map(|name| format!("{name}.{place}")));
+            names.map(move |name| format!("{name}{suffix}")).collect::<Vec<_>>()
+        };
+        suffixes.into_iter().flat_map(of_suffix).collect()
     }
 
     /// Returns the endpoint of EKS in a region.

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_iam_proxy::{Change, Endpoint, Install, Proxy, Recorder, Stage, Upstream, Used};
+use freehold_iam_proxy::{Change, ClusterOwner, Endpoint, Install, Proxy, Recorder, Stage, Upstream, Used};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -49,6 +49,11 @@ struct Iam {
 impl Iam {
     async fn start(answer: &str) -> Self {
         let answer = answer.to_owned();
+        Self::answering(move |_| answer.clone()).await
+    }
+
+    /// An IAM or EKS whose answer depends on the request.
+    async fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -56,6 +61,7 @@ impl Iam {
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
                 let request = whole(&mut stream).await;
+                let answer = answer(&request);
                 kept.lock().unwrap().push(request);
                 let _ = stream.write_all(answer.as_bytes()).await;
             }
@@ -261,4 +267,44 @@ async fn a_connection_too_many_is_told_to_come_again_and_the_next_after_that_is_
 
     assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: 1"), "{refused}");
     assert!(served.starts_with("HTTP/1.1 200"), "{served}");
+}
+
+/// An EKS with two clusters: `own`, which has the owner tag of the install, and `other`. A third one is deleted after it
+/// was listed.
+fn eks(request: &str) -> String {
+    let cluster = |tags: &str, endpoint: &str| format!(r#"{{"cluster":{{"name":"x",{endpoint}"tags":{{{tags}}}}}}}"#);
+    let body = match request.split(' ').nth(1).unwrap() {
+        "/clusters" => r#"{"clusters":["other"],"nextToken":"2"}"#.to_owned(),
+        "/clusters?nextToken=2" => r#"{"clusters":["own","gone"]}"#.to_owned(),
+        "/clusters/own" => cluster(r#""freehold:owner":"acme--globex""#, r#""endpoint":"https://A1.EXAMPLE","#),
+        "/clusters/other" => cluster("", r#""endpoint":"https://b2.example","#),
+        _ => return "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned(),
+    };
+    let length = body.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}")
+}
+
+#[tokio::test]
+async fn an_endpoint_belongs_to_the_install_to_another_of_the_account_or_to_a_stranger() {
+    let eks = Iam::answering(eks).await;
+    let (proxy, _) = serve(&eks.address, Arc::new(Kept::default())).await;
+    let at = |name: &'static str| proxy.owner_of_cluster_at(name);
+
+    assert_eq!(at("a1.example").await, Ok(Some(ClusterOwner::Install)));
+    assert_eq!(at("b2.example").await, Ok(Some(ClusterOwner::Other)));
+    let calls = eks.seen.lock().unwrap().len();
+    assert_eq!(calls, 5, "two pages and three clusters, once for both endpoints");
+    assert_eq!(at("c3.example").await, Ok(None));
+    assert_eq!(eks.seen.lock().unwrap().len(), 2 * calls, "a new cluster is found because EKS is asked again");
+}
+
+#[tokio::test]
+async fn a_mode_that_may_not_list_clusters_gets_the_way_out() {
+    let denied = "HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+    let eks = Iam::start(denied).await;
+    let (proxy, _) = serve(&eks.address, Arc::new(Kept::default())).await;
+
+    let why = proxy.owner_of_cluster_at("a1.example").await.unwrap_err();
+
+    assert!(why.contains("EKS answered 403; allow `eks:ListClusters` and `eks:DescribeCluster`"), "{why}");
 }
