@@ -80,7 +80,7 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             let template = package::find_template(&directory).map_err(Failure::new)?;
             until_stopped(job, push_layer(job, work, &template, TEMPLATE_LAYER, TEMPLATE_ARTIFACT)).await?
         }
-        (Package::HelmChart, _) => chart::build(job, work).await?,
+        (Package::HelmChart, _) => chart::build(job, work, &mut facts).await?,
         (Package::DockerImage, Source::Directory { .. } | Source::Git { .. }) => {
             dockerfile::build(job, work, &mut facts).await?
         }

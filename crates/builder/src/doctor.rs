@@ -8,10 +8,24 @@ use freehold_runner::operate::doctor::{Finding, State};
 use freehold_runner::sandbox::{JobUser, SandboxError, find_program};
 
 use crate::dockerfile::builders;
+use crate::private::ssh::PROGRAMS;
 
 /// Reports the programs that only some components need. An absent one is not an error until a component needs it.
 pub async fn programs(config: &Config) -> Vec<Finding> {
-    vec![terraform(config), image_builder(config)]
+    vec![terraform(config), image_builder(config), git_over_ssh(|name| find_program(&[name]))]
+}
+
+/// Reports the programs that read private Git repositories over SSH.
+fn git_over_ssh(find: impl Fn(&str) -> Option<PathBuf>) -> Finding {
+    let missing = PROGRAMS.into_iter().find(|name| find(name).is_none());
+    let state = match (missing, find("ssh")) {
+        (Some(name), _) => State::Off(format!(
+            "`{name}` is not on PATH: private Git repositories over SSH cannot be read; install the package \
+             `openssh-client` (Amazon Linux: `openssh-clients`) if your apps have such sources"
+        )),
+        (None, path) => State::Works(path.unwrap_or_default().display().to_string()),
+    };
+    Finding { what: "Git over SSH".into(), state }
 }
 
 /// Reports the program that chooses the providers of Terraform modules.
@@ -62,6 +76,16 @@ mod tests {
         let state = judge("/usr/bin/buildah", SandboxKind::Bubblewrap, &JobUser::Same);
 
         assert!(matches!(state, State::Off(text) if text.contains("/etc/subuid") && text.contains("65536")));
+    }
+
+    #[test]
+    fn absent_programs_of_ssh_are_reported_with_their_package() {
+        let absent = git_over_ssh(|name| (name != "ssh-agent").then(|| name.into())).state;
+
+        assert!(
+            matches!(absent, State::Off(text) if text.contains("`ssh-agent`") && text.contains("`openssh-client`"))
+        );
+        assert!(matches!(git_over_ssh(|name| Some(name.into())).state, State::Works(path) if path == "ssh"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Copies an image with all of its platforms into the tenant registry.
 
 use aws_credential_types::provider::SharedCredentialsProvider;
-use freehold_oci::{CopyOptions, Login, Reference, RegistryError, Repository, Version};
+use freehold_oci::{CopyOptions, Reference, RegistryError, Repository, Version};
 use freehold_protocol::order::{Artifact, BuildArtifact, Recipe, Signer};
 use freehold_runner::aws;
 use freehold_runner::kinds::failure::Failure;
@@ -9,8 +9,8 @@ use freehold_runner::kinds::result::sdk_config;
 use freehold_runner::registry::{ecr_login, ecr_repository};
 use freehold_runner::work::job::Job;
 
-use crate::signature;
 use crate::statement::Facts;
+use crate::{private, signature};
 
 /// The URI under which a statement lists the key that signed an image. The digest at this URI is the SHA-256 of the
 /// key's `SubjectPublicKeyInfo`.
@@ -26,12 +26,13 @@ pub(crate) async fn copy(
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let sdk = sdk_config(job).await;
     let target = ecr_repository(&sdk, &work.repository).await?;
-    // The build role can read the account's own registry. Every other registry is read anonymously.
+    // The build role can read the account's own registry. Every other one is read with its stored login, or anonymously.
     let own = target.address().starts_with(&format!("{}/", reference.host));
     let source = if own {
         ecr_repository(&sdk, &reference.repository).await?
     } else {
-        Repository::new(target.http().clone(), &reference.host, &reference.repository, Login::Anonymous)?
+        let login = private::registry::login(job, &reference).await?;
+        Repository::new(target.http().clone(), &reference.host, &reference.repository, login)?
     };
     copy_from(job, work, &source, &reference, &target, facts).await
 }

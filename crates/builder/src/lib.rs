@@ -10,6 +10,7 @@ mod image;
 mod layout;
 mod manifests;
 mod package;
+mod private;
 mod signature;
 mod source;
 mod statement;

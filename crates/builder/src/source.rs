@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use freehold_protocol::Digest;
 use freehold_protocol::order::Source;
+use freehold_protocol::source::SourceAddress;
 use freehold_runner::kinds::archive;
 use freehold_runner::kinds::bucket::JobBucket;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
 use freehold_runner::work::job::Job;
+
+use crate::private::git::GitAccess;
 
 /// The largest packed source, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -53,8 +56,12 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     sandbox::find_program(&["git"]).ok_or_else(|| missing("git"))?;
     let mut environment = sandbox::base_environment(job);
     let fixed =
-        [("GIT_TERMINAL_PROMPT", "0"), ("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_ALLOW_PROTOCOL", "https:http:ssh:file")];
+        [("GIT_TERMINAL_PROMPT", "0"), ("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_ALLOW_PROTOCOL", "https:http:ssh:file:git")];
     environment.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    let access = GitAccess::to(job, [url.to_owned()]).await?;
+    environment.extend(access.environment());
+    // With a credential, Git asks a service of the runner and reaches no host itself.
+    let hosts = if access.is_empty() { vec![url.to_owned()] } else { Vec::new() };
     let program = Program {
         executable: &shell,
         arguments: vec!["-c".to_owned(), GIT.to_owned(), url.to_owned(), commit.to_owned()],
@@ -64,14 +71,16 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
         interrupt: Interrupt::Terminate,
         writable: Vec::new(),
         readable: Vec::new(),
-        services: Vec::new(),
-        hosts: vec![url.to_owned()],
+        services: access.services(),
+        hosts,
         inside_hosts: Vec::new(),
+        account_hosts: None,
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {}
         Ended::Code { last_words, .. } => {
             let why = last_words.lines().last().unwrap_or("git gave no reason");
+            let why = access.obstacle().unwrap_or_else(|| format!("{why}{}", hint(url, access.is_empty())));
             return Err(Failure::new(format!("could not fetch commit `{commit}` of `{url}`: {why}")));
         }
         Ended::Stopped(reason) => return Err(Failure::stopped(reason)),
@@ -82,6 +91,14 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
         return Err(Failure::new(format!("`{url}` gave commit `{}` instead of `{commit}`", head.trim())));
     }
     inside(&job.workspace.join(SOURCE), directory)
+}
+
+/// Names the way to a private repository, when no credential for `url` is stored.
+fn hint(url: &str, is_public: bool) -> String {
+    let address = SourceAddress::of_git(url).filter(|_| is_public);
+    address.map_or_else(String::new, |address| {
+        format!("; if the repository is private, store a credential for it with `freehold tenant source add {address}`")
+    })
 }
 
 /// Returns the path of `directory` in the repository. Refuses a link that leads out of the repository.

@@ -20,17 +20,18 @@ use freehold_runner::work::job::Job;
 use self::vendor::{Chart, Vendor};
 use crate::package;
 use crate::source;
+use crate::statement::Facts;
 
-/// Builds the chart of a directory, a commit or a chart repository, and pushes it.
-pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+/// Builds the chart of a directory, a commit or a chart repository, and pushes it. Records every archive that it fetches.
+pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) -> Result<Artifact, Failure> {
     let directory = match &work.source {
         Source::Chart { .. } => None,
         other => Some(source::fetch(job, other).await?),
     };
     until_stopped(job, async {
         let (chart, layer) = match (&work.source, directory) {
-            (Source::Chart { repo_url, chart, version }, _) => published(job, repo_url, chart, version).await?,
-            (_, Some(directory)) => of_directory(job, directory).await?,
+            (Source::Chart { repo_url, chart, version }, _) => published(job, repo_url, chart, version, facts).await?,
+            (_, Some(directory)) => of_directory(job, directory, facts).await?,
             (other, None) => {
                 return Err(Failure::new(format!("a Helm chart cannot be built from {}", other.describe())));
             }
@@ -41,10 +42,10 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
 }
 
 /// Packs the chart in `directory` and its dependencies.
-async fn of_directory(job: &Job, directory: PathBuf) -> Result<(Chart, PathBuf), Failure> {
+async fn of_directory(job: &Job, directory: PathBuf, facts: &mut Facts) -> Result<(Chart, PathBuf), Failure> {
     let root = job.workspace.join(source::SOURCE);
     let mut chart = load(&directory, &root, false).await?;
-    let mut vendor = Vendor { job, root, brought: 0 };
+    let mut vendor = Vendor { job, facts, root, brought: 0 };
     vendor.complete(&mut chart, &directory, 0).await?;
     let layer = job.workspace.join("layer.tgz");
     let chart = pack(chart, layer.clone()).await?;
@@ -53,16 +54,24 @@ async fn of_directory(job: &Job, directory: PathBuf) -> Result<(Chart, PathBuf),
 
 /// Fetches a published chart. The archive is packed again only if the chart lacks a dependency. Otherwise it keeps the
 /// digest that the repository names.
-async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<(Chart, PathBuf), Failure> {
+async fn published(
+    job: &Job,
+    address: &str,
+    name: &str,
+    asked: &str,
+    facts: &mut Facts,
+) -> Result<(Chart, PathBuf), Failure> {
     let archive = job.workspace.join("chart.tgz");
     let expected = if address.starts_with("oci://") {
-        let digest = vendor::from_registry(address, name, asked, &archive).await?;
+        let digest = vendor::from_registry(job, address, name, asked, &archive).await?;
         job.log.line(&format!("fetched chart `{name}` {asked} from {address}: {digest}"));
+        facts.resolved(&format!("{address}/{name}"), "sha256", digest.hex());
         asked.to_owned()
     } else {
         let found = repository::find(address, name, asked).await?;
         let digest = repository::fetch(&found, &archive).await?;
         job.log.line(&format!("fetched chart `{name}` {} from {}: {digest}", found.version, found.url));
+        facts.resolved(found.url.as_str(), "sha256", digest.hex());
         found.version
     };
     let root = job.workspace.join(source::SOURCE);
@@ -74,7 +83,7 @@ async fn published(job: &Job, address: &str, name: &str, asked: &str) -> Result<
             "`{address}` returned chart `{is}` {version} instead of `{name}` {expected}"
         )));
     }
-    let mut vendor = Vendor { job, root, brought: 0 };
+    let mut vendor = Vendor { job, facts, root, brought: 0 };
     if vendor.complete(&mut chart, &directory, 0).await? == 0 {
         return Ok((chart, archive));
     }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use freehold_oci::{BlobSource, Login, Reference, RegistryError, Repository, Version, client};
+use freehold_oci::{BlobSource, Reference, RegistryError, Repository, Version, client};
 use freehold_protocol::order::CHART_LAYER;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::work::job::Job;
@@ -10,6 +10,8 @@ use freehold_runner::work::job::Job;
 use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};
 use crate::chart::{files, repository};
+use crate::private;
+use crate::statement::Facts;
 
 /// The maximum depth of dependencies between the charts of one source.
 const MAX_DEPTH: usize = 8;
@@ -74,6 +76,7 @@ impl Chart {
 /// The state while the dependencies of the charts in one source are vendored.
 pub(super) struct Vendor<'a> {
     pub(super) job: &'a Job,
+    pub(super) facts: &'a mut Facts,
     /// The root of the source. A `file://` address may not lead out of it.
     pub(super) root: PathBuf,
     /// The number of charts added so far.
@@ -121,10 +124,12 @@ impl Vendor<'_> {
             let found = repository::find(from, name, &asked).await?;
             let digest = repository::fetch(&found, &archive).await?;
             self.job.log.line(&format!("fetched dependency `{name}` {} from {}: {digest}", found.version, found.url));
+            self.facts.resolved(found.url.as_str(), "sha256", digest.hex());
             found.version
         } else if from.starts_with("oci://") {
-            let digest = from_registry(from, name, &asked, &archive).await?;
+            let digest = from_registry(self.job, from, name, &asked, &archive).await?;
             self.job.log.line(&format!("fetched dependency `{name}` {asked} from {from}: {digest}"));
+            self.facts.resolved(&format!("{from}/{name}"), "sha256", digest.hex());
             asked
         } else if from.is_empty() {
             return Err(Failure::new("it names no repository and is not in `charts/`; put the chart there"));
@@ -174,8 +179,9 @@ impl Vendor<'_> {
     }
 }
 
-/// Fetches a chart from a public OCI registry; returns the archive's digest.
+/// Fetches a chart from an OCI registry; returns the archive's digest.
 pub(super) async fn from_registry(
+    job: &Job,
     address: &str,
     name: &str,
     asked: &str,
@@ -190,7 +196,8 @@ pub(super) async fn from_registry(
     let reference =
         format!("{}/{name}:{}", address.trim_start_matches("oci://").trim_end_matches('/'), asked.replace('+', "_"));
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
-    let from = Repository::new(client()?, &reference.host, &reference.repository, Login::Anonymous)?;
+    let login = private::registry::login(job, &reference).await?;
+    let from = Repository::new(client()?, &reference.host, &reference.repository, login)?;
     let Version::Tag(_) = &reference.version else {
         return Err(Failure::new("a chart must be named by a version, not by a digest"));
     };

@@ -8,8 +8,10 @@ use serde_json::{Map, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// The maximum number of values in a text. A value that an alias repeats counts each time.
+/// The maximum number of values in a text. A value that an alias repeats counts each time, and a long string as one value
+/// for each [`BYTES_OF_VALUE`].
 const MAX_VALUES: usize = 1_000_000;
+const BYTES_OF_VALUE: usize = 64;
 
 /// Returns the first document of `text`.
 pub(super) fn read(text: &str) -> Result<Value, String> {
@@ -151,8 +153,11 @@ fn scalar(text: &str, plain: bool) -> Value {
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Object(map) => {
+            1 + map.iter().map(|(key, value)| key.len() / BYTES_OF_VALUE + size(value)).sum::<usize>()
+        }
+        Value::String(text) => 1 + text.len() / BYTES_OF_VALUE,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
     }
 }
 
@@ -194,7 +199,10 @@ mod tests {
             text.push_str(&format!("a{at}: &a{at} [{before}]\n"));
         }
 
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1_000_000), "*a, ".repeat(1_000));
+
         assert!(read(&text).unwrap_err().contains("more than"));
+        assert!(read(&long).unwrap_err().contains("more than"));
         assert!(read(&"[".repeat(100)).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use freehold_oci::{BlobSource, Login, Manifest, Platform, Repository, Version, fetch as fetch_blob};
+use freehold_oci::{BlobSource, Manifest, Platform, Repository, Version, fetch as fetch_blob};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{BuildArtifact, Descriptor};
 use freehold_runner::kinds::failure::Failure;
@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::read::{Named, own_architecture};
+use crate::private;
 use crate::statement::Facts;
 
 /// The directory of the layouts in the workspace.
@@ -54,7 +55,8 @@ async fn fetch_one(
     let source = if own.address().starts_with(&format!("{}/", reference.host)) {
         ecr_repository(&sdk_config(job).await, &reference.repository).await?
     } else {
-        Repository::new(own.http().clone(), &reference.host, &reference.repository, Login::Anonymous)?
+        let login = private::registry::login(job, reference).await?;
+        Repository::new(own.http().clone(), &reference.host, &reference.repository, login)?
     };
     let top = source.manifest(&reference.version).await?;
     let digest = top.digest.clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_runner::kinds::failure::Failure;
-use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::sandbox::{self, Ended, Program};
 use freehold_runner::work::job::Job;
 
 use super::request::Request;
@@ -17,19 +17,8 @@ pub(super) async fn run(
     more: &[(&str, String)],
     request: &Request<'_>,
 ) -> Result<(), Failure> {
-    let program = Program {
-        executable,
-        arguments,
-        environment: environment(job, more, request.workspace),
-        directory: "",
-        output: Output::log(),
-        interrupt: Interrupt::Terminate,
-        writable: Vec::new(),
-        readable: Vec::new(),
-        services: Vec::new(),
-        hosts: request.hosts.to_vec(),
-        inside_hosts: Vec::new(),
-    };
+    let environment = environment(job, more, request.workspace);
+    let program = Program { hosts: request.hosts.to_vec(), ..Program::new(executable, arguments, environment) };
     match sandbox::run_image_build(job, program).await? {
         Ended::Code { code: 0, .. } => Ok(()),
         Ended::Code { code, last_words } => {

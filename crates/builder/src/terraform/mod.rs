@@ -38,7 +38,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) ->
     }
     let before = lock::read(&directory)?;
     modules::clear(&directory)?;
-    let terraform = Terraform::find(job, &directory)?;
+    let terraform = Terraform::find(job, &directory).await?;
     let (name, version) = terraform.version().await?;
     facts.took_part(name, &version);
     terraform.get_modules().await?;

@@ -69,7 +69,18 @@ pub(super) fn tidy(directory: &Path) -> Result<(), Failure> {
 /// Returns the hosts that the files below `directory` name as sources of modules and providers. Sources that are named
 /// only inside of a fetched module are not found; most of these are in a public registry.
 pub(super) fn hosts(directory: &Path) -> BTreeSet<String> {
-    let mut hosts = BTreeSet::new();
+    sources(directory).iter().filter_map(|source| host_of(source)).collect()
+}
+
+/// Returns the URLs of the Git repositories that the files below `directory` name as sources of modules, as Terraform
+/// passes them to Git.
+pub(super) fn repositories(directory: &Path) -> BTreeSet<String> {
+    sources(directory).iter().filter_map(|source| repository_of(source)).collect()
+}
+
+/// Returns the sources that the files below `directory` name.
+fn sources(directory: &Path) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
     let mut waiting = vec![(directory.to_owned(), 0)];
     while let Some((path, depth)) = waiting.pop() {
         for entry in std::fs::read_dir(&path).into_iter().flatten().flatten() {
@@ -80,11 +91,29 @@ pub(super) fn hosts(directory: &Path) -> BTreeSet<String> {
             } else if kind.is_file() && [".tf", ".tofu", ".tf.json", ".tofu.json"].iter().any(|end| name.ends_with(end))
             {
                 let text = std::fs::read_to_string(entry.path()).unwrap_or_default();
-                hosts.extend(text.lines().filter_map(source_of).filter_map(host_of));
+                found.extend(text.lines().filter_map(source_of).map(str::to_owned));
             }
         }
     }
-    hosts
+    found
+}
+
+/// Returns the URL of the Git repository that a source names (Terraform documentation, "Module Sources").
+fn repository_of(source: &str) -> Option<String> {
+    let source = source.split('?').next()?;
+    let (forced, source) = source.strip_prefix("git::").map_or((false, source), |rest| (true, rest));
+    // A double slash, apart from the one of the scheme, begins a directory inside of the repository.
+    let repository = |scheme: &str, rest: &str| format!("{scheme}://{}", rest.split("//").next().unwrap_or(rest));
+    if let Some((scheme, rest)) = source.split_once("://") {
+        return (forced || scheme == "ssh").then(|| repository(scheme, rest));
+    }
+    if let Some((user_and_host, path)) = source.split_once(':').filter(|(user_and_host, _)| user_and_host.contains('@'))
+    {
+        return Some(repository("ssh", &format!("{user_and_host}/{path}")));
+    }
+    let known = ["github.com/", "bitbucket.org/"].iter().any(|host| source.starts_with(host));
+    let url = repository("https", source);
+    known.then(|| if url.ends_with(".git") { url.clone() } else { format!("{url}.git") })
 }
 
 /// Returns the value in a line such as `source = "..."` or `"source": "..."`.
@@ -136,6 +165,22 @@ terraform { required_providers { note = { source = "providers.example:8443/acme/
             found,
             ["app.registry.example", "code.example.org", "files.example", "git.example.com", "providers.example"]
         );
+    }
+
+    #[test]
+    fn sources_name_their_git_repositories() {
+        for (source, url) in [
+            ("git::https://user@git.example.com/net.git//vpc?ref=v1", Some("https://user@git.example.com/net.git")),
+            ("git::ssh://git@git.example.com/net.git", Some("ssh://git@git.example.com/net.git")),
+            ("git@code.example.org:acme/net.git//vpc", Some("ssh://git@code.example.org/acme/net.git")),
+            ("github.com/acme/net//vpc?ref=v1", Some("https://github.com/acme/net.git")),
+            ("https://files.example/f.zip", None),
+            ("terraform-aws-modules/vpc/aws", None),
+            ("providers.example:8443/acme/note", None),
+            ("./modules/c", None),
+        ] {
+            assert_eq!(repository_of(source).as_deref(), url, "{source}");
+        }
     }
 
     #[test]

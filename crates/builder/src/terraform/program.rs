@@ -13,6 +13,7 @@ use freehold_runner::work::job::Job;
 use serde::Deserialize;
 
 use super::modules;
+use crate::private::git::GitAccess;
 
 /// The directory in which Terraform unpacks packages to hash them. A box's own `/tmp` is too small.
 const TEMPORARY: &str = "tmp";
@@ -26,6 +27,7 @@ pub(super) struct Terraform<'a> {
     directory: String,
     hosts: Vec<String>,
     services: Vec<Service>,
+    access: GitAccess,
 }
 
 /// The reason why a command failed.
@@ -39,8 +41,8 @@ enum Wrong {
 }
 
 impl<'a> Terraform<'a> {
-    /// Finds the program for the module in `directory` of the workspace.
-    pub(super) fn find(job: &'a Job, directory: &Path) -> Result<Self, Failure> {
+    /// Finds the program for the module in `directory` of the workspace, and the credentials of its private modules.
+    pub(super) async fn find(job: &'a Job, directory: &Path) -> Result<Self, Failure> {
         let executable = checks::terraform(job.config.terraform.as_deref()).map_err(|why| {
             Failure::new(format!("{why}; the build runner needs it to choose the providers of the module"))
         })?;
@@ -50,20 +52,17 @@ impl<'a> Terraform<'a> {
         let module = module.strip_prefix(&workspace).map_err(|error| Failure::because("the source", &error))?;
         std::fs::create_dir_all(job.workspace.join(TEMPORARY))
             .map_err(|error| Failure::because("could not write into the workspace", &error))?;
+        let access = GitAccess::to(job, modules::repositories(directory)).await?;
+        let mirror = job.config.provider_mirror.as_deref().and_then(|url| sandbox::own_loopback(job, url));
         let hosts = REGISTRIES.into_iter().chain(REGISTRY_FILES).map(str::to_owned);
         Ok(Self {
             job,
             executable,
-            environment: environment(job),
+            environment: environment(job).into_iter().chain(access.environment()).collect(),
             directory: module.display().to_string(),
             hosts: hosts.chain(modules::hosts(directory)).collect(),
-            services: job
-                .config
-                .provider_mirror
-                .as_deref()
-                .and_then(|url| sandbox::own_loopback(job, url))
-                .into_iter()
-                .collect(),
+            services: mirror.into_iter().chain(access.services()).collect(),
+            access,
         })
     }
 
@@ -83,7 +82,11 @@ impl<'a> Terraform<'a> {
 
     /// Fetches the modules that the module calls.
     pub(super) async fn get_modules(&self) -> Result<(), Failure> {
-        self.run("get", &["-no-color"], Output::log()).await.map_err(|wrong| wrong.of("get"))
+        let got = self.run("get", &["-no-color"], Output::log()).await;
+        got.map_err(|wrong| match self.access.obstacle() {
+            Some(obstacle) => Failure::new(format!("could not fetch the modules: {obstacle}")),
+            None => wrong.of("get"),
+        })
     }
 
     /// Completes the lock file: adds each missing provider in the newest version that the module permits, and the
@@ -119,6 +122,7 @@ impl<'a> Terraform<'a> {
             services: self.services.clone(),
             hosts: self.hosts.clone(),
             inside_hosts: self.job.config.provider_mirror.iter().cloned().collect(),
+            account_hosts: None,
         };
         match sandbox::run(self.job, program).await {
             Ok(Ended::Code { code: 0, .. }) => Ok(()),

@@ -9,6 +9,7 @@ use std::process::Command;
 use freehold_oci::{CopyOptions, Version};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Artifact, CHART_CONFIG, CHART_LAYER, Package, Source};
+use freehold_protocol::provenance::Statement;
 use freehold_runner::registry::ecr_repository;
 use freehold_skips::{have, skip_as};
 
@@ -121,6 +122,13 @@ impl Charts {
     }
 }
 
+/// Returns address and SHA-256 of everything that a build names in its statement.
+fn resolved(artifact: &Artifact) -> Vec<(String, String)> {
+    let statement: Statement = artifact.provenance.as_ref().unwrap().statement.peek().unwrap();
+    let found = statement.predicate.build_definition.resolved_dependencies;
+    found.into_iter().map(|one| (one.uri, one.digest["sha256"].clone())).collect()
+}
+
 fn layer(artifact: &Artifact) -> &Digest {
     assert_eq!(artifact.blobs[0].media_type, CHART_CONFIG);
     assert_eq!(artifact.blobs[1].media_type, CHART_LAYER);
@@ -180,6 +188,8 @@ async fn a_published_chart_stays_as_it_is() {
 
     let published = fs::read(charts.directory.path().join("web-1.10.0.tgz")).unwrap();
     assert_eq!(*layer(&newest), Digest::of(&published));
+    let address = format!("{}/web-1.10.0.tgz", charts.address);
+    assert_eq!(resolved(&newest), [(address, Digest::of(&published).hex().to_owned())]);
     assert_ne!(newest.digest, named.digest);
     assert!(absent.ends_with("has no version `3.x`; its newest is `2.0.0-rc.1`"), "{absent}");
     assert!(unknown.ends_with("has no chart `db`"), "{unknown}");

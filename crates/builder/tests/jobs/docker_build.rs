@@ -18,7 +18,7 @@ use crate::cloud::{Cloud, TENANT_REPOSITORY};
 use crate::fixture::reason;
 use crate::registry::{Registry, descriptor};
 
-fn recipe(dockerfile: &str, greeting: &str, target: &str) -> Option<Recipe> {
+pub(crate) fn recipe(dockerfile: &str, greeting: &str, target: &str) -> Option<Recipe> {
     Some(Recipe::Dockerfile {
         dockerfile: dockerfile.into(),
         args: BTreeMap::from([("GREETING".to_owned(), greeting.to_owned())]),
@@ -73,7 +73,7 @@ async fn a_dockerfile_is_built_with_its_arguments_and_its_stage() {
 }
 
 /// Pushes an index whose one image, of this machine's platform, has the file `base`; returns the index's digest.
-async fn push_base(repository: &Repository, tag: &str) -> Digest {
+pub(crate) async fn push_base(repository: &Repository, tag: &str) -> Digest {
     let mut tar = tar::Builder::new(Vec::new());
     let mut header = tar::Header::new_gnu();
     header.set_size(4);

@@ -16,7 +16,11 @@ mod escapes;
 mod fixture;
 mod manifest;
 mod mirror;
+mod private_git;
+mod private_registry;
+mod private_ssh;
 #[path = "../../../oci/tests/suite/registry.rs"]
 mod registry;
 mod signed_image;
+mod stand_in;
 mod terraform;

@@ -51,7 +51,7 @@ impl Certificates {
         vec![(CERTIFICATES, self.directory.clone()), ("SSL_CERT_FILE", self.directory.join("authority.pem"))]
     }
 
-    fn acceptor(&self) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let chain = vec![CertificateDer::from_pem_file(self.directory.join("server.pem")).unwrap()];
         let key = PrivateKeyDer::from_pem_file(self.directory.join("server.key")).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());

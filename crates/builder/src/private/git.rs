@@ -1,0 +1,122 @@
+//! The way of programs in a box to private Git repositories: services that add the credentials outside of the box, and the
+//! settings by which Git finds them.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use freehold_protocol::source::SourceCredential;
+use freehold_runner::config::SandboxKind;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::sandbox::Service;
+use freehold_runner::work::job::Job;
+
+use super::https::{HttpsSource, HttpsSources};
+use super::obstacle::Obstacle;
+use super::route::Repository;
+use super::ssh::{SshSource, SshSources};
+use super::{Stored, stored};
+
+/// The addresses of the services inside a box. The second has the port of Git's own protocol, which it speaks.
+const HTTPS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3129);
+const SSH: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9418);
+
+/// The private repositories that the programs of one job may read.
+#[derive(Debug, Default)]
+pub(crate) struct GitAccess {
+    https: Vec<HttpsSource>,
+    ssh: Vec<SshSource>,
+    /// Pairs: the beginning of a URL, and what Git asks for instead.
+    rewrites: Vec<(String, String)>,
+    obstacle: Obstacle,
+}
+
+impl GitAccess {
+    /// Returns access to the repositories at `urls` for which a credential is stored. Every other URL stays as it is.
+    pub(crate) async fn to(job: &Job, urls: impl IntoIterator<Item = String>) -> Result<Self, Failure> {
+        let mut access = Self::default();
+        for url in urls {
+            let Some(repository) = Repository::of_url(&url) else { continue };
+            let Some(found) = stored(job, &repository.address).await? else { continue };
+            if job.config.sandbox == SandboxKind::None {
+                return Err(Failure::new(format!(
+                    "`{}` is private, and without a box every program of a job could use its credential; set `sandbox = \
+                     \"bubblewrap\"` in this runner's config",
+                    repository.address
+                )));
+            }
+            job.log.line(&format!("reading `{}` with the credential of `{}`", repository.address, found.address));
+            access.add(job, &url, &repository, found).await?;
+        }
+        Ok(access)
+    }
+
+    async fn add(&mut self, job: &Job, url: &str, repository: &Repository, found: Stored) -> Result<(), Failure> {
+        let Stored { address, credential } = found;
+        let base = match credential {
+            SourceCredential::GitToken { user, token, inside } => {
+                if !self.https.iter().any(|known| known.address == address) {
+                    let source = HttpsSource::open(job, &address, (user, token), inside, &self.obstacle).await?;
+                    self.https.push(source);
+                }
+                format!("http://{HTTPS}")
+            }
+            SourceCredential::SshKey { user, private_key, host_keys, inside } => {
+                if !self.ssh.iter().any(|known| known.address == address) {
+                    let keys = (private_key, host_keys);
+                    self.ssh.push(SshSource::open(job, &address, user, keys, inside, &self.obstacle).await?);
+                }
+                format!("git://{SSH}")
+            }
+            // INVARIANT: `stored` checks that the credential is for the scheme of its address, which Git reads.
+            SourceCredential::RegistryLogin { .. } => return Ok(()),
+        };
+        self.rewrites.push((url.to_owned(), format!("{base}{}", repository.as_path())));
+        // Other repositories below the same address, such as the modules that a fetched module calls.
+        let below = format!("{address}/");
+        if let Some(all) = Repository::of_url(&format!("{below}x")).filter(|_| address != repository.address) {
+            let path = all.as_path();
+            self.rewrites.push((below, format!("{base}{}", path.strip_suffix('x').unwrap_or(&path))));
+        }
+        self.rewrites.sort();
+        self.rewrites.dedup();
+        Ok(())
+    }
+
+    /// Returns whether any credential is used.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rewrites.is_empty()
+    }
+
+    /// Returns the services to run inside the box of each program.
+    pub(crate) fn services(&self) -> Vec<Service> {
+        let https = (!self.https.is_empty()).then(|| Service {
+            at: HTTPS,
+            name: None,
+            serve: Arc::new(HttpsSources::new(self.https.clone(), self.obstacle.clone())),
+        });
+        let ssh = (!self.ssh.is_empty()).then(|| Service {
+            at: SSH,
+            name: None,
+            serve: Arc::new(SshSources::new(self.ssh.clone(), self.obstacle.clone())),
+        });
+        https.into_iter().chain(ssh).collect()
+    }
+
+    /// Returns the environment variables by which Git asks the services (git-config(1), "GIT_CONFIG_COUNT" and
+    /// "url.<base>.insteadOf").
+    pub(crate) fn environment(&self) -> Vec<(String, String)> {
+        let settings = self.rewrites.iter().enumerate().flat_map(|(number, (from, to))| {
+            [
+                (format!("GIT_CONFIG_KEY_{number}"), format!("url.{to}.insteadOf")),
+                (format!("GIT_CONFIG_VALUE_{number}"), from.clone()),
+            ]
+        });
+        let count = ("GIT_CONFIG_COUNT".to_owned(), self.rewrites.len().to_string());
+        settings.chain((!self.is_empty()).then_some(count)).collect()
+    }
+
+    /// Returns why a repository could not be read, if a service saw it.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        self.obstacle.first()
+    }
+}

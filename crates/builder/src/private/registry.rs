@@ -1,0 +1,27 @@
+//! Logs in to private registries.
+
+use freehold_oci::{Login, Reference};
+use freehold_protocol::source::{SourceAddress, SourceCredential};
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::work::job::Job;
+use zeroize::Zeroizing;
+
+use super::{Stored, stored};
+
+/// Returns the login that is stored for the repository of `reference`; an anonymous one when none is stored.
+pub(crate) async fn login(job: &Job, reference: &Reference) -> Result<Login, Failure> {
+    let Some(address) = SourceAddress::of_repository(&reference.host, &reference.repository) else {
+        return Ok(Login::Anonymous);
+    };
+    match stored(job, &address).await? {
+        Some(Stored { address, credential: SourceCredential::RegistryLogin { user, password, token_hosts } }) => {
+            job.log
+                .line(&format!("reading `{}/{}` with the login of `{address}`", reference.host, reference.repository));
+            Ok(Login::Basic { user, password: Zeroizing::new(password.reveal().to_owned()), token_hosts })
+        }
+        // INVARIANT: `stored` checks that the credential is for the scheme of its address.
+        Some(Stored { credential: SourceCredential::GitToken { .. } | SourceCredential::SshKey { .. }, .. }) | None => {
+            Ok(Login::Anonymous)
+        }
+    }
+}
