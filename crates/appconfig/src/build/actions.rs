@@ -210,3 +210,23 @@ impl Reader<'_> {
         Some(StepRepo { step, source })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use freehold_domain::plan::triggers::EVENTS;
+
+    use super::*;
+    use crate::kinds::actions::TRIGGERS_WITHOUT_EVENT;
+
+    #[test]
+    fn every_trigger_has_an_event_or_a_warning() {
+        let events: Vec<String> =
+            EVENTS.iter().flat_map(|event| [format!("pre-{event}"), format!("post-{event}")]).collect();
+        let others = ["manual", "cron", "pre-component-deploy", "post-component-deploy"];
+
+        for word in TRIGGERS.iter().chain(&COMPONENT_TRIGGERS) {
+            let is_caused = events.iter().any(|event| event == word) || others.contains(word);
+            assert_ne!(is_caused, TRIGGERS_WITHOUT_EVENT.contains(word), "{word}");
+        }
+    }
+}

@@ -22,6 +22,7 @@ use crate::build::secrets;
 use crate::build::sources::Sources;
 use crate::build::stack;
 use crate::check::cycles;
+use crate::check::default_off;
 use crate::check::links;
 use crate::check::operation_roles;
 use crate::check::permitted;
@@ -133,6 +134,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     };
     refuse_unwritable(app, &version);
     undeployable::check(app, &version, &role_places);
+    default_off::check(app, &version);
     let made = inspect::look(app, &sources.held);
     permitted::check(app, &version, &role_places, &made);
     let (sources, unresolved) = sources.finish(app);

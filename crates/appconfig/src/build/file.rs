@@ -17,7 +17,13 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
         Ok(file) => file,
         Err(reason) => {
             let file = app.files.add(path.to_owned(), String::new());
-            app.drafts.push(Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}")));
+            let help = match app.files.tree().is_link(path) {
+                true => "correct the link, or remove it",
+                false => "save it as UTF-8 text that this user may read, or remove it",
+            };
+            let draft = Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}"));
+            app.drafts.push(draft.help(help));
+            app.broken.extend(kind);
             return;
         }
     };
@@ -45,8 +51,31 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
         }
         Err(error) => {
             app.broken.push(kind);
-            app.drafts.push(Draft::error(Place { file, span: error.span }, format!("not TOML: {}", error.message)));
+            let help = toml_help(app.files.text(file), error.span.start);
+            let draft = Draft::error(Place { file, span: error.span }, format!("not TOML: {}", error.message));
+            app.drafts.push(match help {
+                Some(help) => draft.help(help),
+                None => draft,
+            });
         }
+    }
+}
+
+/// Returns the way out of a mistake at `at`, if the text there looks like another language than TOML.
+fn toml_help(text: &str, at: usize) -> Option<&'static str> {
+    let (before, rest) = (text.get(..at)?, text.get(at..)?);
+    let line = before.rsplit('\n').next().unwrap_or_default().trim_end();
+    let first = rest.chars().next()?;
+    if "“”„‘’«»".contains(first) {
+        Some("write straight quotes: `\"...\"`")
+    } else if line.ends_with('=') && first.is_alphabetic() {
+        Some("write a text in quotes: `\"...\"`")
+    } else if line.ends_with(':') && !line.contains(['=', '"']) {
+        Some("write `=` instead of `:`; config files are TOML, not YAML")
+    } else if line.trim_start_matches('\u{feff}').is_empty() && first == '{' {
+        Some("write `key = value` on a line of its own; config files are TOML, not JSON")
+    } else {
+        None
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checks names, references, cycles, and the syntax of texts in other languages.
 
 pub(crate) mod cycles;
+pub(crate) mod default_off;
 pub(crate) mod effect;
 pub(crate) mod index;
 pub(crate) mod input_values;

@@ -5,13 +5,15 @@ mod brackets;
 mod chart;
 mod cloudformation;
 mod docker;
+mod found;
+mod outputs;
 mod reader;
-mod sandbox_outputs;
 mod terraform;
 
 use std::collections::BTreeMap;
 
 use crate::build::sandbox;
+use crate::inspect::found::Found;
 use crate::inspect::reader::Reader;
 use crate::kinds::Kind;
 use crate::read::files::Place;
@@ -29,30 +31,31 @@ pub(crate) fn look(app: &mut App, held: &[Held]) -> Vec<Made> {
     let mut made = Vec::new();
     for held in held {
         let Some(checked) = owners.get(&held.owner) else { continue };
-        let types = match (checked.kind, checked.root.text("type")) {
-            (Kind::Sandbox, None | Some("terraform")) => {
-                let module = terraform::look(&mut reader, checked, held);
-                sandbox_outputs::check(&mut reader, files_of_app, held, &module);
-                Vec::new()
-            }
-            _ => look_at(&mut reader, checked, held),
-        };
-        made.extend(checked.root.text("name").into_iter().flat_map(|name| of(name, &types)));
+        let found = look_at(&mut reader, checked, held);
+        outputs::check(&mut reader, files_of_app, checked, held, &found.outputs);
+        made.extend(checked.root.text("name").into_iter().flat_map(|name| of(name, &found.types)));
     }
     made
 }
 
-/// Checks the source of one part. Returns the types of the resources that it declares.
-fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
+/// Checks the source of one part.
+fn look_at(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Found {
     match (checked.kind, checked.root.text("type")) {
-        (Kind::Component, Some("terraform_module")) => return terraform::look(reader, checked, held).types,
+        (Kind::Sandbox, None | Some("terraform")) => {
+            let outputs = terraform::look(reader, checked, held).outputs;
+            return Found { outputs, ..Found::default() };
+        }
+        (Kind::Component, Some("terraform_module")) => {
+            let module = terraform::look(reader, checked, held);
+            return Found { types: module.types, outputs: module.outputs };
+        }
         (Kind::Component, Some("cloudformation_stack")) => return cloudformation::look(reader, checked, held),
         (Kind::Component, Some("helm_chart")) => chart::look(reader, checked, held),
         (Kind::Component, Some("kubernetes_manifest")) => chart::look_at_kustomization(reader, checked, held),
         (Kind::Component, Some("docker_build")) => docker::look(reader, checked, held),
         _ => {}
     }
-    Vec::new()
+    Found::default()
 }
 
 /// Returns a resource of `component` for each type in `types`.

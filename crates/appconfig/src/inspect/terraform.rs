@@ -10,6 +10,7 @@ use hcl_edit::Span;
 use hcl_edit::structure::{Block, Body};
 
 use super::brackets;
+use super::found::Outputs;
 use super::reader::Reader;
 use crate::build::values::provider_source;
 use crate::read::files::Place;
@@ -38,12 +39,10 @@ pub(super) struct Module {
     calls: Vec<(String, Place)>,
     /// The types of the resources that this module always creates, with their places.
     pub(super) types: Vec<(String, Place)>,
-    /// The outputs of the module, and whether each of them is sensitive.
-    pub(super) outputs: BTreeMap<String, bool>,
+    /// The outputs of the module, of which all are known when all of its declarations are.
+    pub(super) outputs: Outputs,
     /// The first place that needs a provider, if the module needs one that is not part of Terraform.
     provider: Option<Place>,
-    /// Whether all declarations are known. A JSON file, or a file with a mistake, may declare more.
-    pub(super) whole: bool,
 }
 
 /// Checks the module in `held`, and every module in `held` that it calls. Returns the declarations of the module
@@ -92,11 +91,12 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
         reader.say(without_files(held, path, place));
         return None;
     }
-    let mut module = Module { whole: true, ..Module::default() };
+    let mut module = Module::default();
+    module.outputs.whole = true;
     for name in names {
         match reader.open(held, name) {
             Some(file) => read(reader, file, name, &mut module),
-            None => module.whole = false,
+            None => module.outputs.whole = false,
         }
     }
     Some(module)
@@ -152,7 +152,7 @@ fn is_module_file(name: &str) -> bool {
 fn read(reader: &mut Reader<'_>, file: usize, name: &str, module: &mut Module) {
     let text = reader.text(file);
     let said = if JSON.iter().any(|end| name.ends_with(end)) {
-        module.whole = false;
+        module.outputs.whole = false;
         json(file, text)
     } else {
         match native(text) {
@@ -161,7 +161,7 @@ fn read(reader: &mut Reader<'_>, file: usize, name: &str, module: &mut Module) {
                 None
             }
             Err(wrong) => {
-                module.whole = false;
+                module.outputs.whole = false;
                 Some(draft(file, text, wrong))
             }
         }
@@ -243,7 +243,7 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
             "output" => {
                 let Some(name) = label(block, 0) else { continue };
                 let sensitive = block.body.get_attribute("sensitive").and_then(|one| one.value.as_bool());
-                module.outputs.insert(name, sensitive.unwrap_or(false));
+                module.outputs.names.insert(name, sensitive.unwrap_or(false));
             }
             "module" => {
                 let source = block.body.get_attribute("source");
@@ -284,7 +284,7 @@ fn label(block: &Block, at: usize) -> Option<String> {
 
 /// Compares the variables of the module with the values in the config.
 fn variables(reader: &mut Reader<'_>, checked: &Checked, held: &Held, module: &Module) {
-    if !module.whole {
+    if !module.outputs.whole {
         return;
     }
     let vars = checked.root.get("vars");

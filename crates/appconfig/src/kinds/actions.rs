@@ -37,16 +37,7 @@ pub(super) const ACTION: &[Key] = &[
 ];
 
 /// The triggers that start nothing yet, because Freehold never causes their events.
-const TRIGGERS_WITHOUT_EVENT: &[&str] = &[
-    "pre-reprovision",
-    "post-reprovision",
-    "role-enabled",
-    "role-disabled",
-    "pre-enable-component",
-    "post-enable-component",
-    "pre-disable-component",
-    "post-disable-component",
-];
+pub(crate) const TRIGGERS_WITHOUT_EVENT: &[&str] = &["role-enabled", "role-disabled"];
 
 const TRIGGER: &[Key] = &[
     must("type", Text)

@@ -38,8 +38,10 @@ pub(super) const COMPONENT: &[Key] = &[
         .doc("Roles for operations of the component, instead of the role of the mode"),
     may("kubernetes_context", Text)
         .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
-    may("toggleable", Flag).doc("Whether an install may leave the component out; `false` by default").not_yet(),
-    may("default_enabled", Flag).doc("Whether a new install has the component; `true` by default").not_yet(),
+    may("toggleable", Flag)
+        .doc("Whether an install may leave the component out (`freehold install toggles`); `false` by default"),
+    may("default_enabled", Flag)
+        .doc("Whether an install has the component until somebody switches it; `true` by default"),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images")
         .not_yet(),
@@ -173,7 +175,7 @@ const AUTHORITY: &[Key] = &[
 ];
 
 pub(super) const CONTAINER_IMAGE: &[Key] = &[
-    may("public", Table(IMAGE)).doc("An image of a registry that anyone may read"),
+    may("public", Table(IMAGE)).doc("An image by its reference, read anonymously or with a login of the tenant"),
     may("aws_ecr", Table(ECR_IMAGE)).doc("An image of a private Amazon ECR registry"),
     may("gcp_gar", Table(GAR_IMAGE)).doc("An image of Google Artifact Registry"),
     may("azure_acr", Table(ACR_IMAGE)).doc("An image of Azure Container Registry"),

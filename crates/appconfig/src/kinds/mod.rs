@@ -1,7 +1,7 @@
 //! The kinds of files of an app config, and the keys of each kind. Both the checks and the JSON Schemas use these
 //! tables.
 
-mod actions;
+pub(crate) mod actions;
 mod app;
 mod components;
 mod permissions;

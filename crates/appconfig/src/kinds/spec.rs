@@ -30,7 +30,7 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Returns the sentence about the effect that the reference adds to the description of a key.
+    /// Returns the sentence that says which values of a key have no effect. The reference adds it to the key's description.
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,

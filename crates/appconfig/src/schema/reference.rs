@@ -91,8 +91,8 @@ finding with its file, line and column.
 
 | source | error | warning |
 |---|---|---|
-| Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, a value for a variable that it does not declare |
-| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, IAM resources without their `capabilities` | a key that is given twice |
+| Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, another component reads an output that it does not declare or that is sensitive, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, a value for a variable that it does not declare, an action reads an output that it does not declare |
+| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities` | a key that is given twice, an action reads an output that it does not declare |
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |
 | Dockerfile | it is not in the source or has no `FROM`, or not the stage `target` | |
@@ -108,6 +108,31 @@ error; for later deploys it is a warning. A role that lists AWS managed policies
 too. For each module and template, the check compares the call that creates a resource (`sqs:CreateQueue` for `aws_sqs_queue`
 and `AWS::SQS::Queue`) with the role, for some fifty common types, and warns. A policy that may allow a call (under a condition, or
 for some value of a template) counts as allowing it: the preflight decides at the customer.
+
+## Toggles and events
+
+**Toggles.** A component with `toggleable = true` is deployed unless the install leaves it out: `default_enabled = false`, or
+`freehold install toggles INSTALL --off NAME`. The next deploy of the whole app removes what is off and deploys what is on again.
+It removes under the mode `deprovision`, a component before those that it needs. A component that needs one that is off is an
+error, which names both; an action that needs one is skipped when an event starts it, and refused when a person does
+([decision 0057](decisions/0057-toggles-and-events.md)).
+
+**Events.** Each event starts each action that has it as a trigger once. `pre-` means that the action runs before it, and that the
+event does not happen when the action fails; `post-` means that it runs after the event succeeded.
+
+| event | happens |
+|---|---|
+| `provision` | in the first deploy of an install |
+| `reprovision` | in `freehold deploy --all`, which deploys the sandbox and all components again |
+| `deprovision` | in `freehold teardown` of everything |
+| `provision-sandbox` | when the sandbox is created (only with `post-`) |
+| `reprovision-sandbox`, `deprovision-sandbox` | when the sandbox is changed or deployed again; when it is removed |
+| `deploy-all-components` | in a deploy of one component or more |
+| `teardown-all-components` | in `freehold teardown` of everything |
+| `deploy-component`, `teardown-component` | when the component in `component_name` is deployed; when it is removed |
+| `enable-component`, `disable-component` | in the deploy after somebody switched the component on; when it is removed because it is off |
+| `update-inputs` | in a deploy that changes inputs |
+| `secrets-sync` | when secrets are copied into the cluster |
 
 ";
 

@@ -12,9 +12,9 @@ use crate::state::file::Checked;
 /// The purpose for which a directory is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To make an app version. Features that Freehold cannot deploy are errors.
+    /// The directory becomes an app version. Features that Freehold cannot deploy are errors.
     Sync,
-    /// To find mistakes in the config. Features that Freehold cannot deploy are warnings.
+    /// The config is only searched for mistakes. Features that Freehold cannot deploy are warnings.
     Check,
 }
 

@@ -14,6 +14,7 @@ mod links;
 mod loading;
 mod memory;
 mod modules;
+mod outputs;
 mod permissions;
 mod permitted;
 mod policies;

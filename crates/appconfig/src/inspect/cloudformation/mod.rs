@@ -6,8 +6,11 @@ mod names;
 mod parameters;
 mod template;
 
+use std::collections::BTreeMap;
+
 use template::Template;
 
+use crate::inspect::found::{Form, Found, Outputs};
 use crate::inspect::reader::Reader;
 use crate::read::document::Node;
 use crate::read::files::Place;
@@ -16,16 +19,17 @@ use crate::report::draft::Draft;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// Checks the template in `held`. Returns the types of the resources that it creates under every condition.
-pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Vec<(String, Place)> {
-    let Some(file) = reader.open_at(held, &held.path) else { return Vec::new() };
+/// Checks the template in `held`. Returns the types of the resources that it creates under every condition, and its
+/// outputs.
+pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Found {
+    let Some(file) = reader.open_at(held, &held.path) else { return Found::default() };
     let root = match yaml::parse(reader.text(file)) {
         Ok(root) => root,
         Err(wrong) => {
             let place = Place { file, span: wrong.span };
             let help = "write the template in YAML or JSON; `cloudformation validate-template` reads it too";
             reader.say(Draft::error(place, format!("not a template: {}", wrong.message)).help(help));
-            return Vec::new();
+            return Found::default();
         }
     };
     let macros = root.get("Transform").is_some() || uses_macro(&root);
@@ -39,7 +43,15 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> V
         parameters::check(&template, checked, held, &mut drafts);
     }
     drafts.into_iter().for_each(|draft| reader.say(draft));
-    form::types(&template)
+    Found { types: form::types(&template), outputs: outputs(&template, sound) }
+}
+
+/// Returns the outputs that a template declares. A macro may add others.
+fn outputs(template: &Template, sound: bool) -> Outputs {
+    let names: BTreeMap<String, bool> =
+        template.names("Outputs").into_iter().map(|name| (name.to_owned(), false)).collect();
+    let computed = names.keys().any(|name| name.starts_with("Fn::"));
+    Outputs { whole: sound && !template.macros && !computed, names, form: Form::CloudFormation }
 }
 
 /// Returns whether a macro is called anywhere in a value.

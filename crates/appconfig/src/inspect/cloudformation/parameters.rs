@@ -52,7 +52,7 @@ pub(super) fn check(template: &Template, checked: &Checked, held: &Held, drafts:
     capabilities(template, checked, drafts);
 }
 
-/// Reports the first IAM resource of a template for which the config does not acknowledge the capability that it needs.
+/// Reports the first IAM resource of a template that needs a capability which the config does not acknowledge.
 fn capabilities(template: &Template, checked: &Checked, drafts: &mut Vec<Draft>) {
     let acknowledged = |word: &str| {
         let list = checked.root.get("capabilities").map(Node::elements).unwrap_or_default();

@@ -98,3 +98,24 @@ fn what_stands_in_the_way_of_a_sandbox_is_a_warning_of_its_own() {
          is deployed before all components"
     );
 }
+
+/// Returns a config whose component `web` is toggleable, and whose component `api` needs it.
+fn with_toggle(keys: &str) -> Config {
+    let api = "name = \"api\"\ntype = \"container_image\"\ndependencies = [\"web\"]\n\
+               [public]\nimage_url = \"registry.example/api\"\ntag = \"1.0\"\n";
+    with_web(&format!("toggleable = true\n{keys}")).with("components/api.toml", api)
+}
+
+#[test]
+fn a_component_that_needs_one_which_new_installs_do_not_have_is_a_warning() {
+    assert_eq!(lines(&with_toggle("").all()), "");
+    insta::assert_snapshot!(with_toggle("default_enabled = false\n").all(), @r#"
+    warning: component `api` needs component `web`, which new installs do not have (`default_enabled = false`)
+     --> components/api.toml:1:8
+      |
+    1 | name = "api"
+      |        ^^^^^
+      |
+      = help: an install is refused unless it is created with `--on web`
+    "#);
+}

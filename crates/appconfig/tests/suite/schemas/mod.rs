@@ -1,5 +1,7 @@
 //! The JSON Schemas say what the reader says, of real configs, of faulty ones, and of good ones with a key changed.
 
+mod component_samples;
+mod faulty_samples;
 mod samples;
 
 use std::collections::BTreeMap;
@@ -19,7 +21,14 @@ use toml_edit::{Document, Item, TableLike};
 
 use crate::config::{Config, good};
 use crate::real_apps::real_apps;
-use samples::{FAULTY, GOOD};
+use component_samples::COMPONENTS;
+use faulty_samples::FAULTY;
+use samples::FILES;
+
+/// Returns kind, path and text of each file without a mistake.
+fn good_samples() -> impl Iterator<Item = &'static (&'static str, &'static str, &'static str)> {
+    FILES.iter().chain(COMPONENTS)
+}
 
 fn compiled() -> BTreeMap<&'static str, Validator> {
     schemas().map(|(name, schema)| (name, jsonschema::draft7::new(&schema).unwrap())).collect()
@@ -181,13 +190,13 @@ fn small() -> Config {
     good()
         .with("overlays/shop/kustomization.yaml", "")
         .with("components/bucket.yaml", BUCKET)
-        .with("permissions/make.toml", GOOD.iter().find(|(_, path, _)| *path == "permissions/make.toml").unwrap().2)
+        .with("permissions/make.toml", good_samples().find(|(_, path, _)| *path == "permissions/make.toml").unwrap().2)
         .with("input_groups/rest.toml", "name = \"rest\"\n")
 }
 
 /// Returns a config of every good sample.
 fn complete() -> Config {
-    GOOD.iter().fold(small(), |config, (_, path, text)| config.with(path, text))
+    good_samples().fold(small(), |config, (_, path, text)| config.with(path, text))
 }
 
 /// Returns the first mistake that the reader finds in the file at `path`.
@@ -202,7 +211,7 @@ fn every_good_file_is_accepted_by_reader_and_schema() {
     let config = complete();
 
     assert!(!config.check().has_errors(), "{}", config.check());
-    for (kind, path, text) in GOOD {
+    for (kind, path, text) in good_samples() {
         let file = json_of(text);
         assert!(kinds_of(path, &file).contains(kind), "{path}");
         for kind in kinds_of(path, &file) {
@@ -321,7 +330,7 @@ fn a_good_file_with_one_key_changed_is_taken_by_both_or_by_none() {
     let mut tried = [0, 0];
     let mut differ = Vec::new();
 
-    for (kind, path, text) in GOOD {
+    for (kind, path, text) in good_samples() {
         let mut config = small();
         for (keys, file) in changed(&json_of(text)) {
             config = config.with(path, &toml_of(&file));

@@ -20,3 +20,11 @@ resource "aws_sqs_queue" "jobs" {
     %{ endfor ~}
   EOT
 }
+
+output "id" {
+  value = aws_sqs_queue.jobs.id
+}
+
+output "ids" {
+  value = { for k in keys(var.tags) : k => aws_sqs_queue.jobs.id }
+}

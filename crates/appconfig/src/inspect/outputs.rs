@@ -1,0 +1,100 @@
+//! Compares the outputs that templates read with the outputs that the sandbox's module, a component's module and a
+//! component's CloudFormation template declare.
+
+use freehold_template::nearest;
+
+use super::found::{Form, Outputs};
+use super::reader::Reader;
+use crate::check::references::{Target, target};
+use crate::kinds::Kind;
+use crate::report::draft::Draft;
+use crate::state::file::{Checked, Reading};
+use crate::state::source::Held;
+
+/// Reports each output that a file reads of the part that `owner` defines and that its source in `held` does not
+/// declare, or declares as sensitive.
+pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], owner: &Checked, held: &Held, declared: &Outputs) {
+    if !declared.whole {
+        return;
+    }
+    // A part that reads itself is a circle, which is reported as such.
+    for file in files.iter().filter(|file| file.kind != Kind::Sandbox && file.file != owner.file) {
+        for reading in file.uses.iter().filter(|reading| !reading.guarded) {
+            let Some(name) = output_of(owner, &reading.path) else { continue };
+            if let Some(draft) = missing(file.kind, reading, name, &source(owner, held, declared), declared) {
+                reader.say(draft);
+            }
+        }
+    }
+}
+
+/// Returns the output of the part that `owner` defines to which a path leads, if it leads to one.
+fn output_of<'a>(owner: &Checked, path: &'a [String]) -> Option<&'a str> {
+    let name = match target(path)? {
+        Target::Sandbox(name) if owner.kind == Kind::Sandbox => name,
+        Target::Component(word, [outputs, name, ..]) if owner.kind == Kind::Component && outputs == "outputs" => {
+            let is_named = ["name", "var_name"].iter().any(|key| owner.root.text(key) == Some(word));
+            is_named.then_some(name.as_str())?
+        }
+        _ => return None,
+    };
+    (!matches!(name, "" | "*")).then_some(name)
+}
+
+/// The words for a source in messages.
+struct Source {
+    /// The source, such as "the module in `modules/net`".
+    whole: String,
+    /// The part that it belongs to, such as "component `net`".
+    part: String,
+}
+
+fn source(owner: &Checked, held: &Held, declared: &Outputs) -> Source {
+    let path = held.path.trim_end_matches('/');
+    let part = match owner.kind {
+        Kind::Sandbox => "the sandbox".to_owned(),
+        _ => format!("component `{}`", owner.root.text("name").unwrap_or_default()),
+    };
+    let whole = match (owner.kind, declared.form) {
+        (Kind::Sandbox, _) => format!("the sandbox's module in `{path}`"),
+        (_, Form::Terraform) => format!("the module in `{path}` of {part}"),
+        (_, Form::CloudFormation) => format!("the template `{path}` of {part}"),
+    };
+    Source { whole, part }
+}
+
+fn missing(kind: Kind, reading: &Reading, name: &str, source: &Source, declared: &Outputs) -> Option<Draft> {
+    let Source { whole, part } = source;
+    let (message, help) = match declared.names.get(name) {
+        Some(false) => return None,
+        Some(true) => (
+            format!(
+                "output `{name}` of {part} is sensitive: it stays in Terraform's state, and templates cannot read it"
+            ),
+            "remove `sensitive = true` from the output, or read the value from a secret".to_owned(),
+        ),
+        None => (format!("{whole} has no output `{name}`"), declare(name, declared.form)),
+    };
+    let place = reading.place.clone();
+    // A component cannot be deployed without the output. Texts in other files may never be rendered, so they only cause
+    // a warning.
+    let draft = match kind {
+        Kind::Component => Draft::error(place, message),
+        _ => Draft::warning(place, message),
+    };
+    let near = nearest(name, declared.names.keys().map(String::as_str)).filter(|_| !declared.names.contains_key(name));
+    Some(match near {
+        near @ Some(_) => draft.meant(near),
+        None => draft.help(help),
+    })
+}
+
+/// Returns how to declare an output.
+fn declare(name: &str, form: Form) -> String {
+    match form {
+        Form::Terraform => format!("declare it: `output \"{name}\" {{ value = ... }}`, or correct the template"),
+        Form::CloudFormation => {
+            format!("declare it below `Outputs:` as `{name}: {{Value: ...}}`, or correct the expression")
+        }
+    }
+}
