@@ -140,6 +140,7 @@ impl Bounds {
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored
             | Bug::EndDoesNotAbsorb
+            | Bug::LateOutcomeDropped
             | Bug::CancelEndsQueued
             | Bug::LostBeforeExpiry
             | Bug::RunningNeverExpires

@@ -14,6 +14,8 @@ pub enum Bug {
     SequenceIgnored,
     /// A report changes a job that has ended.
     EndDoesNotAbsorb,
+    /// An outcome that comes after the job was called lost is refused.
+    LateOutcomeDropped,
     /// Asking to cancel a queued job ends it at once, though a runner may have started it.
     CancelEndsQueued,
     /// A job is called lost before its order has expired.
@@ -61,12 +63,13 @@ pub enum Bug {
 #[cfg(any(test, feature = "mutants"))]
 impl Bug {
     /// Every mistake.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::FenceNotCompared,
         Self::EqualFenceSecondWins,
         Self::OldDispatchAccepted,
         Self::SequenceIgnored,
         Self::EndDoesNotAbsorb,
+        Self::LateOutcomeDropped,
         Self::CancelEndsQueued,
         Self::LostBeforeExpiry,
         Self::RunningNeverExpires,

@@ -47,8 +47,7 @@ impl Protocol {
             Answer::Stale | Answer::Held | Answer::Ended => {
                 let lost = matches!(report.says, Says::Finished(_))
                     && answer == Answer::Ended
-                    && !world.jobs[j].ended_by_report
-                    && world.spent.lates == 0;
+                    && !world.jobs[j].ended_by_report;
                 world.watch(Rule::NoOutcomeLost, lost);
                 world.tell_to_stop(j, report);
             }
@@ -130,7 +129,7 @@ impl Protocol {
         let part = &mut world.jobs[j];
         let answer = self.control.on(&part.job, &event, part.outlived);
         if let Answer::Changed(after) = answer {
-            part.ended_by_report |= event.attempt().is_some() && after.has_ended();
+            part.ended_by_report |= event.attempt().is_some() && after.has_ended() && !after.is_lost();
             part.job = after;
         }
         answer
@@ -141,7 +140,8 @@ impl World {
     /// Watches a report change a job: it must be the newest, of the holder, from the runner that speaks.
     fn watch_report(&mut self, before: Job, after: Job, report: Report) {
         let Report { fence, runner, .. } = report;
-        let current = Fence { dispatch: before.dispatch, receive: before.receive().unwrap_or(0) };
+        let receive = before.last().map_or(before.receive(), |(receive, _)| Some(receive)).unwrap_or(0);
+        let current = Fence { dispatch: before.dispatch, receive };
         let repeated = match before.state {
             JobState::Running { runner: holder, seq, .. } if fence == current => match report.event() {
                 Event::Started { seq: reported, .. } | Event::Progress { seq: reported, .. } => {
@@ -154,7 +154,7 @@ impl World {
         };
         self.watch(Rule::NoStaleReport, fence < current || repeated);
         self.watch(Rule::NoRetiredKey, runner != self.speaker);
-        self.watch(Rule::EndAbsorbs, before.has_ended() && before != after);
+        self.watch(Rule::EndAbsorbs, before.has_ended() && !before.is_lost() && before != after);
     }
 
     /// Sends word to an attempt that has lost; one that is over would ignore it.

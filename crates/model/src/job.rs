@@ -32,13 +32,30 @@ pub struct Job {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum JobState {
     Queued,
-    Running { receive: u8, runner: u8, seq: u8 },
-    Succeeded { receive: u8 },
-    Failed { receive: u8 },
-    Blocked { receive: u8 },
-    Interrupted { receive: u8 },
-    Lost,
-    Cancelled,
+    Running {
+        receive: u8,
+        runner: u8,
+        seq: u8,
+    },
+    Succeeded {
+        receive: u8,
+    },
+    Failed {
+        receive: u8,
+    },
+    Blocked {
+        receive: u8,
+    },
+    Interrupted {
+        receive: u8,
+    },
+    /// With the receive count and the runner of the attempt that spoke last, if one has.
+    Lost {
+        last: Option<(u8, u8)>,
+    },
+    Cancelled {
+        unclaimed: bool,
+    },
 }
 
 /// Something that happens to a job.
@@ -93,13 +110,32 @@ impl Job {
 
     /// Returns whether the job ended in a way that allows another dispatch.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self.state, JobState::Failed { .. } | JobState::Interrupted { .. } | JobState::Lost)
+        matches!(self.state, JobState::Failed { .. } | JobState::Interrupted { .. } | JobState::Lost { .. })
+    }
+
+    /// Returns whether the job ended without a report of its end, which may still come.
+    pub const fn is_lost(&self) -> bool {
+        matches!(self.state, JobState::Lost { .. } | JobState::Cancelled { unclaimed: true })
+    }
+
+    /// Returns the receive count and the runner of the attempt that spoke last, while no end is reported.
+    pub const fn last(&self) -> Option<(u8, u8)> {
+        match self.state {
+            JobState::Running { receive, runner, .. } => Some((receive, runner)),
+            JobState::Lost { last } => last,
+            JobState::Queued
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Cancelled { .. } => None,
+        }
     }
 
     /// Returns the receive count of the fence that counts, if an attempt has spoken.
     pub const fn receive(&self) -> Option<u8> {
         match self.state {
-            JobState::Queued | JobState::Lost | JobState::Cancelled => None,
+            JobState::Queued | JobState::Lost { .. } | JobState::Cancelled { .. } => None,
             JobState::Running { receive, .. }
             | JobState::Succeeded { receive }
             | JobState::Failed { receive }
@@ -134,12 +170,16 @@ impl Control {
                 self.refuse_attempt(current, runner, seq, event)
                     .unwrap_or_else(|| self.while_open(job, event, outlived))
             }
+            JobState::Lost { last } if !seeded!(self.seed, LateOutcomeDropped) => self.when_lost(job, last, event),
+            JobState::Cancelled { unclaimed: true } if !seeded!(self.seed, LateOutcomeDropped) => {
+                self.when_lost(job, None, event)
+            }
             JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
             | JobState::Interrupted { .. }
-            | JobState::Lost
-            | JobState::Cancelled => self.when_ended(job, event, outlived),
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => self.when_ended(job, event, outlived),
         }
     }
 
@@ -176,12 +216,40 @@ impl Control {
             Event::Cancel if job.cancel_requested => Answer::Already,
             Event::Cancel => {
                 let ends = seeded!(self.seed, CancelEndsQueued) && job.state == JobState::Queued;
-                let state = if ends { JobState::Cancelled } else { job.state };
+                let state = if ends { JobState::Cancelled { unclaimed: false } } else { job.state };
                 Answer::Changed(Job { cancel_requested: true, state, ..*job })
             }
             Event::Expire => self.expire(job, outlived),
             Event::Retry if seeded!(self.seed, RetryBeforeEnd) => self.retry(job),
             Event::Retry => Answer::NotRetryable,
+        }
+    }
+
+    /// The reports of a lost job count as before, but it does not run again.
+    fn when_lost(&self, job: &Job, last: Option<(u8, u8)>, event: &Event) -> Answer {
+        let changed = |state| Answer::Changed(Job { state, ..*job });
+        if let (Some((receive, runner)), Some((fence, speaker))) = (last, event.attempt()) {
+            let current = Fence { dispatch: job.dispatch, receive };
+            if fence < current && !seeded!(self.seed, FenceNotCompared) {
+                return Answer::Stale;
+            }
+            if fence == current && speaker != runner && !seeded!(self.seed, EqualFenceSecondWins) {
+                return Answer::Held;
+            }
+        }
+        match *event {
+            Event::Started { fence, .. } | Event::Progress { fence, .. }
+                if last.is_some_and(|(receive, _)| receive == fence.receive) =>
+            {
+                Answer::Already
+            }
+            Event::Started { fence, runner, .. } | Event::Progress { fence, runner, .. } => {
+                changed(JobState::Lost { last: Some((fence.receive, runner)) })
+            }
+            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
+            Event::Cancel | Event::Expire => Answer::Already,
+            Event::Retry if !job.is_retryable() => Answer::NotRetryable,
+            Event::Retry => self.retry(job),
         }
     }
 
@@ -204,10 +272,12 @@ impl Control {
             return Answer::NotYet;
         }
         let running = matches!(job.state, JobState::Running { .. });
+        let last = job.last();
         if running && seeded!(self.seed, RunningNeverExpires) {
             return Answer::Already;
         }
-        let state = if job.cancel_requested && !running { JobState::Cancelled } else { JobState::Lost };
+        let unclaimed = job.cancel_requested && !running;
+        let state = if unclaimed { JobState::Cancelled { unclaimed } } else { JobState::Lost { last } };
         Answer::Changed(Job { state, ..*job })
     }
 
@@ -225,6 +295,6 @@ const fn ended(receive: u8, outcome: Outcome) -> JobState {
         Outcome::Failed => JobState::Failed { receive },
         Outcome::Blocked => JobState::Blocked { receive },
         Outcome::Interrupted => JobState::Interrupted { receive },
-        Outcome::Cancelled => JobState::Cancelled,
+        Outcome::Cancelled => JobState::Cancelled { unclaimed: false },
     }
 }

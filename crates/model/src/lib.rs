@@ -33,8 +33,8 @@
 //! - SQS hands one delivery of a FIFO queue to one receiver. The space `twins` drops this and checks what the control
 //!   plane then makes of two equal fences; that both may have worked cannot be helped.
 //! - A finished report is durable when the reports queue has it. A spool survives a crash, but not its machine.
-//! - Reports arrive before the grace is over; `Bounds::lates` allows one that does not, and then its outcome may be
-//!   lost. Reports of a runner whose hello is not accepted yet wait for it.
+//! - Reports arrive before the grace is over; `Bounds::lates` allows one that does not. Its job is lost at first, and
+//!   then has its outcome. Reports of a runner whose hello is not accepted yet wait for it.
 //! - A retry is a person's request, so "once" means once per dispatch for jobs that must not start twice.
 //!
 //! # What is left out

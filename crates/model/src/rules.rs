@@ -49,7 +49,9 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
         Property::sometimes("a job ends interrupted", |_, world: &World| {
             any_state(world, |state| matches!(state, JobState::Interrupted { .. }))
         }),
-        Property::sometimes("a job is lost", |_, world: &World| any_state(world, |state| state == JobState::Lost)),
+        Property::sometimes("a job is lost", |_, world: &World| {
+            any_state(world, |state| matches!(state, JobState::Lost { .. }))
+        }),
         Property::sometimes("a runner waits to delete the order of a job that has ended", |_, world: &World| {
             world.runners.iter().any(|runner| {
                 runner
@@ -67,7 +69,7 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
     }
     if bounds.cancels > 0 {
         possible.push(Property::sometimes("a job is cancelled", |_, world: &World| {
-            any_state(world, |state| state == JobState::Cancelled)
+            any_state(world, |state| matches!(state, JobState::Cancelled { .. }))
         }));
     }
     if bounds.twins > 0 {

@@ -105,8 +105,10 @@ fn abstracted(job: &real::Job) -> Job {
         real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
         real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },
         real::JobState::Interrupted { fence, .. } => JobState::Interrupted { receive: small(fence.receive) },
-        real::JobState::Lost { .. } => JobState::Lost,
-        real::JobState::Cancelled { .. } => JobState::Cancelled,
+        real::JobState::Lost { attempt, .. } => {
+            JobState::Lost { last: attempt.as_ref().map(|last| (small(last.fence.receive), runner_of(&last.runner))) }
+        }
+        real::JobState::Cancelled { unclaimed, .. } => JobState::Cancelled { unclaimed: *unclaimed },
     };
     Job { dispatch: small(job.state.dispatch()), cancel_requested: job.cancel_requested.is_some(), state }
 }
