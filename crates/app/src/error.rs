@@ -4,6 +4,7 @@ use std::error::Error;
 
 use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
+use freehold_domain::toggles::ToggleError;
 use freehold_protocol::api::ErrorKind;
 
 use crate::ports::PortError;
@@ -74,8 +75,13 @@ impl From<PortError> for AppError {
 
 impl From<PlanError> for AppError {
     fn from(error: PlanError) -> Self {
-        let kind = match &error {
-            PlanError::NotBuilt { .. } | PlanError::SandboxLacks(_) => Kind::Conflict,
+        let kind = match error {
+            PlanError::Removal(error) => return error.into(),
+            PlanError::NotBuilt { .. }
+            | PlanError::SandboxLacks(_)
+            | PlanError::Off(_)
+            | PlanError::NeedsOff(_)
+            | PlanError::StillNeeded { .. } => Kind::Conflict,
             PlanError::UnknownComponent { .. } | PlanError::UnknownAction { .. } | PlanError::UnknownRole(_) => {
                 Kind::NotFound
             }
@@ -91,6 +97,16 @@ impl From<TeardownError> for AppError {
             TeardownError::Nothing(_) | TeardownError::Absent(_) | TeardownError::InUse(_) => Kind::Conflict,
             TeardownError::UnknownRole(_) => Kind::NotFound,
             TeardownError::Unwritable(_) => Kind::Internal,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<ToggleError> for AppError {
+    fn from(error: ToggleError) -> Self {
+        let kind = match &error {
+            ToggleError::Unknown { .. } => Kind::NotFound,
+            ToggleError::Fixed(_) | ToggleError::Needed(_) => Kind::Invalid,
         };
         Self::new(kind, error.to_string())
     }

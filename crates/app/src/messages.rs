@@ -3,7 +3,7 @@
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
-use freehold_protocol::{AppName, Digest, GrantId, InstallId, JobId, KeyId};
+use freehold_protocol::{AppName, Digest, GrantId, InstallId, JobId, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// A request to `dispatch-job`: to send a message to a runner, or to sign a contract.
@@ -27,6 +27,9 @@ pub enum DispatchMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runner: Option<KeyId>,
     },
+    /// The notice that another key has replaced the key of this runner. `at` is the time of the decision to send it, and
+    /// the same for each copy of the notice.
+    Retired { install: InstallId, runner: KeyId, at: Timestamp },
     /// A version whose contract `dispatch-job` signs and stores. No message is sent to a runner.
     Contract { app: AppName, version: Digest },
 }

@@ -171,7 +171,7 @@ pub struct Buried {
     pub reason: Option<String>,
 }
 
-/// The dead-letter queue of the functions' queues.
+/// A dead-letter queue: of the functions' queues, or of the orders queues.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
     /// Returns up to ten messages, and hides them for some seconds.
@@ -179,14 +179,20 @@ pub trait DeadLetters: Send + Sync {
 
     /// Sends the message to the queue it came from, and deletes it here. Returns false when that queue is not known.
     async fn put_back(&self, message: &Buried) -> Result<bool, PortError>;
+
+    /// Deletes the message.
+    async fn remove(&self, message: &Buried) -> Result<(), PortError>;
 }
 
-/// Creates orders queues, and sets which runners may send reports.
+/// Creates and removes orders queues, and sets which runners may send reports.
 #[async_trait]
 pub trait QueueAdmin: Send + Sync {
     /// Creates the orders queue of `install`, and returns its URL. Only the install's runner role in `account` can read
     /// the queue.
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError>;
+
+    /// Removes the orders queue of `install` with its messages. A missing queue counts as removed.
+    async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError>;
 
     /// Allows exactly these runners to send to the reports queue.
     async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError>;

@@ -2,6 +2,7 @@
 
 pub mod create_release;
 pub mod show_inputs;
+pub mod show_toggles;
 pub mod show_version;
 pub mod sync_app;
 pub mod upload_source;

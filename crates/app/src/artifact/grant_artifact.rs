@@ -18,7 +18,9 @@ use freehold_protocol::{Digest, Envelope, GrantId, TenantName};
 use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
-use crate::table::{self, BurntGrant, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, load, put_until};
+use crate::table::{
+    self, BurntGrant, Record as _, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, grants_pk, load, put_until,
+};
 
 /// The time for which a signed grant is valid, in seconds. The registry sets a separate limit for the URLs in the
 /// grant.
@@ -60,7 +62,15 @@ impl GrantArtifact {
     }
 
     async fn answer_once(&self, request: &GrantMessage) -> Result<(), AppError> {
-        let install = table::install(&*self.store, &request.install).await?.value;
+        let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&request.install)).await?;
+        let Some(install) = install.map(|found| found.value).filter(|install| install.forgetting.is_none()) else {
+            tracing::info!(job.id = %request.job, "Install `{}` is gone: no grant was answered", request.install);
+            return Ok(());
+        };
+        if self.store.get(&table::job_key(&request.job)).await?.is_none() {
+            tracing::info!(job.id = %request.job, "Job `{}` is gone: no grant was answered", request.job);
+            return Ok(());
+        }
         let url = install
             .orders_queue_url
             .clone()
@@ -159,7 +169,7 @@ impl GrantArtifact {
             return Ok(Err(deny(GrantRefusal::OtherBlob, reason)));
         }
         if round > 0 {
-            let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&id(round - 1))).await?;
+            let earlier: Option<Stored<BurntGrant>> = load(&*self.store, &grant_key(&job.id, &id(round - 1))).await?;
             if earlier.is_none() {
                 return Ok(Err(deny(
                     GrantRefusal::TooMany,
@@ -248,7 +258,7 @@ impl GrantArtifact {
         if self.store.commit(vec![write]).await? == Committed::Done {
             return Ok(true);
         }
-        let Some(earlier) = load::<BurntGrant>(&*self.store, &grant_key(&request.grant)).await? else {
+        let Some(earlier) = load::<BurntGrant>(&*self.store, &burnt.key()).await? else {
             return Ok(false);
         };
         if !is_same(&earlier.value, &burnt) {
@@ -263,7 +273,9 @@ impl GrantArtifact {
 
     /// Notes that the request got no answer, if it has marked the grant as used. A later redelivery is then answered.
     async fn leave_unanswered(&self, request: &GrantMessage) -> Result<(), AppError> {
-        let Some(burnt) = load::<BurntGrant>(&*self.store, &grant_key(&request.grant)).await? else { return Ok(()) };
+        let Some(burnt) = load::<BurntGrant>(&*self.store, &grant_key(&request.job, &request.grant)).await? else {
+            return Ok(());
+        };
         let is_old = self.clock.now().since(burnt.value.at) > FUNCTION_SECS * 1000;
         if burnt.value.unanswered || is_old || burnt.value.seq != request.seq {
             return Ok(());
@@ -279,7 +291,7 @@ impl GrantArtifact {
     async fn build_of(&self, job: &Job, artifact: &Digest) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let build = match target(&workflow, job) {
-            Some(Target::TearDown { build, .. }) => build.as_ref(),
+            Some(Target::Teardown { build, .. }) => build.as_ref(),
             other => other.and_then(Target::deploys).map(|Deploys { build, .. }| build),
         };
         let install = table::install(&*self.store, &job.install).await?.value;
@@ -335,9 +347,9 @@ impl GrantArtifact {
     ) -> Result<(), AppError> {
         tracing::warn!(job.id = %request.job, "Refused grant `{}` ({}): {reason}", request.grant, refusal.as_str());
         let refused = Refused {
-            // The refusal is stored in the grant's own partition, because this function's role permits no writes to
-            // other partitions.
-            pk: grant_key(&request.grant).pk,
+            // The refusal is stored beside the job's grants, because this function's role permits no writes to other
+            // partitions.
+            pk: grants_pk(&request.job),
             message: Digest::of(format!("{}#{}", request.grant, request.seq).as_bytes()),
             at: self.clock.now(),
             runner: None,

@@ -132,7 +132,7 @@ impl UnusedArtifacts {
                 uses.build(build, kept.clone());
                 uses.artifact(artifact, kept.clone());
             }
-            if let Target::TearDown { build, artifact, .. } = &node.target {
+            if let Target::Teardown { build, artifact, .. } = &node.target {
                 build.iter().for_each(|build| uses.build(build, kept.clone()));
                 uses.artifact(artifact, kept.clone());
             }

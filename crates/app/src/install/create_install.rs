@@ -7,6 +7,7 @@ use freehold_domain::inputs::{check_given, merged};
 use freehold_domain::install::{Install, InstallError, Serves, check_name};
 use freehold_domain::plan::check_deployable;
 use freehold_domain::region::check_region;
+use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
 use freehold_protocol::order::Mode;
@@ -15,9 +16,7 @@ use freehold_protocol::{InstallId, WorkflowId};
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
-use crate::table::{
-    self, FormerInstalls, InstallEntry, Stored, former_installs_key, install_key, load, name_prefixes, prefix_key, put,
-};
+use crate::table::{self, InstallEntry, Stored, install_key, load, name_prefixes, prefix_key, put};
 use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 
 /// The use case that creates an install, with its ports.
@@ -34,28 +33,35 @@ impl CreateInstall {
     /// refused.
     ///
     /// # Errors
-    /// Invalid for wrong inputs or an unknown region, NotFound for an unknown app, Conflict for a name that another
+    /// Invalid for wrong inputs or toggles or an unknown region, NotFound for an unknown app, Conflict for a name that another
     /// install has or that collides with another name, or the ports' errors.
     pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
-        let workflow_id = self.provisioning(id).await?;
         let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
         if let Some(known) = known {
-            return self.existing(known.value, request, workflow_id).await;
+            return self.existing(known.value, request).await;
         }
         self.check_names(id).await?;
         let version = self.versions.load(&request.app, None).await?;
         check_deployable(&version.document)?;
         check_given(&version.document, &request.inputs)?;
+        let chosen = request.toggles.iter().map(|(component, on)| (component.clone(), Some(*on))).collect();
+        let toggles = toggles::changed(&version.document, &BTreeMap::new(), &chosen)?;
         crate::stack::render_stack::check(&version.document)?;
         let now = self.clock.now();
         let serves = Serves::App { app: request.app.clone(), version: None };
         let (account, region) = (request.account.clone(), request.region.clone());
+        let generation = table::gone_installs(&*self.store).await?.0.count;
         let fresh = Install {
+            generation,
+            // A machine that served a forgotten install of this name takes no order whose serial is not newer.
+            next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
+            toggles,
             ..Install::new(id.clone(), serves, account, region, now, request.enrolment_key.clone())
         };
+        let workflow_id = fresh.provisioning();
         let (install, serial) = fresh.begin(&workflow_id, true)?;
         let new = NewWorkflow {
             id: workflow_id.clone(),
@@ -79,7 +85,7 @@ impl CreateInstall {
             // Another copy of the same request may have created the install meanwhile.
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
             return match known {
-                Some(known) => self.existing(known.value, request, workflow_id).await,
+                Some(known) => self.existing(known.value, request).await,
                 None => Err(conflict(id, &key)),
             };
         }
@@ -92,8 +98,9 @@ impl CreateInstall {
         &self,
         install: Install,
         request: &CreateInstallRequest,
-        workflow: WorkflowId,
     ) -> Result<(Install, WorkflowId), AppError> {
+        install.check_kept()?;
+        let workflow = install.provisioning();
         let same = install.app() == Some(&request.app)
             && install.account == request.account
             && install.region == request.region
@@ -101,20 +108,16 @@ impl CreateInstall {
         if !same {
             return Err(AppError::conflict(format!("install `{}` exists already; choose another name", install.id)));
         }
+        if merged(&install.inputs, &request.inputs) != install.inputs {
+            return Err(AppError::conflict(format!(
+                "install `{0}` exists already, with other inputs; `freehold install inputs {0}` shows and changes them",
+                install.id
+            )));
+        }
         if install.live.as_ref() == Some(&workflow) {
             self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id).await?;
         }
         Ok((install, workflow))
-    }
-
-    /// Returns the id of the workflow that provisions the install. If a deleted install had the same name, the id is a
-    /// different one: the execution is named after the workflow, and Step Functions reserves a used name for 90 days.
-    async fn provisioning(&self, id: &InstallId) -> Result<WorkflowId, AppError> {
-        let former: Option<Stored<FormerInstalls>> = load(&*self.store, &former_installs_key(id)).await?;
-        Ok(match former {
-            None => WorkflowId::derive(id.as_str(), "provision"),
-            Some(former) => WorkflowId::derive(id.as_str(), &format!("provision.{}", former.value.count)),
-        })
     }
 
     /// Checks that the name is free, to return a clear error before the commit. If two installs are created at the same

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freehold_protocol::{AccountId, InstallId, WorkflowId};
 
 use crate::ports::{Expect, QueueAdmin, Store};
-use crate::table::{self, Decided, InstallEntry, TRIES, load_all, put};
+use crate::table::{self, Decided, Forgetting, InstallEntry, TRIES, load_all, put};
 use crate::{AppError, Kind};
 
 /// The use case that registers an install, with its ports.
@@ -25,6 +25,7 @@ impl RegisterInstall {
         let workflow = table::workflow(&*self.store, workflow).await?.value;
         let registered = table::change(&*self.store, ("install", &workflow.install), || async {
             let stored = table::install(&*self.store, &workflow.install).await?;
+            stored.value.check_kept()?;
             let url = self.queues.create_orders_queue(&stored.value.id, &stored.value.account).await?;
             if stored.value.orders_queue_url.as_ref() == Some(&url) {
                 return Ok(Decided::Keep(()));
@@ -37,9 +38,10 @@ impl RegisterInstall {
         self.admit().await
     }
 
-    /// Writes the policy of the reports queue until it names exactly the installs that exist. One write is not enough:
-    /// when two installs register at the same time, the later writer may have read the older list.
-    async fn admit(&self) -> Result<(), AppError> {
+    /// Writes the policy of the reports queue until it names exactly the installs that exist and are not being
+    /// forgotten. One write is not enough: when two installs register at the same time, the later writer may have read
+    /// the older list.
+    pub(super) async fn admit(&self) -> Result<(), AppError> {
         let mut runners = self.runners().await?;
         for _ in 0..TRIES {
             self.queues.allow_reporters(&runners).await?;
@@ -53,7 +55,9 @@ impl RegisterInstall {
     }
 
     async fn runners(&self) -> Result<Vec<(InstallId, AccountId)>, AppError> {
+        let going: Vec<Forgetting> = load_all(&*self.store, "forgetting", "").await?;
         let entries: Vec<InstallEntry> = load_all(&*self.store, "installs", "").await?;
-        Ok(entries.into_iter().map(|entry| (entry.install, entry.account)).collect())
+        let kept = entries.into_iter().filter(|entry| !going.iter().any(|one| one.install == entry.install));
+        Ok(kept.map(|entry| (entry.install, entry.account)).collect())
     }
 }

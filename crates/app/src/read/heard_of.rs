@@ -19,7 +19,7 @@ const JOBS: usize = 32;
 
 /// Returns the time of the last accepted report of the install's runner. While a job runs, the time is accurate to a
 /// minute.
-pub(super) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Option<Timestamp>, AppError> {
+pub(crate) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Option<Timestamp>, AppError> {
     let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
     let mut last = contact.map(|contact| contact.value.at);
     for id in newest(store, install).await? {

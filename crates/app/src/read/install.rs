@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::install::{Install, Serves};
+use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{DeployedView, InstallView, Page, RunnerView};
@@ -14,7 +15,7 @@ use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
-use crate::table::{self, DeployedRecord, InstallEntry, install_pk, load_all};
+use crate::table::{self, DeployedRecord, InstallEntry, install_pk, load, load_all};
 
 /// The number of installs that are read concurrently.
 const AT_ONCE: usize = 16;
@@ -31,6 +32,10 @@ pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, Ap
         Some(_) => show_inputs::show(versions, &install).await?.inputs,
         None => Vec::new(),
     };
+    let off = match install.app() {
+        Some(app) => toggles::off(&versions.load(app, None).await?.document, &install.toggles).into_iter().collect(),
+        None => Vec::new(),
+    };
     let mut view = install_view(store, install).await?;
     // An install has no answers of the customer before its runner has announced itself. Missing answers are not a
     // problem then.
@@ -38,6 +43,7 @@ pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, Ap
         view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
     }
     view.inputs = show_inputs::by_name(&shown);
+    view.off = off;
     view.components = components.into_iter().map(deployed_view).collect();
     Ok(view)
 }
@@ -51,10 +57,13 @@ pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<Install
     let mut items = Vec::new();
     for some in entries.items.chunks(AT_ONCE) {
         let views = try_join_all(some.iter().map(async |entry| {
-            let install = table::install(store, &entry.install).await?.value;
-            install_view(store, install).await
+            // An install may be forgotten after the list was read.
+            match load::<Install>(store, &table::install_key(&entry.install)).await? {
+                Some(found) => install_view(store, found.value).await.map(Some),
+                None => Ok::<_, AppError>(None),
+            }
         }));
-        items.extend(views.await?);
+        items.extend(views.await?.into_iter().flatten());
     }
     Ok(Page { items, next: entries.next })
 }
@@ -62,6 +71,8 @@ pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<Install
 async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
     let last_contact = heard_of(store, &install).await?;
     let live = match &install.live {
+        // The workflows of an install that is being forgotten go before the install.
+        Some(live) if install.forgetting.is_some() => table::find_workflow(store, live).await?.map(|found| found.value),
         Some(live) => Some(table::workflow(store, live).await?.value),
         None => None,
     };
@@ -70,6 +81,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         Serves::Builds => None,
     };
     let state = match (&install.runner, live.as_ref().map(|workflow| workflow.kind)) {
+        _ if install.forgetting.is_some() => "forgetting",
         _ if install.disabled.is_some() => "disabled",
         (None, _) => "waiting for runner",
         (Some(_), Some(WorkflowKind::ProvisionInstall)) => "provisioning",
@@ -98,6 +110,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         inputs: BTreeMap::new(),
         problems: Vec::new(),
         components: Vec::new(),
+        off: Vec::new(),
         accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,
     })

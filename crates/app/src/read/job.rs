@@ -29,7 +29,7 @@ pub fn view(job: Job) -> JobView {
     let ended_at = job.state.is_terminal().then(|| job.history.last().map(|record| record.at)).flatten();
     JobView {
         state: job.state.as_str().to_owned(),
-        reason: job.state.reason().unwrap_or_default(),
+        reason: job.reason().unwrap_or_default(),
         fence: job.state.fence(),
         outputs,
         ended_at,

@@ -1,7 +1,7 @@
 //! Read-only queries for the API, a file for each noun.
 
 pub mod app;
-mod heard_of;
+pub(crate) mod heard_of;
 pub mod install;
 pub mod job;
 mod list;

@@ -44,7 +44,7 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
         version: workflow.version.clone(),
         release: match &workflow.request {
             Request::Deploy { release, .. } => release.clone(),
-            Request::Action { .. } | Request::TearDown { .. } | Request::Build { .. } => None,
+            Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
         },
         cancel_requested: workflow.cancel_requested,
         nothing_ran: nothing_ran(workflow),
@@ -83,6 +83,6 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
             "every component has its artifact; the contract of the version is being signed".to_owned()
         }
         Request::Action { .. } => "the action has no steps".to_owned(),
-        Request::TearDown { .. } => "nothing was left to remove".to_owned(),
+        Request::Teardown { .. } => "nothing was left to remove".to_owned(),
     })
 }

@@ -230,10 +230,15 @@ pub fn hello_key(install: &InstallId, runner: &KeyId) -> Key {
     Key { pk: install_pk(install), sk: format!("hello#{runner}") }
 }
 
+/// Returns the beginning of the sort keys of an install's uses of an artifact.
+pub fn uses_prefix(install: &InstallId) -> String {
+    format!("use#{install}#")
+}
+
 /// Returns the key of the row of an attempt that deployed an artifact.
 fn use_key(artifact: &Digest, install: &InstallId, component: &ComponentName, (job, fence): (&JobId, Fence)) -> Key {
     let Fence { dispatch, receive } = fence;
-    Key { pk: artifact_pk(artifact), sk: format!("use#{install}#{component}#{job}#{dispatch}.{receive}") }
+    Key { pk: artifact_pk(artifact), sk: format!("{}{component}#{job}#{dispatch}.{receive}", uses_prefix(install)) }
 }
 
 impl Record for Evidence {

@@ -1,4 +1,4 @@
-//! The rows of used grants.
+//! The rows of used grants. The grants of a job are in one partition, so that all of them are found by their job.
 
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, GrantId, JobId, Timestamp};
@@ -24,13 +24,18 @@ pub struct BurntGrant {
     pub unanswered: bool,
 }
 
+/// Returns the partition key of the grants of a job, and of their refusals.
+pub fn grants_pk(job: &JobId) -> String {
+    format!("grant#{job}")
+}
+
 /// Returns the key of the row of a used grant.
-pub fn grant_key(grant: &GrantId) -> Key {
-    key(format!("grant#{grant}"), "state")
+pub fn grant_key(job: &JobId, grant: &GrantId) -> Key {
+    key(grants_pk(job), grant.as_str())
 }
 
 impl Record for BurntGrant {
     fn key(&self) -> Key {
-        grant_key(&self.grant)
+        grant_key(&self.job, &self.grant)
     }
 }

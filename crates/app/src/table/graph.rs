@@ -115,12 +115,17 @@ pub async fn find_workflow(store: &dyn Store, id: &WorkflowId) -> Result<Option<
     Ok(Some(Stored { value: workflow, rev }))
 }
 
+/// Returns the partition key of a workflow's rows.
+pub fn workflow_pk(workflow: &WorkflowId) -> String {
+    format!("workflow#{workflow}")
+}
+
 fn state_key(workflow: &WorkflowId) -> Key {
-    key(format!("workflow#{workflow}"), "state")
+    key(workflow_pk(workflow), "state")
 }
 
 fn graph_key(workflow: &WorkflowId, graph: &Digest) -> Key {
-    key(format!("workflow#{workflow}"), format!("graph#{}", graph.hex()))
+    key(workflow_pk(workflow), format!("graph#{}", graph.hex()))
 }
 
 /// Returns the nodes in their state before the first of them started.

@@ -20,13 +20,6 @@ pub struct InstallEntry {
     pub account: AccountId,
 }
 
-/// The number of deleted installs that had this name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FormerInstalls {
-    pub install: InstallId,
-    pub count: u32,
-}
-
 /// The time of the last contact of an install's runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
@@ -69,11 +62,6 @@ pub fn install_entry_key(install: &InstallId) -> Key {
     key("installs", install.as_str())
 }
 
-/// Returns the key of the row that counts the deleted installs of a name.
-pub fn former_installs_key(install: &InstallId) -> Key {
-    key(install_pk(install), "former")
-}
-
 /// Returns the key of the row that reserves a name, because the name of an install begins with it.
 pub fn prefix_key(name: &str) -> Key {
     key(format!("name#{name}"), "prefix")
@@ -104,12 +92,6 @@ impl Record for Install {
 impl Record for InstallEntry {
     fn key(&self) -> Key {
         install_entry_key(&self.install)
-    }
-}
-
-impl Record for FormerInstalls {
-    fn key(&self) -> Key {
-        former_installs_key(&self.install)
     }
 }
 

@@ -8,14 +8,17 @@
 //! | `app#<app>` | `release#<name>` | releases |
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | the list of installs |
-//! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former` | the install |
+//! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
+//! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
+//! | `gone` | `installs` | the number of installs that were deleted or forgotten |
 //! | `name#<name>` | `prefix` | reserved names: prefixes of the names of installs |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
 //! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
-//! | `grant#<id>` | `state` | used grants |
+//! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
+//! | `sender#<role>` | `unknown` | how many reports of unknown keys a role sent |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
 //!
 //! [`evidence`] describes the rows of signed messages and the index of artifacts.
@@ -26,6 +29,7 @@ mod change;
 mod contract;
 mod due;
 pub mod evidence;
+mod forgotten;
 mod grant;
 mod graph;
 mod install;
@@ -44,16 +48,18 @@ pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
 pub use due::{Due, DueWhat, due};
-pub use grant::{BurntGrant, grant_key};
-pub use graph::{find_workflow, graph_write, put_workflow, workflow};
+pub use forgotten::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
+pub use grant::{BurntGrant, grant_key, grants_pk};
+pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
-    Contact, CopiedSecrets, DeployedRecord, FormerInstalls, InstallEntry, contact_key, copied_secrets_key, deployed,
-    deployed_key, former_installs_key, install, install_entry_key, install_key, install_pk, name_prefixes, prefix_key,
-    sandbox_outputs,
+    Contact, CopiedSecrets, DeployedRecord, InstallEntry, contact_key, copied_secrets_key, deployed, deployed_key,
+    install, install_entry_key, install_key, install_pk, name_prefixes, prefix_key, sandbox_outputs,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, job, job_key, job_pk};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
-pub use refusal::{Refused, TRACE_TTL_SECS, store_refusal};
+pub use refusal::{
+    NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, UnknownReports, notice_key, store_refusal, unknown_reports_key,
+};
 pub use release::{ReleaseRecord, release, release_key};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
-pub use workflow::{OpenWorkflow, Phase, TaskToken, WorkflowEntry, open_key, token_key};
+pub use workflow::{OpenWorkflow, Phase, TaskToken, WorkflowEntry, open_key, token_key, token_pk};

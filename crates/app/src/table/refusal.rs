@@ -1,9 +1,11 @@
-//! The rows of refused reports and grant requests.
+//! The rows of refused reports and grant requests, of notices to runners whose key was replaced, and of the counts of reports
+//! of unknown keys.
 
 use freehold_protocol::grant::GrantRefusal;
-use freehold_protocol::{Digest, KeyId, Timestamp};
+use freehold_protocol::{Digest, InstallId, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::install::install_pk;
 use super::record::{Record, key, put_until};
 use crate::AppError;
 use crate::ports::{Expect, Key, Store};
@@ -15,7 +17,7 @@ pub const TRACE_TTL_SECS: u64 = 90 * 24 * 3600;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refused {
     /// The partition key of the row. The row is in the partition of the job, of the install if the job does not exist,
-    /// or of the grant.
+    /// or of the grants of a job.
     pub pk: String,
     /// The digest of the refused message.
     pub message: Digest,
@@ -31,6 +33,48 @@ pub struct Refused {
 impl Record for Refused {
     fn key(&self) -> Key {
         key(self.pk.clone(), format!("refused#{}", self.message.hex()))
+    }
+}
+
+/// The minimum time between two notices to the runner of one replaced key, in seconds. A notice expires after it.
+pub const NOTICE_SECS: u64 = 3600;
+
+/// The last notice to a runner that its key was replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetiredNotice {
+    pub install: InstallId,
+    pub runner: KeyId,
+    pub at: Timestamp,
+}
+
+/// Returns the key of the row of the last notice to the runner of a replaced key.
+pub fn notice_key(install: &InstallId, runner: &KeyId) -> Key {
+    key(install_pk(install), format!("notice#{runner}"))
+}
+
+impl Record for RetiredNotice {
+    fn key(&self) -> Key {
+        notice_key(&self.install, &self.runner)
+    }
+}
+
+/// The receives of reports of unknown keys that one sender had since a time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnknownReports {
+    /// The unique id of the role that sent them.
+    pub sender: String,
+    pub since: Timestamp,
+    pub receives: u32,
+}
+
+/// Returns the key of the row that counts a sender's reports of unknown keys.
+pub fn unknown_reports_key(sender: &str) -> Key {
+    key(format!("sender#{sender}"), "unknown")
+}
+
+impl Record for UnknownReports {
+    fn key(&self) -> Key {
+        unknown_reports_key(&self.sender)
     }
 }
 

@@ -62,9 +62,14 @@ pub fn open_key(workflow: &WorkflowId) -> Key {
     key("open", workflow.as_str())
 }
 
+/// Returns the partition key of a workflow's task tokens.
+pub fn token_pk(workflow: &WorkflowId) -> String {
+    format!("token#{workflow}")
+}
+
 /// Returns the key of a task token's row.
 pub fn token_key(workflow: &WorkflowId, phase: Phase) -> Key {
-    key(format!("token#{workflow}"), phase.as_str())
+    key(token_pk(workflow), phase.as_str())
 }
 
 impl Record for OpenWorkflow {

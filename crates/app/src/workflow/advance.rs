@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::Deployed;
-use freehold_domain::workflow::{Advance, Deploys, Target, Workflow};
+use freehold_domain::workflow::{Advance, Deploys, Target, Workflow, WorkflowKind};
 use freehold_protocol::report::Outcome;
-use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
+use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
 use serde_json::Value;
 
 use crate::AppError;
@@ -17,6 +17,7 @@ use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, Stored, load, put};
+use crate::workflow::late_result;
 
 /// The result of applying an event to a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,22 +191,28 @@ async fn result_writes(
             };
             build_writes(stored, job, workflow, proof, now)
         }
+        (Target::Secrets { .. }, JobState::Succeeded { .. }) if workflow.kind == WorkflowKind::TeardownInstall => {
+            Ok(vec![Write::Delete { key: table::copied_secrets_key(&job.install) }])
+        }
         (Target::Secrets { fingerprint }, JobState::Succeeded { .. }) => {
+            if !late_result::is_latest(store, job, workflow).await? {
+                return Ok(Vec::new());
+            }
             let copied = CopiedSecrets { install: job.install.clone(), fingerprint: fingerprint.clone() };
             Ok(vec![put(&copied, Expect::Any)?])
         }
-        (Target::TearDown { part, .. }, JobState::Succeeded { .. }) => {
-            Ok(vec![Write::Delete { key: table::deployed_key(&job.install, part) }])
+        (Target::Teardown { part, .. }, JobState::Succeeded { .. }) => {
+            Ok(late_result::removed(store, job, workflow, part).await?.into_iter().collect())
         }
-        (
-            Target::Component { .. }
-            | Target::Sandbox { .. }
-            | Target::Secrets { .. }
-            | Target::TearDown { .. }
-            | Target::Action { .. }
-            | Target::Preflight,
-            _,
-        ) => Ok(Vec::new()),
+        (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
+            partial_writes(store, job, &node.target).await
+        }
+        (Target::Secrets { .. }, _) if job.may_have_changed() => {
+            // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are copies.
+            let copied = CopiedSecrets { install: job.install.clone(), fingerprint: Digest::of(b"partly copied") };
+            Ok(vec![put(&copied, Expect::Any)?])
+        }
+        (Target::Secrets { .. } | Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
     }
 }
 
@@ -221,6 +228,7 @@ async fn deployed_writes(
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let Some(Deploys { part, artifact, fingerprint, reads, .. }) = target.deploys() else { return Ok(Vec::new()) };
+    let Some(expect) = late_result::deployed(store, job, workflow, &part).await? else { return Ok(Vec::new()) };
     let version = workflow.version.clone().ok_or_else(|| {
         // INVARIANT: a workflow that deploys a component or the sandbox was planned from a version.
         AppError::internal(format!("workflow `{}` has no version", workflow.id))
@@ -239,8 +247,24 @@ async fn deployed_writes(
         serial: job.serial,
         outputs: outputs.clone(),
         sandbox,
+        partial: false,
     };
-    Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, Expect::Any)?])
+    Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, expect)?])
+}
+
+/// Returns the write that marks a deployed part as partial after a job that may have changed it without success. The
+/// next deploy then runs the part again, also a deploy of the version that the record names.
+async fn partial_writes(store: &dyn Store, job: &Job, target: &Target) -> Result<Vec<Write>, AppError> {
+    let part = match target {
+        Target::Teardown { part, .. } => Some(part.clone()),
+        other => other.deploys().map(|deploys| deploys.part),
+    };
+    let Some(part) = part.filter(|_| job.may_have_changed()) else { return Ok(Vec::new()) };
+    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, &part)).await?;
+    let is_its = |known: &DeployedRecord| !known.deployed.partial && known.deployed.serial <= job.serial;
+    let Some(mut known) = known.filter(|known| is_its(&known.value)) else { return Ok(Vec::new()) };
+    known.value.deployed.partial = true;
+    Ok(vec![put(&known.value, Expect::Rev(known.rev))?])
 }
 
 /// Returns the writes for a build at the end of its job.
@@ -284,7 +308,7 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
         freehold_domain::workflow::Request::Build { app, .. } => Some(app),
         freehold_domain::workflow::Request::Deploy { .. }
         | freehold_domain::workflow::Request::Action { .. }
-        | freehold_domain::workflow::Request::TearDown { .. } => None,
+        | freehold_domain::workflow::Request::Teardown { .. } => None,
     }
 }
 

@@ -1,75 +1,37 @@
-//! Starts the builds that an app version needs, and the signing of its contract. Registers the build runner.
+//! Starts the builds that an app version needs, and the signing of its contract.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
+use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
-use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest, LeftOut};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, LeftOut};
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{AccountId, AppName, BuildId, ComponentName, InstallId, WorkflowId};
+use freehold_protocol::{AppName, BuildId, ComponentName, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::{SourceBuild, source_builds};
+use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::table::{self, Decided, Stored, install_key, load, put};
+use crate::table::{self, Stored, install_key, load, put};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
 /// The maximum number of builds in one commit: a DynamoDB transaction holds 100 writes, and the workflow's own rows are
 /// among them.
 const BUILDS_PER_COMMIT: usize = 90;
 
-/// The use case that builds components, with its ports and the settings of the tenant.
+/// The use case that builds components, with its ports.
 #[derive(Clone)]
 pub struct BuildComponents {
-    pub account: AccountId,
-    pub region: String,
-    /// The URL of the build runner's orders queue, which the tenant stack creates.
-    pub build_queue_url: String,
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub machines: Arc<dyn Machines>,
     pub clock: Arc<dyn Clock>,
 }
 
-/// Returns the name of the reserved install, to which the build runner belongs.
-///
-/// # Errors
-/// None in practice: the reserved name is a valid install name.
-pub fn build_install() -> Result<InstallId, AppError> {
-    BUILD_INSTALL.parse().map_err(|_| AppError::internal(format!("`{BUILD_INSTALL}` is not an install name")))
-}
-
 impl BuildComponents {
-    /// Registers the public enrolment key of the tenant's own build runner.
-    ///
-    /// # Errors
-    /// The store's errors.
-    pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
-        let id = build_install()?;
-        let enrolled = table::change(&*self.store, ("install", &id), || async {
-            let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
-            let mut install = match &known {
-                Some(known) => known.value.clone(),
-                None => {
-                    let (account, region) = (self.account.clone(), self.region.clone());
-                    let key = request.enrolment_key.clone();
-                    Install::new(id.clone(), Serves::Builds, account, region, self.clock.now(), key)
-                }
-            };
-            install.enrolment_key = request.enrolment_key.clone();
-            install.orders_queue_url = Some(self.build_queue_url.clone());
-            if known.as_ref().is_some_and(|known| known.value == install) {
-                return Ok(Decided::Keep(()));
-            }
-            let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
-            Ok(Decided::Commit(vec![put(&install, expect)?], ()))
-        });
-        enrolled.await
-    }
-
     /// Starts one workflow for all components that are neither built nor being built. The answer lists the components
     /// that cannot be built.
     ///

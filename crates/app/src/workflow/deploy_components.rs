@@ -67,7 +67,7 @@ impl DeployComponents {
             provision: false,
             serial: 0,
         };
-        plan_deploy(&*self.store, &stored.value, &version.document, of).await?;
+        plan_deploy(&self.versions, &stored.value, &version.document, of).await?;
         terms::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {
             id: id.clone(),

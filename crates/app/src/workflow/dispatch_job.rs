@@ -8,14 +8,16 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::preflight;
-use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow};
+use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
-use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Recipe, RemovePart, ToolImage, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Recipe, RemovePart, Retired, ToolImage, Work};
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
-use freehold_protocol::{AppName, BuildId, ComponentName, Digest, Envelope, TenantName};
+use freehold_protocol::{
+    AppName, BuildId, ComponentName, Digest, Envelope, InstallId, JobId, KeyId, TenantName, Timestamp,
+};
 use serde_json::json;
 
 use crate::AppError;
@@ -26,9 +28,9 @@ use crate::messages::DispatchMessage;
 use crate::ports::{Clock, OrdersQueue, Signer, Store};
 use crate::stack::nuon_tree;
 use crate::table::evidence;
-use crate::table::{self, Stored, build_key, load};
+use crate::table::{self, NOTICE_SECS, Stored, build_key, load};
 use crate::workflow::advance;
-use crate::workflow::order_work::{action_work, component_work, copies_of_secrets, sandbox_work};
+use crate::workflow::order_work::{action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work};
 
 /// The maximum age in seconds of an order that is sent a second time. SQS drops the duplicate of a message for five
 /// minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
@@ -56,7 +58,7 @@ impl DispatchJob {
     pub async fn perform(&self, message: &DispatchMessage) -> Result<(), AppError> {
         match message {
             DispatchMessage::Order { job, dispatch, resend } => {
-                let job = table::job(&*self.store, job).await?.value;
+                let Some(job) = self.job(job).await? else { return Ok(()) };
                 let current = matches!(&job.state, JobState::Queued { dispatch: d } if d == dispatch);
                 if !current || job.cancel_requested.is_some() {
                     tracing::info!(job.id = %job.id, "Job `{}` is {}: no order was sent", job.id, job.state.as_str());
@@ -74,7 +76,7 @@ impl DispatchJob {
                 }
             }
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
-                let job = table::job(&*self.store, job).await?.value;
+                let Some(job) = self.job(job).await? else { return Ok(()) };
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),
                     install: job.install.clone(),
@@ -87,8 +89,28 @@ impl DispatchJob {
                 };
                 self.send_cancel(&cancel).await
             }
+            DispatchMessage::Retired { install, runner, at } => self.send_retired(install, runner, *at).await,
             DispatchMessage::Contract { app, version } => self.signing().sign(app, version).await,
         }
+    }
+
+    /// Returns a job; `None` if its install was forgotten before this message arrived.
+    async fn job(&self, id: &JobId) -> Result<Option<Job>, AppError> {
+        let job: Option<Stored<Job>> = load(&*self.store, &table::job_key(id)).await?;
+        if job.is_none() {
+            tracing::info!(job.id = %id, "Job `{id}` is gone: nothing was sent");
+        }
+        Ok(job.map(|job| job.value))
+    }
+
+    /// Returns an install; `None` if it is being forgotten.
+    async fn install(&self, id: &InstallId) -> Result<Option<Install>, AppError> {
+        let found: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
+        let kept = found.map(|found| found.value).filter(|install| install.forgetting.is_none());
+        if kept.is_none() {
+            tracing::info!(install.id = %id, "Install `{id}` is gone: nothing was sent");
+        }
+        Ok(kept)
     }
 
     /// Returns whether the order was sent before, or may have been, so long ago that SQS would not drop a second copy.
@@ -121,7 +143,7 @@ impl DispatchJob {
     }
 
     async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
-        let install = table::install(&*self.store, &job.install).await?.value;
+        let Some(install) = self.install(&job.install).await? else { return Ok(()) };
         let url = queue_url(&install)?;
         let mut order = self.order(job, &install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
@@ -149,13 +171,34 @@ impl DispatchJob {
     }
 
     async fn send_cancel(&self, cancel: &Cancel) -> Result<(), AppError> {
-        let install = table::install(&*self.store, &cancel.install).await?.value;
+        let Some(install) = self.install(&cancel.install).await? else { return Ok(()) };
         let url = queue_url(&install)?;
         let delegate = self.signer.delegate(cancel.not_after).await?;
         let envelope = Envelope::seal_delegated(cancel, &delegate.key, &delegate.certificate)?;
         let receive = cancel.receive.map(|receive| format!(".{receive}")).unwrap_or_default();
         let dedup = format!("cancel.{}.{}{receive}", cancel.job, cancel.dispatch);
         self.orders.send(url, "control", &dedup, &envelope.to_json()?).await?;
+        Ok(())
+    }
+
+    /// Tells a runner that its key was replaced. The notice has a group of its own, so that it holds nothing back while
+    /// the runner with the living key leaves it in the queue.
+    async fn send_retired(&self, install: &InstallId, runner: &KeyId, at: Timestamp) -> Result<(), AppError> {
+        let Some(install) = self.install(install).await? else { return Ok(()) };
+        let Some(living) = install.runner.as_ref().filter(|_| install.retired.contains(runner)) else { return Ok(()) };
+        let notice = Retired {
+            tenant: self.tenant.clone(),
+            install: install.id.clone(),
+            runner: runner.clone(),
+            replaced_by: living.public_key.key_id(),
+            replaced_at: living.announced_at,
+            issued_at: at,
+            not_after: at.plus_secs(NOTICE_SECS),
+        };
+        let delegate = self.signer.delegate(notice.not_after).await?;
+        let envelope = Envelope::seal_delegated(&notice, &delegate.key, &delegate.certificate)?;
+        let dedup = format!("retired.{runner}.{}", at.as_millis());
+        self.orders.send(queue_url(&install)?, "retired", &dedup, &envelope.to_json()?).await?;
         Ok(())
     }
 
@@ -225,9 +268,13 @@ impl DispatchJob {
             }
             Target::Secrets { .. } => {
                 let (_, version) = self.app_version(workflow, install).await?;
-                self.install_task(copies_of_secrets(&version)?, install, &version).await
+                let copies = match workflow.kind {
+                    WorkflowKind::TeardownInstall => no_copies_of_secrets(),
+                    _ => copies_of_secrets(&version)?,
+                };
+                self.install_task(copies, install, &version).await
             }
-            Target::TearDown { part, version, build, sandbox, .. } => {
+            Target::Teardown { part, version, build, sandbox, .. } => {
                 let (app, document) = self.app_version_of(version, install).await?;
                 let artifact = match build {
                     Some(build) => self.artifact(app, build).await?,
@@ -414,7 +461,7 @@ fn secrets(version: &AppVersion) -> Vec<Secret> {
 
 /// Returns whether the request for a teardown permits it to destroy data.
 const fn destroys_data(workflow: &Workflow) -> bool {
-    matches!(workflow.request, Request::TearDown { destroy_data: true, .. })
+    matches!(workflow.request, Request::Teardown { destroy_data: true, .. })
 }
 
 fn queue_url(install: &Install) -> Result<&str, AppError> {

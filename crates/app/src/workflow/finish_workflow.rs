@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use freehold_domain::inputs::merged;
-use freehold_domain::workflow::{Request, TearDown, Workflow, WorkflowState};
+use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowState};
 use freehold_protocol::WorkflowId;
 
 use crate::AppError;
@@ -24,25 +24,28 @@ pub struct FinishWorkflow {
 impl FinishWorkflow {
     /// Ends the workflow, releases its install and returns the name of the workflow's final state. Cancels jobs that
     /// are still active. If a deploy ended before its first job, the inputs that it changed are restored. A repeated
-    /// call returns the same name.
+    /// call returns the same name. The workflow of a forgotten install counts as cancelled.
     ///
     /// # Errors
-    /// NotFound, or the errors of the store and the queue.
+    /// The errors of the store and the queue.
     pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<&'static str, AppError> {
-        let (workflow, changed) = table::change(&*self.store, ("workflow", id), || async {
-            let stored = table::workflow(&*self.store, id).await?;
+        let finished = table::change(&*self.store, ("workflow", id), || async {
+            let Some(stored) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(None)) };
             let advance = stored.value.finish(error, self.clock.now());
             for job in advance.workflow.active_jobs() {
                 let job = self.cancel_job().cancel(job).await?;
                 advance::dispatch_cancel(&*self.outbox, &job).await?;
             }
             if !advance.changed {
-                return Ok(Decided::Keep((advance.workflow, false)));
+                return Ok(Decided::Keep(Some((advance.workflow, false))));
             }
             let writes = self.writes(&advance.workflow, stored.rev).await?;
-            Ok(Decided::Commit(writes, (advance.workflow, true)))
-        })
-        .await?;
+            Ok(Decided::Commit(writes, Some((advance.workflow, true))))
+        });
+        let Some((workflow, changed)) = finished.await? else {
+            tracing::info!(workflow.id = %id, "Workflow `{id}` is gone: its install was forgotten");
+            return Ok(WorkflowState::Cancelled { ended_at: self.clock.now() }.as_str());
+        };
         self.ask_for_contract(&workflow).await?;
         let word = workflow.state.as_str();
         if changed {
@@ -63,7 +66,7 @@ impl FinishWorkflow {
             _ => None,
         };
         let mut released = install.value.release(&workflow.id, deployed);
-        if let (WorkflowState::Succeeded { .. }, Request::TearDown { what: TearDown::All, .. }) =
+        if let (WorkflowState::Succeeded { .. }, Request::Teardown { what: TeardownParts::All, .. }) =
             (&workflow.state, &workflow.request)
         {
             released = released.emptied();

@@ -19,6 +19,11 @@ pub(super) fn copies_of_secrets(version: &AppVersion) -> Result<Work, AppError> 
     Ok(Work::CopySecrets(CopySecrets { cluster: cluster_of(version, "")?, copies: copies.collect() }))
 }
 
+/// Returns the work that removes all copies of secrets from the cluster of the app's sandbox.
+pub(super) const fn no_copies_of_secrets() -> Work {
+    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: Vec::new() })
+}
+
 /// Returns the work that runs an action.
 pub(super) fn action_work(version: &AppVersion, name: &ActionName) -> Result<Work, AppError> {
     let action = version.action(name).ok_or_else(|| AppError::internal(format!("version has no action `{name}`")))?;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::plan::{DeployInput, DeployScope, SecretsState, check_deployable, deploy_nodes, secrets};
+use freehold_domain::plan::{DeployInput, DeployScope, SecretsState, TogglesState, check_deployable, deploy_nodes};
+use freehold_domain::toggles;
 use freehold_domain::workflow::Node;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{ComponentName, Digest, ReleaseName};
@@ -13,10 +14,12 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::app_version::create_release;
+use crate::app_version::versions::Versions;
 use crate::artifact::builds::builds_of;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
 use crate::table::{self, CopiedSecrets, Stored, load};
+use crate::workflow::standing::StandingParts;
 
 /// The scope of a requested deploy.
 #[derive(Debug, Clone, Copy)]
@@ -41,13 +44,14 @@ pub(crate) struct DeployOf<'a> {
 ///
 /// # Errors
 /// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with
-/// another artifact than the release fixes, or the store's errors.
+/// another artifact than the release fixes, and for one that is off and is named or needed, or the store's errors.
 pub(crate) async fn plan_deploy(
-    store: &dyn Store,
+    versions: &Versions,
     install: &Install,
     version: &AppVersion,
     of: DeployOf<'_>,
 ) -> Result<Vec<Node>, AppError> {
+    let store = &*versions.store;
     check_deployable(version)?;
     let builds = builds_of(store, version).await?;
     if let Some(name) = of.release {
@@ -68,22 +72,24 @@ pub(crate) async fn plan_deploy(
         role: of.role.map(str::to_owned),
     };
     let required = sandbox_reads::required(version);
+    let off = toggles::off(version, &install.toggles);
+    let on = install.toggles.iter().filter(|(_, on)| **on).map(|(name, _)| name.clone()).collect();
+    // The earlier versions are needed only where something is removed.
+    let is_removing = deployed.keys().any(|name| off.contains(name));
+    let none = BTreeMap::new();
+    let standing = if is_removing { &deployed } else { &none };
+    let standing = StandingParts::load(versions, &version.app, standing).await?;
+    let toggles = TogglesState { off: &off, on: &on, there: &standing.parts()? };
     let (builds, inputs, deployed, required) = (&builds, &inputs, &deployed, &required);
-    let copied = copied_secrets(store, install, version).await?;
+    let copied = copied_secrets(store, install).await?;
     let secrets = SecretsState { digests: &install.secrets, copied: copied.as_ref() };
-    let input = DeployInput { version, builds, inputs, secrets, deployed, required, serial: of.serial };
+    let input = DeployInput { version, builds, inputs, secrets, toggles, deployed, required, serial: of.serial };
     Ok(deploy_nodes(input, &scope)?)
 }
 
-/// Returns the fingerprint of the secrets that were copied into the install's cluster; `None` if no secrets are copied.
-async fn copied_secrets(
-    store: &dyn Store,
-    install: &Install,
-    version: &AppVersion,
-) -> Result<Option<Digest>, AppError> {
-    if secrets::copied(version).next().is_none() {
-        return Ok(None);
-    }
+/// Returns the fingerprint of the secrets that were copied into the install's cluster; `None` if none were. A version
+/// without copies removes those of an earlier version.
+async fn copied_secrets(store: &dyn Store, install: &Install) -> Result<Option<Digest>, AppError> {
     let record: Option<Stored<CopiedSecrets>> = load(store, &table::copied_secrets_key(&install.id)).await?;
     Ok(record.map(|record| record.value.fingerprint))
 }

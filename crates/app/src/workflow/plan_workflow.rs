@@ -17,7 +17,7 @@ use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
 use crate::workflow::advance;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_due_actions::has_schedules;
-use crate::workflow::tear_down::plan_teardown;
+use crate::workflow::teardown_install::plan_teardown;
 
 /// The use case that plans a workflow, with its ports.
 #[derive(Clone)]
@@ -68,7 +68,7 @@ impl PlanWorkflow {
         let install = table::install(&*self.store, &workflow.install).await?.value;
         let (version, nodes) = self.nodes(workflow, &install).await?;
         self.note_schedules(workflow, &install, version.as_ref()).await?;
-        let next = if nodes.is_empty() { Next::Finish } else { Next::Run };
+        let next = if nodes.iter().all(|node| node.state.is_terminal()) { Next::Finish } else { Next::Run };
         let mut planned = workflow.clone();
         planned.tool_image = self.tool_image(&install, version.as_ref()).await?;
         planned.version = version;
@@ -165,7 +165,10 @@ impl PlanWorkflow {
         }
     }
 
+    /// Stores a task token, unless the workflow was removed because its install was forgotten: nobody would remove the
+    /// token.
     async fn keep_token(&self, id: &WorkflowId, phase: Phase, token: String) -> Result<(), AppError> {
+        table::workflow(&*self.store, id).await?;
         let record = TaskToken { workflow: id.clone(), phase, token };
         let _ = self.store.commit(vec![put(&record, Expect::Any)?]).await?;
         Ok(())
@@ -179,7 +182,7 @@ impl PlanWorkflow {
                 let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 Ok((Some(record.version), nodes))
             }
-            Request::TearDown { what, role, destroy_data: _ } => {
+            Request::Teardown { what, role, destroy_data: _ } => {
                 let role = role.as_deref();
                 let (version, nodes) = plan_teardown(&self.versions, install, what, role, workflow.serial).await?;
                 Ok((Some(version), nodes))
@@ -195,7 +198,7 @@ impl PlanWorkflow {
                     provision: workflow.kind == WorkflowKind::ProvisionInstall,
                     serial: workflow.serial,
                 };
-                let nodes = plan_deploy(&*self.store, install, &record.document, of).await?;
+                let nodes = plan_deploy(&self.versions, install, &record.document, of).await?;
                 Ok((Some(record.version), nodes))
             }
         }

@@ -74,6 +74,10 @@ mod tests {
             self.returned.lock().unwrap().push(message.body.clone());
             Ok(true)
         }
+
+        async fn remove(&self, _: &Buried) -> Result<(), PortError> {
+            Ok(())
+        }
     }
 
     fn buried(body: &str) -> Buried {

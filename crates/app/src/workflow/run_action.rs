@@ -5,8 +5,11 @@ use std::sync::Arc;
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::nearest::nearest;
+use freehold_domain::plan::triggers::lacks_text;
+use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
 use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
+use freehold_protocol::app_version::Action;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, AppName, InstallId, WorkflowId};
 
@@ -31,7 +34,8 @@ impl RunAction {
     /// complete deploy they come from the latest version, so that an action can examine a first deploy that failed.
     ///
     /// # Errors
-    /// NotFound for an action or a role that the version lacks, Conflict without a runner, or the store's errors.
+    /// NotFound for an action or a role that the version lacks, Conflict without a runner or a component that the action
+    /// needs, or the store's errors.
     pub async fn run(
         &self,
         install: &InstallId,
@@ -47,9 +51,10 @@ impl RunAction {
             return Ok(started(id, &self.versions.load(&app, version.as_ref()).await?));
         }
         let version = self.versions.load(&app, stored.value.version()).await?;
-        if version.document.action(action).is_none() {
+        let Some(found) = version.document.action(action) else {
             return Err(self.unknown_action(&app, &stored.value, &version, action).await?);
-        }
+        };
+        self.check_needs(&stored.value, &version, found).await?;
         freehold_domain::plan::action_nodes(&version.document, action, request.role.as_deref(), 0)?;
         let known = known_inputs(&version.document, &stored.value.inputs);
         resolve_inputs(&version.document, &known, &stored.value.answers)?;
@@ -67,6 +72,20 @@ impl RunAction {
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(started(id, &version))
+    }
+
+    /// Refuses an action that needs a component which is switched off and not deployed.
+    async fn check_needs(&self, install: &Install, version: &Version, action: &Action) -> Result<(), AppError> {
+        let off = toggles::off(&version.document, &install.toggles);
+        let mut lacking = action.dependencies.intersection(&off).peekable();
+        if lacking.peek().is_none() {
+            return Ok(());
+        }
+        let deployed = table::deployed(&*self.store, &install.id).await?;
+        let Some(component) = lacking.find(|name| !deployed.contains_key(*name)) else { return Ok(()) };
+        let reason = lacks_text(action, component);
+        let way_out = format!("freehold install toggles {} --on {component}", install.id);
+        Err(AppError::conflict(format!("{reason}; switch it on with `{way_out}` and deploy")))
     }
 
     /// Returns the error for an action that `version` does not have. It suggests a deploy if the latest version has the

@@ -68,8 +68,8 @@ impl StartDueActions {
         match what {
             DueWhat::Schedules { workflow } => self.add_schedules(row, workflow, now).await,
             DueWhat::Run { action, last } => {
-                let next = match load::<Install>(&*self.store, &table::install_key(install)).await? {
-                    Some(found) => self.run(row, &found.value, (action, last.as_ref()), now, counts).await?,
+                let next = match self.kept(install).await? {
+                    Some(found) => self.run(row, &found, (action, last.as_ref()), now, counts).await?,
                     None => None,
                 };
                 self.replace(row, next.into_iter().collect()).await
@@ -79,12 +79,12 @@ impl StartDueActions {
 
     /// Adds the cron runs of the install's deployed version, once the workflow has ended.
     async fn add_schedules(&self, row: &Stored<Due>, workflow: &WorkflowId, now: Timestamp) -> Result<(), AppError> {
-        if !table::workflow(&*self.store, workflow).await?.value.state.is_terminal() {
+        if self.is_open(Some(workflow)).await? {
             return Ok(());
         }
         let id = &row.value.install;
-        let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
-        if let Some(version) = self.deployed(install.as_ref().map(|stored| &stored.value)).await? {
+        let install = self.kept(id).await?;
+        if let Some(version) = self.deployed(install.as_ref()).await? {
             for action in &version.actions {
                 let Some(next) = next_run(action, now) else { continue };
                 let what = DueWhat::Run { action: action.name.clone(), last: None };
@@ -159,6 +159,12 @@ impl StartDueActions {
                 _ => Err(error),
             },
         }
+    }
+
+    /// Returns the install, unless it is gone or is being forgotten.
+    async fn kept(&self, id: &InstallId) -> Result<Option<Install>, AppError> {
+        let found: Option<Stored<Install>> = load(&*self.store, &table::install_key(id)).await?;
+        Ok(found.map(|found| found.value).filter(|install| install.forgetting.is_none()))
     }
 
     async fn is_open(&self, workflow: Option<&WorkflowId>) -> Result<bool, AppError> {

@@ -76,3 +76,17 @@ pub(crate) fn with_schedule() -> AppVersion {
     document.actions[0].triggers.insert(Trigger::Cron { schedule: "*/5 * * * *".into() });
     document
 }
+
+/// Returns the document in which an install may leave `info` and `storage` out. `info` is on by default only if `info`
+/// says so.
+pub(crate) fn with_toggles(info: bool) -> AppVersion {
+    let mut document = document();
+    for component in &mut document.components {
+        match component.name.as_str() {
+            "info" => component.settings.toggle = Some(info),
+            "storage" => component.settings.toggle = Some(true),
+            _ => {}
+        }
+    }
+    document
+}

@@ -1,14 +1,15 @@
 //! Doubles of the ports that `memory` leaves out: signer, root key, registry, queue administration. All fail
 //! through the one fault injector of the control plane's memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_app::ports::{
-    Clock, Committed, DelegateKey, Key, PortError, QueueAdmin, Registry, RootKey, Row, Signer, Store, Write,
+    Buried, Clock, Committed, DeadLetters, DelegateKey, Key, PortError, QueueAdmin, Registry, RootKey, Row, Signer,
+    Store, Write,
 };
 use freehold_app::testing::Memory;
 use freehold_protocol::envelope::{Delegate, PublicKey};
@@ -158,11 +159,76 @@ impl QueueAdmin for MemoryQueues {
         })
     }
 
+    async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError> {
+        self.memory.faults.run("remove_orders_queue", || {
+            self.created.lock().unwrap().remove(install);
+            let url = queue_url(install.as_str());
+            self.memory.orders.lock().unwrap().retain(|(queue, ..)| *queue != url);
+        })
+    }
+
     async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {
         let meanwhile = self.meanwhile.lock().unwrap().take();
         if let Some(meanwhile) = meanwhile {
             meanwhile.await;
         }
         self.memory.faults.run("allow_reporters", || *self.reporters.lock().unwrap() = runners.to_vec())
+    }
+}
+
+/// A dead-letter queue. A look hides its messages until a look finds nothing.
+pub(crate) struct MemoryLetters {
+    pub(crate) memory: Arc<Memory>,
+    pub(crate) messages: Mutex<Vec<Buried>>,
+    hidden: Mutex<BTreeSet<String>>,
+}
+
+impl MemoryLetters {
+    pub(crate) fn new(memory: Arc<Memory>) -> Self {
+        Self { memory, messages: Mutex::default(), hidden: Mutex::default() }
+    }
+
+    pub(crate) fn bury(&self, body: &str) {
+        let mut messages = self.messages.lock().unwrap();
+        let receipt = messages.len().to_string();
+        messages.push(Buried {
+            receipt,
+            body: body.to_owned(),
+            source: None,
+            sent_at: self.memory.now(),
+            put_back: 0,
+            reason: Some("refused".into()),
+        });
+    }
+
+    pub(crate) fn bodies(&self) -> Vec<String> {
+        self.messages.lock().unwrap().iter().map(|message| message.body.clone()).collect()
+    }
+}
+
+#[async_trait]
+impl DeadLetters for MemoryLetters {
+    async fn look(&self) -> Result<Vec<Buried>, PortError> {
+        self.memory.faults.run("look", || {
+            let mut hidden = self.hidden.lock().unwrap();
+            let messages = self.messages.lock().unwrap();
+            let seen: Vec<Buried> =
+                messages.iter().filter(|one| !hidden.contains(&one.receipt)).take(10).cloned().collect();
+            hidden.extend(seen.iter().map(|one| one.receipt.clone()));
+            if seen.is_empty() {
+                hidden.clear();
+            }
+            seen
+        })
+    }
+
+    async fn put_back(&self, _: &Buried) -> Result<bool, PortError> {
+        Ok(false)
+    }
+
+    async fn remove(&self, message: &Buried) -> Result<(), PortError> {
+        self.memory.faults.run("remove_letter", || {
+            self.messages.lock().unwrap().retain(|one| one.receipt != message.receipt);
+        })
     }
 }

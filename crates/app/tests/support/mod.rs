@@ -3,8 +3,10 @@
 
 pub(crate) mod app;
 pub(crate) mod doubles;
+pub(crate) mod events;
 pub(crate) mod runner;
 pub(crate) mod state;
+mod use_cases;
 pub(crate) mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,43 +15,29 @@ use std::sync::{Arc, Mutex};
 
 use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
-use freehold_app::app_version::sync_app::SyncApp;
-use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
-use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
-use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::enable_install::EnableInstall;
-use freehold_app::install::register_install::RegisterInstall;
+use freehold_app::install::forget_install::ForgetInstall;
+use freehold_app::install::remove_forgotten::RemoveForgotten;
+use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::ports::Clock;
 use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
 use freehold_app::testing::Memory;
-use freehold_app::workflow::accept_report::AcceptReport;
-use freehold_app::workflow::build_components::BuildComponents;
-use freehold_app::workflow::cancel_job::CancelJob;
-use freehold_app::workflow::cancel_workflow::CancelWorkflow;
-use freehold_app::workflow::deploy_components::DeployComponents;
-use freehold_app::workflow::dispatch_job::DispatchJob;
-use freehold_app::workflow::finish_workflow::FinishWorkflow;
-use freehold_app::workflow::plan_workflow::PlanWorkflow;
-use freehold_app::workflow::run_action::RunAction;
-use freehold_app::workflow::start_due_actions::StartDueActions;
-use freehold_app::workflow::sweep::Sweep;
-use freehold_app::workflow::tear_down::TearDownInstall;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
     BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, EnrolBuildRunnerRequest,
-    RunActionRequest, TearDownRequest,
+    InstallToggles, RunActionRequest, SetTogglesRequest, TeardownInstallRequest,
 };
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
 
-use doubles::{Keys, MemoryQueues, MemoryRegistry, queue_url};
+use doubles::{Keys, MemoryLetters, MemoryQueues, MemoryRegistry, queue_url};
 use runner::{Behaviour, Runner};
 use walk::{Machine, Mail, Rng};
 
@@ -63,6 +51,8 @@ pub(crate) struct World {
     pub(crate) keys: Arc<Keys>,
     pub(crate) registry: Arc<MemoryRegistry>,
     pub(crate) queues: Arc<MemoryQueues>,
+    /// The dead letters of the functions' queues, and of the orders queues.
+    pub(crate) letters: [Arc<MemoryLetters>; 2],
     pub(crate) runners: BTreeMap<String, Runner>,
     pub(crate) machines: BTreeMap<WorkflowId, Machine>,
     pub(crate) mail: VecDeque<(Mail, u32)>,
@@ -81,6 +71,7 @@ impl World {
         Self {
             keys: Arc::new(Keys::new(Arc::clone(&memory), tenant.clone())),
             registry: Arc::new(MemoryRegistry { memory: Arc::clone(&memory), manifests: Mutex::default() }),
+            letters: [(); 2].map(|()| Arc::new(MemoryLetters::new(Arc::clone(&memory)))),
             queues: Arc::new(MemoryQueues {
                 memory: Arc::clone(&memory),
                 created: Mutex::default(),
@@ -105,6 +96,9 @@ impl World {
         copy.registry.manifests.lock().unwrap().clone_from(&self.registry.manifests.lock().unwrap());
         copy.queues.created.lock().unwrap().clone_from(&self.queues.created.lock().unwrap());
         copy.queues.reporters.lock().unwrap().clone_from(&self.queues.reporters.lock().unwrap());
+        for (copied, letters) in copy.letters.iter().zip(&self.letters) {
+            copied.messages.lock().unwrap().clone_from(&letters.messages.lock().unwrap());
+        }
         copy.runners = self.runners.clone();
         copy.machines = self.machines.clone();
         copy.mail = self.mail.clone();
@@ -142,142 +136,6 @@ impl World {
         Versions::new(self.memory.clone(), self.memory.clone())
     }
 
-    pub(crate) fn upload_source(&self) -> UploadSource {
-        UploadSource { versions: self.versions() }
-    }
-
-    pub(crate) fn sync_app(&self) -> SyncApp {
-        let memory = &self.memory;
-        SyncApp { versions: self.versions(), clock: memory.clone() }
-    }
-
-    pub(crate) fn build_components(&self) -> BuildComponents {
-        let memory = &self.memory;
-        BuildComponents {
-            account: "111111111111".parse().unwrap(),
-            region: "eu-west-1".into(),
-            build_queue_url: queue_url("build"),
-            store: memory.clone(),
-            versions: self.versions(),
-            machines: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn create_install(&self) -> CreateInstall {
-        let memory = &self.memory;
-        CreateInstall {
-            store: memory.clone(),
-            versions: self.versions(),
-            machines: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn deploy_components(&self) -> DeployComponents {
-        let memory = &self.memory;
-        DeployComponents {
-            store: memory.clone(),
-            versions: self.versions(),
-            machines: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn tear_down_install(&self) -> TearDownInstall {
-        let memory = &self.memory;
-        TearDownInstall {
-            store: memory.clone(),
-            versions: self.versions(),
-            machines: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn run_action(&self) -> RunAction {
-        let memory = &self.memory;
-        RunAction { store: memory.clone(), versions: self.versions(), machines: memory.clone(), clock: memory.clone() }
-    }
-
-    pub(crate) fn register_install(&self) -> RegisterInstall {
-        RegisterInstall { store: self.memory.clone(), queues: self.queues.clone() }
-    }
-
-    pub(crate) fn plan_workflow(&self) -> PlanWorkflow {
-        let memory = &self.memory;
-        PlanWorkflow { store: memory.clone(), versions: self.versions(), outbox: memory.clone(), clock: memory.clone() }
-    }
-
-    pub(crate) fn finish_workflow(&self) -> FinishWorkflow {
-        let memory = &self.memory;
-        FinishWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
-    }
-
-    pub(crate) fn cancel_workflow(&self) -> CancelWorkflow {
-        CancelWorkflow { store: self.memory.clone(), clock: self.memory.clone() }
-    }
-
-    pub(crate) fn cancel_job(&self) -> CancelJob {
-        CancelJob { store: self.memory.clone(), clock: self.memory.clone() }
-    }
-
-    pub(crate) fn accept_report(&self) -> AcceptReport {
-        let memory = &self.memory;
-        AcceptReport {
-            tenant: self.tenant.clone(),
-            store: memory.clone(),
-            outbox: memory.clone(),
-            callbacks: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn dispatch_job(&self) -> DispatchJob {
-        let memory = &self.memory;
-        DispatchJob {
-            tenant: self.tenant.clone(),
-            repository: "fh-acme".into(),
-            store: memory.clone(),
-            versions: self.versions(),
-            orders: memory.clone(),
-            signer: self.keys.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn grant_artifact(&self) -> GrantArtifact {
-        let memory = &self.memory;
-        GrantArtifact {
-            tenant: self.tenant.clone(),
-            store: memory.clone(),
-            registry: self.registry.clone(),
-            orders: memory.clone(),
-            signer: self.keys.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn sweeper(&self) -> Sweep {
-        let memory = &self.memory;
-        Sweep {
-            store: memory.clone(),
-            outbox: memory.clone(),
-            callbacks: memory.clone(),
-            machines: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
-    pub(crate) fn start_due_actions(&self) -> StartDueActions {
-        let memory = &self.memory;
-        StartDueActions {
-            store: memory.clone(),
-            versions: self.versions(),
-            machines: memory.clone(),
-            clock: memory.clone(),
-        }
-    }
-
     /// Returns a world in which `globex` has [`app::with_schedule`], at the start of a minute that is due.
     pub(crate) async fn with_schedule() -> Self {
         let mut world = Self::with_install().await;
@@ -308,6 +166,34 @@ impl World {
     pub(crate) fn delete_install(&self) -> DeleteInstall {
         let (store, clock) = (self.memory.clone(), self.memory.clone());
         DeleteInstall { store, clock, tenant: self.tenant.clone() }
+    }
+
+    pub(crate) fn forget_install(&self) -> ForgetInstall {
+        let (store, clock) = (self.memory.clone(), self.memory.clone());
+        ForgetInstall { store, clock, tenant: self.tenant.clone() }
+    }
+
+    pub(crate) fn remove_forgotten(&self) -> RemoveForgotten {
+        let memory = &self.memory;
+        let [letters, orders_letters] = self.letters.clone();
+        RemoveForgotten {
+            store: memory.clone(),
+            queues: self.queues.clone(),
+            callbacks: memory.clone(),
+            letters,
+            orders_letters,
+            clock: memory.clone(),
+        }
+    }
+
+    /// Sweeps every minute until no install is being forgotten.
+    pub(crate) async fn forgotten(&mut self) {
+        for _ in 0..8 {
+            // A call that fails is made up for by the next one.
+            let _ = self.remove_forgotten().remove().await;
+            self.run().await;
+            self.memory.advance_secs(60);
+        }
     }
 
     pub(crate) fn disable_install(&self) -> DisableInstall {
@@ -349,7 +235,7 @@ impl World {
 
     pub(crate) async fn enrol(&mut self) {
         let request = EnrolBuildRunnerRequest { enrolment_key: Runner::enrolment(&self.tenant, "build") };
-        client(async || self.build_components().enrol(&request).await).await.unwrap();
+        client(async || self.enrol_build_runner().enrol(&request).await).await.unwrap();
         let mut runner = Runner::new(&self.tenant, "build", queue_url("build"), 10);
         runner.slots = 4;
         self.runners.entry("build".into()).or_insert(runner);
@@ -371,6 +257,7 @@ impl World {
             region: "eu-west-1".into(),
             unknown_region: false,
             inputs: [("greeting".to_owned(), json!("hi"))].into(),
+            toggles: BTreeMap::new(),
             enrolment_key: Runner::enrolment(&self.tenant, name),
         }
     }
@@ -389,9 +276,31 @@ impl World {
         client(async || self.deploy_components().deploy(&install, request, cause).await).await
     }
 
-    pub(crate) async fn tear_down(&self, request: &TearDownRequest, cause: &str) -> Result<WorkflowId, AppError> {
+    pub(crate) fn set_toggles(&self) -> SetToggles {
+        SetToggles { store: self.memory.clone(), versions: self.versions() }
+    }
+
+    /// Switches components of `globex` on or off.
+    pub(crate) async fn switch(&self, toggles: &[(&str, bool)]) -> Result<InstallToggles, AppError> {
+        let toggles = toggles.iter().map(|(name, on)| (name.parse().unwrap(), Some(*on))).collect();
+        let (install, request) = (globex(), SetTogglesRequest { toggles });
+        client(async || self.set_toggles().set(&install, &request).await).await
+    }
+
+    /// Returns a world in which `globex` has all components of [`app::with_toggles`].
+    pub(crate) async fn with_toggles() -> Self {
+        let mut world = Self::with_install().await;
+        world.sync(&app::with_toggles(true)).await;
+        // Nothing changes; the contract of the version is signed.
+        world.deploy(&DeployComponentsRequest::default(), "deploy-0").await.unwrap();
+        world.settle().await;
+        world.runner("globex").started.clear();
+        world
+    }
+
+    pub(crate) async fn teardown(&self, request: &TeardownInstallRequest, cause: &str) -> Result<WorkflowId, AppError> {
         let install = globex();
-        client(async || self.tear_down_install().tear_down(&install, request, cause).await).await
+        client(async || self.teardown_install().teardown(&install, request, cause).await).await
     }
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {

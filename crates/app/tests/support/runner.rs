@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Work};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor, sha256};
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
@@ -61,6 +61,8 @@ pub(crate) struct Runner {
     /// Blobs that the install registry has.
     pub(crate) blobs: BTreeSet<Digest>,
     pub(crate) refused_grants: Vec<String>,
+    /// Notices that a key was replaced.
+    pub(crate) notices: Vec<Retired>,
     cancelled: BTreeSet<(JobId, u32)>,
     /// How many messages of its queue it has taken.
     pub(crate) seen: usize,
@@ -83,6 +85,7 @@ impl Runner {
             attempts: BTreeMap::new(),
             blobs: BTreeSet::new(),
             refused_grants: Vec::new(),
+            notices: Vec::new(),
             cancelled: BTreeSet::new(),
             seen: 0,
         }
@@ -146,6 +149,8 @@ impl Runner {
             } else if envelope.payload_type == Cancel::TYPE {
                 let cancel: Cancel = envelope.open_delegated(root, &tenant, now).unwrap();
                 reports.extend(self.on_cancel(&cancel, now));
+            } else if envelope.payload_type == Retired::TYPE {
+                self.notices.push(envelope.open_delegated(root, &tenant, now).unwrap());
             } else {
                 let grant: ArtifactGrant = envelope.open_delegated(root, &tenant, now).unwrap();
                 reports.extend(self.on_grant(grant, now));

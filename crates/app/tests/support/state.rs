@@ -42,9 +42,9 @@ impl World {
         self.memory.rows().into_iter().filter(refused).map(reason).collect()
     }
 
-    /// Returns every row but refusals, logs and contacts: what a message that is not believed must not change.
+    /// Returns every row but refusals, notices, logs and contacts: what a message that is not believed must not change.
     pub(crate) fn believed(&self) -> Vec<Row> {
-        let noise = ["refused#", "log#", "contact"];
+        let noise = ["refused#", "notice#", "log#", "contact"];
         self.memory.rows().into_iter().filter(|row| !noise.iter().any(|sk| row.key.sk.starts_with(sk))).collect()
     }
 

@@ -138,7 +138,7 @@ impl World {
     }
 
     /// Gathers what was sent, and lets runners answer.
-    fn collect(&mut self) {
+    pub(crate) fn collect(&mut self) {
         for message in self.memory.take_dispatched() {
             self.post(Mail::Dispatch(message));
         }

@@ -5,15 +5,15 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use freehold_app::testing::Fault;
-use freehold_protocol::api::{DeployComponentsRequest, TearDownRequest};
+use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
 use proptest::prelude::*;
 
 use crate::support::state::effects;
 use crate::support::walk::Rng;
-use crate::support::{World, app, with_input};
+use crate::support::{World, app, client, globex, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
-const READS: [&str; 7] = ["get", "query", "get_version", "delegate", "manifest", "blob_url", "public_key"];
+const READS: [&str; 8] = ["get", "query", "get_version", "delegate", "manifest", "blob_url", "public_key", "look"];
 
 /// What is there to pick up what fell between two steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,8 +42,10 @@ enum Part {
     Action,
     NewVersion,
     Teardown,
+    Forget,
     Retries,
     Schedule,
+    Toggles,
 }
 
 impl Part {
@@ -52,8 +54,17 @@ impl Part {
             Self::SyncAndBuild => World::new(),
             Self::Provision => World::with_app().await,
             Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown => World::with_install().await,
+            Self::Forget => {
+                let mut world = World::with_install().await;
+                world.letters[1].bury(&world.memory.orders.lock().unwrap().last().unwrap().3.clone());
+                world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+                world.settle().await;
+                world.memory.advance_secs(2 * 3600);
+                world
+            }
             Self::Retries => World::with_retries(2, 3).await,
             Self::Schedule => World::with_schedule().await,
+            Self::Toggles => World::with_toggles().await,
         }
     }
 
@@ -92,8 +103,20 @@ impl Part {
                 rescue.rest(world).await;
                 world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
             }
+            Self::Toggles => {
+                world.switch(&[("info", false), ("storage", false)]).await.unwrap();
+                world.deploy(&DeployComponentsRequest::default(), "deploy-4").await.unwrap();
+                rescue.rest(world).await;
+                world.switch(&[("storage", true)]).await.unwrap();
+                world.deploy(&DeployComponentsRequest::default(), "deploy-5").await.unwrap();
+            }
             Self::Teardown => {
-                world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+                world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+            }
+            Self::Forget => {
+                let (forget, request) = (world.forget_install(), ForgetInstallRequest::default());
+                client(async || forget.forget(&globex(), &request).await).await.unwrap();
+                world.forgotten().await;
             }
         }
         rescue.rest(world).await;
@@ -177,6 +200,11 @@ async fn a_teardown_ends_the_same_whichever_call_fails() {
 }
 
 #[tokio::test]
+async fn a_forgotten_install_leaves_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Forget).await;
+}
+
+#[tokio::test]
 async fn a_retried_deploy_ends_the_same_whichever_call_fails() {
     each_call_fails_once(Part::Retries).await;
 }
@@ -184,6 +212,11 @@ async fn a_retried_deploy_ends_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn a_run_by_cron_is_started_once_whichever_call_fails() {
     each_call_fails_once(Part::Schedule).await;
+}
+
+#[tokio::test]
+async fn components_are_switched_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Toggles).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

@@ -29,8 +29,11 @@ mod install {
     mod delete_install;
     mod disable_install;
     mod enable_install;
+    mod enrol_build_runner;
+    mod forget_install;
     mod register_install;
     mod set_inputs;
+    mod set_toggles;
 }
 
 mod stack {
@@ -51,7 +54,9 @@ mod workflow {
     mod cancel_workflow;
     mod deploy_components;
     mod dispatch_job;
+    mod every_trigger;
     mod finish_workflow;
+    mod late_reports;
     mod plan_workflow;
     mod retries;
     mod run_action;
@@ -59,7 +64,7 @@ mod workflow {
     mod secrets;
     mod start_due_actions;
     mod sweep;
-    mod tear_down;
+    mod teardown_install;
     mod tool_image;
     mod triggers;
 }

@@ -9,7 +9,7 @@ use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
 pub(super) const MAX_REASON_BYTES: usize = 8 * 1024;
 /// The largest envelope of a report that can be stored as the proof of a deploy or of a build, in bytes.
 const MAX_PROOF_BYTES: usize = 256 * 1024;
-/// The text at the end of a text that was cut.
+/// The mark at the end of a text that was cut.
 const CUT: &str = " [cut]";
 
 /// Returns the report with its texts cut to their limits. The success of a job whose results are too large to be stored

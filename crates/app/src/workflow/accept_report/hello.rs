@@ -44,7 +44,9 @@ impl AcceptReport {
                 Ok(HelloStep::Changed(next)) => (Some(*next), false),
                 Ok(HelloStep::Late(next)) => (Some(*next), true),
                 Ok(HelloStep::Already) => (None, false),
-                Err(error @ InstallError::Retired { .. }) => return Ok(Decided::Keep(Err(error.to_string()))),
+                Err(error @ (InstallError::Retired { .. } | InstallError::TooManyKeys { .. })) => {
+                    return Ok(Decided::Keep(Err(error.to_string())));
+                }
                 Err(error) => return Err(error.into()),
             };
             // The hello is stored before the install accepts its key. Every later report under that key can then be
@@ -66,6 +68,7 @@ impl AcceptReport {
                 tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
                 let runner = Some(hello.public_key.key_id());
                 self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
+                self.notify_retired(install, &hello.public_key.key_id()).await?;
                 Ok(Accepted::Refused(reason))
             }
         }

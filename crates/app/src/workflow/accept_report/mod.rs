@@ -6,6 +6,7 @@ mod bounds;
 mod contact;
 mod hello;
 mod refusal;
+mod unknown;
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use freehold_protocol::{Envelope, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Callbacks, Clock, Outbox, Store};
-use crate::table;
+use crate::table::{self, Stored, load};
 
 pub use attempt::resume_run;
 
@@ -35,33 +36,60 @@ pub struct AcceptReport {
 pub enum Accepted {
     /// The report was accepted, now or in an earlier delivery.
     Taken,
-    /// The report is authentic but changes nothing; the reason is recorded.
+    /// The report changes nothing. The reason is recorded, except for an install that does not exist.
     Refused(String),
 }
 
+/// When a message arrived and who sent it, by the word of the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Arrival {
+    /// The time at which the queue took the first copy of the message. A sender can claim an earlier time than the true
+    /// one, and no later time.
+    pub sent_at: Timestamp,
+    /// The time at which the queue took this copy. A sender cannot set it.
+    pub taken_at: Timestamp,
+    /// The unique id of the role that sent this copy.
+    pub sender: Option<String>,
+}
+
+impl From<Timestamp> for Arrival {
+    fn from(at: Timestamp) -> Self {
+        Self { sent_at: at, taken_at: at, sender: None }
+    }
+}
+
 impl AcceptReport {
-    /// Accepts one message of the reports queue, which the queue took at `sent_at`.
+    /// Accepts one message of the reports queue, which arrived as `arrival` says.
     ///
     /// # Errors
     /// Invalid for a message that can never be accepted, because it is not authentic. Conflict for a report whose key
-    /// is unknown: the hello that announces the key may still be on its way. Transient or Internal when the report
-    /// could not be handled.
-    pub async fn accept(&self, body: &str, sent_at: Timestamp) -> Result<Accepted, AppError> {
+    /// is unknown: the hello that announces the key may still be on its way. Such a report is Invalid if its sender has
+    /// too many of them. Transient or Internal when the report could not be handled.
+    pub async fn accept(&self, body: &str, arrival: impl Into<Arrival>) -> Result<Accepted, AppError> {
+        let arrival = arrival.into();
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
         let claimed: Report = envelope.peek().map_err(unbelievable)?;
         if claimed.tenant != self.tenant {
             return Err(AppError::invalid(format!("the report is for another tenant, `{}`", claimed.tenant)));
         }
-        let install = table::install(&*self.store, &claimed.install)
-            .await
-            .map_err(|e| if e.kind == crate::Kind::NotFound { AppError::invalid(e.message) } else { e })?;
-        if let ReportBody::Hello(hello) = &claimed.body {
-            return self.hello(&envelope, &install.value, (hello, sent_at), body).await;
-        }
-        let Some(key) = speaker(&install.value, &claimed.runner) else {
-            return self.refuse_speaker(&install.value, &claimed.runner, (&envelope, body)).await;
+        let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&claimed.install)).await?;
+        let Some(install) = install.filter(|install| install.value.forgetting.is_none()) else {
+            return Ok(unknown_install(&claimed));
         };
-        let report: Report = envelope.open(key).map_err(unbelievable)?;
+        if let ReportBody::Hello(hello) = &claimed.body {
+            return self.hello(&envelope, &install.value, (hello, arrival.sent_at), body).await;
+        }
+        let key = match speaker(&install.value, &claimed.runner) {
+            Some(key) => key.clone(),
+            None if install.value.was_replaced_after(&claimed.runner, arrival.taken_at) => {
+                self.retired_key(&install.value, &claimed.runner).await?
+            }
+            None if !install.value.retired.contains(&claimed.runner) => {
+                return self.unknown_speaker(&install.value, &claimed.runner, &arrival).await;
+            }
+            None => return self.refuse_speaker(&install.value, &claimed.runner, (&envelope, body)).await,
+        };
+        let report: Report = envelope.open(&key).map_err(unbelievable)?;
         self.note_contact(&report.install, matches!(report.body, ReportBody::Heartbeat)).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
@@ -72,6 +100,14 @@ impl AcceptReport {
             ReportBody::Refused(refusal) => self.order_refused(&install.value, &report.runner, &refusal, body).await,
         }
     }
+}
+
+/// Refuses a report of an install that does not exist, or that is being forgotten. Nothing is stored, because nobody
+/// would remove it.
+fn unknown_install(report: &Report) -> Accepted {
+    let install = &report.install;
+    tracing::warn!(install.id = %install, "Refused a report of `{install}`, which does not exist or is being forgotten");
+    Accepted::Refused(format!("install `{install}` does not exist or is being forgotten"))
 }
 
 fn unbelievable(error: freehold_protocol::EnvelopeError) -> AppError {

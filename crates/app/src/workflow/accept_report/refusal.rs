@@ -9,7 +9,13 @@ use freehold_protocol::{Digest, Envelope, JobId, KeyId};
 use super::{AcceptReport, Accepted, bounds, unbelievable};
 use crate::AppError;
 use crate::messages::DispatchMessage;
-use crate::table::{self, Refused, evidence, load};
+use crate::ports::{Committed, Expect};
+use crate::table::{
+    self, NOTICE_SECS, Refused, RetiredNotice, Stored, TRACE_TTL_SECS, evidence, load, notice_key, put_until,
+};
+
+/// The time in which a second copy of a notice is asked for. SQS drops second copies for five minutes.
+const NOTICE_AGAIN_SECS: u64 = 240;
 
 impl AcceptReport {
     /// Records a refused report, and orders the attempt to stop if it lost its job.
@@ -31,20 +37,14 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Refuses a report whose key is not the current runner key of the install. A report of a retired key is recorded,
-    /// and its attempt is told to stop, after its signature was verified.
+    /// Refuses a report of a retired key of the install. The report is recorded, and its runner is told that the key was replaced, after the signature was verified. The runner then hands its
+    /// orders back. It is not told to stop the attempt, because it would delete the order of a stopped attempt.
     pub(super) async fn refuse_speaker(
         &self,
         install: &Install,
         speaker: &KeyId,
         (envelope, body): (&Envelope, &str),
     ) -> Result<Accepted, AppError> {
-        if !install.retired.contains(speaker) {
-            return Err(AppError::conflict(format!(
-                "key `{speaker}` is not the runner key of install `{}`, or its hello has not arrived yet",
-                install.id
-            )));
-        }
         let key = self.retired_key(install, speaker).await?;
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         let reason = format!("runner key `{speaker}` was replaced");
@@ -58,14 +58,35 @@ impl AcceptReport {
             ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => table::install_pk(&install.id),
         };
         self.record(pk, body, Some(speaker.clone()), reason.clone()).await?;
-        if let ReportBody::Attempt(attempt) = &report.body {
-            self.stop_attempt(&attempt.job, attempt.fence, speaker).await?;
-        }
+        self.notify_retired(install, speaker).await?;
         Ok(Accepted::Refused(reason))
     }
 
+    /// Has the runner of a replaced key told about it, at most once per [`NOTICE_SECS`]. A call within
+    /// [`NOTICE_AGAIN_SECS`] asks for the same notice again, which SQS drops unless the first one was not sent.
+    pub(super) async fn notify_retired(&self, install: &Install, runner: &KeyId) -> Result<(), AppError> {
+        let now = self.clock.now();
+        let last: Option<Stored<RetiredNotice>> = load(&*self.store, &notice_key(&install.id, runner)).await?;
+        let at = match &last {
+            Some(last) if now.since(last.value.at) < NOTICE_AGAIN_SECS * 1000 => last.value.at,
+            Some(last) if now.since(last.value.at) < NOTICE_SECS * 1000 => return Ok(()),
+            Some(_) | None => {
+                let notice = RetiredNotice { install: install.id.clone(), runner: runner.clone(), at: now };
+                let expect = last.map_or(Expect::Absent, |last| Expect::Rev(last.rev));
+                let write = put_until(&notice, expect, now.plus_secs(TRACE_TTL_SECS))?;
+                if self.store.commit(vec![write]).await? != Committed::Done {
+                    // Another report of the same key asks for the notice at this moment.
+                    return Ok(());
+                }
+                now
+            }
+        };
+        let notice = DispatchMessage::Retired { install: install.id.clone(), runner: runner.clone(), at };
+        Ok(self.outbox.dispatch(&[notice]).await?)
+    }
+
     /// Returns the public key of a retired runner, from the hello that announced it.
-    async fn retired_key(&self, install: &Install, key: &KeyId) -> Result<PublicKey, AppError> {
+    pub(super) async fn retired_key(&self, install: &Install, key: &KeyId) -> Result<PublicKey, AppError> {
         let hello = evidence::kept(&*self.store, &evidence::hello_key(&install.id, key)).await?;
         let announced = hello.and_then(|hello| hello.signed().envelope().peek::<Report>().ok());
         match announced.map(|report| report.body) {

@@ -171,7 +171,7 @@ async fn requests_beyond_the_job_are_refused_and_burn_nothing() {
         assert!(matches!(all[at].1.answer, GrantAnswer::Refused { .. }), "{what}");
         world.memory.advance_secs(1);
     }
-    assert!(!world.memory.rows().iter().any(|row| row.key == grant_key(&request.grant)));
+    assert!(!world.memory.rows().iter().any(|row| row.key == grant_key(&request.job, &request.grant)));
     assert!(!world.refusals().is_empty());
     world.grant_artifact().answer(&request).await.unwrap();
     assert!(matches!(answers(&world).last().unwrap().1.answer, GrantAnswer::Granted { .. }));

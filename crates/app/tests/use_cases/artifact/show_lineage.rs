@@ -92,7 +92,7 @@ async fn what_happened_under_a_runner_that_was_replaced_stays_proven() {
     world.runners.insert("globex".into(), next);
     // The build runner is registered anew, under another enrolment key.
     let enrolment_key = Runner::enrolment(&world.tenant, "other");
-    world.build_components().enrol(&EnrolBuildRunnerRequest { enrolment_key }).await.unwrap();
+    world.enrol_build_runner().enrol(&EnrolBuildRunnerRequest { enrolment_key }).await.unwrap();
     world.hello("globex");
     world.settle().await;
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();

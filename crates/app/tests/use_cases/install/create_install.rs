@@ -54,6 +54,23 @@ async fn a_name_is_given_once() {
 }
 
 #[tokio::test]
+async fn a_repeated_request_does_not_lose_other_inputs() {
+    let world = World::with_app().await;
+    create(&world, &world.creation("globex")).await.unwrap();
+    let before = world.memory.rows();
+
+    let other =
+        CreateInstallRequest { inputs: [("greeting".to_owned(), json!("ho"))].into(), ..world.creation("globex") };
+    let error = create(&world, &other).await.unwrap_err();
+
+    assert_eq!(error.kind, Kind::Conflict);
+    let expected =
+        "install `globex` exists already, with other inputs; `freehold install inputs globex` shows and changes them";
+    assert_eq!(error.message, expected);
+    assert_eq!(world.memory.rows(), before);
+}
+
+#[tokio::test]
 async fn names_that_begin_alike_are_refused_both_ways() {
     let world = World::with_app().await;
     create(&world, &world.creation("prod")).await.unwrap();

@@ -7,6 +7,7 @@ use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::ports::Store as _;
 use freehold_app::read;
 use freehold_app::table::prefix_key;
+use freehold_app::workflow::accept_report::Accepted;
 use freehold_protocol::api::CreateInstallRequest;
 
 use crate::support::doubles::{Meanwhile, Racing};
@@ -65,9 +66,11 @@ async fn a_hello_after_the_deletion_is_not_believed() {
     world.delete_install().delete(&globex()).await.unwrap();
 
     let hello = world.runners["globex"].hello(world.now());
-    let error = world.accept_report().accept(&hello, world.now()).await.unwrap_err();
+    let rows = world.memory.rows();
+    let accepted = world.accept_report().accept(&hello, world.now()).await.unwrap();
 
-    assert_eq!(error.kind, Kind::Invalid);
+    assert!(matches!(accepted, Accepted::Refused(_)), "{accepted:?}");
+    assert_eq!(world.memory.rows(), rows);
 }
 
 #[tokio::test]

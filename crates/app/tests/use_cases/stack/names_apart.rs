@@ -64,6 +64,8 @@ fn of_install(tenant: &TenantName, id: &InstallId) -> BTreeSet<String> {
     all.insert(format!("{prefix}role"));
     // The two queues are the vendor's.
     all.retain(|name| *name != names::orders_queue(tenant, id) && *name != names::tenant_part(tenant, "reports"));
+    // The name of an install may begin with `fh-` too. By itself it is the value of a tag, and no resource's name.
+    all.remove(id.as_str());
     all
 }
 

@@ -3,6 +3,7 @@
 use freehold_app::Kind;
 use freehold_app::read;
 use freehold_protocol::api::DeployComponentsRequest;
+use freehold_protocol::report::Outcome;
 
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, with_input};
@@ -83,6 +84,30 @@ async fn a_deploy_that_changes_nothing_says_that_nothing_ran() {
         Some("the deployed components already have the artifacts, values and inputs of this version")
     );
     assert_eq!(nothing_ran(&changed).await, None);
+}
+
+/// Deploys `storage`, which fails, and then the version that is deployed already. Returns the nodes of the second deploy.
+async fn after_a_failure(partial: bool) -> Vec<String> {
+    let mut world = World::with_install().await;
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(failed));
+    let request =
+        DeployComponentsRequest { components: vec!["storage".parse().unwrap()], ..DeployComponentsRequest::default() };
+    world.deploy(&request, "deploy-1").await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.remove("storage");
+    let next = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+    let last = world.deploy(&DeployComponentsRequest::default(), "deploy-3").await.unwrap();
+    world.settle().await;
+    assert_eq!(world.node_states(&last).await, [""; 0]);
+    world.node_states(&next).await
+}
+
+#[tokio::test]
+async fn a_component_that_failed_half_way_runs_again_with_the_version_that_it_already_has() {
+    assert_eq!(after_a_failure(true).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(after_a_failure(false).await, [""; 0]);
 }
 
 #[tokio::test]

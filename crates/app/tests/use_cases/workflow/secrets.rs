@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::api::DeployComponentsRequest;
+use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, Reference};
 use freehold_protocol::order::{Order, SecretCopy, Work};
+use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, Envelope, Payload as _};
 use serde_json::json;
 
+use crate::support::runner::Behaviour;
 use crate::support::{World, app};
 
 /// An app in which `settings` reads `password`, a cluster gets copies of `token`, and actions run around the copying.
@@ -86,6 +88,22 @@ async fn an_order_names_the_secrets_and_copies_come_before_components() {
 }
 
 #[tokio::test]
+async fn copies_that_failed_half_way_are_made_again_also_for_the_old_values() {
+    let mut world = provisioned().await;
+    let failed = Outcome::Failed { reason: "no answer".into(), partial: true };
+    world.runner("globex").behaviours.insert("secrets".into(), Behaviour::Ends(failed));
+    tell(&mut world, &[("password", "one"), ("token", "two")]).await;
+    deployed(&mut world, "deploy-1").await;
+    world.runner("globex").behaviours.clear();
+    world.runner("globex").started.clear();
+
+    tell(&mut world, &[("password", "one"), ("token", "one")]).await;
+    deployed(&mut world, "deploy-2").await;
+
+    assert!(world.runners["globex"].started.contains(&"secrets".into()), "{:?}", world.runners["globex"].started);
+}
+
+#[tokio::test]
 async fn a_changed_secret_runs_what_reads_it_and_nothing_else() {
     let mut world = provisioned().await;
 
@@ -119,4 +137,46 @@ async fn a_hello_without_digests_changes_nothing() {
     world.settle().await;
 
     assert_eq!(deployed(&mut world, "deploy-1").await, [""; 0]);
+}
+
+fn copying(world: &World) -> Vec<usize> {
+    let copies = orders(world).into_iter().filter_map(|order| match order.work {
+        Work::CopySecrets(work) => Some(work.copies.len()),
+        _ => None,
+    });
+    copies.collect()
+}
+
+#[tokio::test]
+async fn copies_that_no_version_wants_any_more_are_removed_once() {
+    let mut world = provisioned().await;
+    let mut without = document();
+    without.secrets[1].kubernetes = None;
+    world.sync(&without).await;
+
+    let removed = deployed(&mut world, "deploy-1").await;
+    let again = deployed(&mut world, "deploy-2").await;
+    let all = DeployComponentsRequest { all: true, ..DeployComponentsRequest::default() };
+    let workflow = world.deploy(&all, "deploy-3").await.unwrap();
+    world.settle().await;
+
+    assert!(removed.contains(&"secrets:copies succeeded".to_owned()), "{removed:?}");
+    assert_eq!(again, [""; 0]);
+    assert!(!world.node_states(&workflow).await.contains(&"secrets:copies succeeded".to_owned()));
+    assert_eq!(copying(&world), [1, 0]);
+}
+
+#[tokio::test]
+async fn a_teardown_removes_the_copies_after_the_components_and_the_next_deploy_makes_them_again() {
+    let mut world = provisioned().await;
+
+    let teardown = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+    let removed = world.node_states(&teardown).await;
+    let last = world.runners["globex"].started.last().cloned();
+    deployed(&mut world, "deploy-1").await;
+
+    assert_eq!(removed.last().map(String::as_str), Some("secrets:copies succeeded"), "{removed:?}");
+    assert_eq!(last.as_deref(), Some("secrets"));
+    assert_eq!(copying(&world), [1, 0, 1]);
 }

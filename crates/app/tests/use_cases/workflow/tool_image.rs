@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_app::messages::{GrantMessage, Wants};
-use freehold_protocol::api::TearDownRequest;
+use freehold_protocol::api::TeardownInstallRequest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
 use freehold_protocol::order::{Order, ToolImage, Work};
@@ -138,7 +138,7 @@ async fn an_image_that_is_not_built_stops_the_plan_with_the_way_out() {
 async fn a_teardown_by_a_version_without_an_image_brings_none() {
     let mut world = with_install().await;
 
-    world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
 
     let found = orders(&world);

@@ -1,7 +1,7 @@
 //! Actions that events start: once for each event, in their order, whatever is delivered twice.
 
 use freehold_domain::workflow::NodeState;
-use freehold_protocol::api::{DeployComponentsRequest, TearDownRequest};
+use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, Trigger};
 use freehold_protocol::order::Mode;
 use freehold_protocol::report::Outcome;
@@ -115,7 +115,7 @@ async fn a_teardown_starts_the_actions_before_and_after_it_under_its_mode() {
     world.settle().await;
     world.runner("globex").started.clear();
 
-    let workflow = world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    let workflow = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
 
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");

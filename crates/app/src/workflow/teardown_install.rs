@@ -1,43 +1,43 @@
 //! Starts a teardown of an install: of a component with its dependents, of the sandbox, or of everything that is
 //! deployed.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
-use freehold_domain::plan::teardown::{Standing, TeardownScope, teardown_nodes};
+use freehold_domain::plan::teardown::{TeardownScope, teardown_nodes};
 use freehold_domain::plan::triggers;
-use freehold_domain::workflow::{Node, Request, TearDown, WorkflowKind};
-use freehold_protocol::api::TearDownRequest;
+use freehold_domain::workflow::{Node, Request, TeardownParts, WorkflowKind};
+use freehold_protocol::api::TeardownInstallRequest;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, WorkflowId};
 
 use crate::AppError;
-use crate::app_version::versions::{Version, Versions};
+use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
+use crate::workflow::standing::StandingParts;
 use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
 
 /// The use case that starts a teardown, with its ports.
 #[derive(Clone)]
-pub struct TearDownInstall {
+pub struct TeardownInstall {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub machines: Arc<dyn Machines>,
     pub clock: Arc<dyn Clock>,
 }
 
-impl TearDownInstall {
+impl TeardownInstall {
     /// Starts a teardown. A repeated call with the same `cause` returns the same workflow. A teardown that cannot be
     /// planned is refused before anything is stored.
     ///
     /// # Errors
     /// NotFound, Invalid for a request that names both a component and the sandbox, Conflict while another workflow has
     /// locked the install, without a runner, or when there is nothing to remove, or the ports' errors.
-    pub async fn tear_down(
+    pub async fn teardown(
         &self,
         install: &InstallId,
-        request: &TearDownRequest,
+        request: &TeardownInstallRequest,
         cause: &str,
     ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
@@ -55,21 +55,21 @@ impl TearDownInstall {
             id: id.clone(),
             kind: WorkflowKind::TeardownInstall,
             mode: Mode::Deprovision,
-            request: Request::TearDown { what, destroy_data: request.destroy_data, role: request.role.clone() },
+            request: Request::Teardown { what, destroy_data: request.destroy_data, role: request.role.clone() },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)
     }
 }
 
-fn asked(request: &TearDownRequest) -> Result<TearDown, AppError> {
+fn asked(request: &TeardownInstallRequest) -> Result<TeardownParts, AppError> {
     match (&request.component, request.sandbox) {
         (Some(_), true) => {
             Err(AppError::invalid("a teardown takes a component or the sandbox, not both; leave one out"))
         }
-        (Some(component), false) => Ok(TearDown::Component { component: component.clone() }),
-        (None, true) => Ok(TearDown::Sandbox),
-        (None, false) => Ok(TearDown::All),
+        (Some(component), false) => Ok(TeardownParts::Component { component: component.clone() }),
+        (None, true) => Ok(TeardownParts::Sandbox),
+        (None, false) => Ok(TeardownParts::All),
     }
 }
 
@@ -82,30 +82,16 @@ fn asked(request: &TearDownRequest) -> Result<TearDown, AppError> {
 pub(crate) async fn plan_teardown(
     versions: &Versions,
     install: &Install,
-    what: &TearDown,
+    what: &TeardownParts,
     role: Option<&str>,
     serial: u64,
 ) -> Result<(Digest, Vec<Node>), AppError> {
     let app = install.app().ok_or_else(|| no_app(&install.id))?;
     let deployed = table::deployed(&*versions.store, &install.id).await?;
-    let mut documents: BTreeMap<Digest, Version> = BTreeMap::new();
-    for one in deployed.values() {
-        if !documents.contains_key(&one.version) {
-            documents.insert(one.version.clone(), versions.load(app, Some(&one.version)).await?);
-        }
-    }
-    let mut there = Vec::new();
-    for (name, one) in &deployed {
-        let document = documents.get(&one.version).map(|version| &*version.document);
-        let part = document.and_then(|document| Some((document, document.part(name)?.into_owned())));
-        let (document, part) = part.ok_or_else(|| {
-            // INVARIANT: a part was deployed from the version that its row names.
-            AppError::internal(format!("version `{}` has no component `{name}`", one.version))
-        })?;
-        there.push(Standing { part, document, version: one.version.clone(), artifact: one.artifact.clone() });
-    }
-    let scope = TeardownScope { app, what, role, serial };
-    let mut nodes = teardown_nodes(&there, scope)?;
+    let standing = StandingParts::load(versions, app, &deployed).await?;
+    let copies = versions.store.get(&table::copied_secrets_key(&install.id)).await?.is_some();
+    let scope = TeardownScope { app, what, role, serial, copies };
+    let mut nodes = teardown_nodes(&standing.parts()?, scope)?;
     let version = versions.load(app, install.version()).await?;
     triggers::add_to_teardown(&version.document, &mut nodes, scope)?;
     Ok((version.version, nodes))

@@ -3,7 +3,7 @@
 use freehold_app::Kind;
 use freehold_app::read;
 use freehold_app::table;
-use freehold_protocol::api::TearDownRequest;
+use freehold_protocol::api::TeardownInstallRequest;
 use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, Payload as _};
@@ -11,8 +11,8 @@ use freehold_protocol::{Envelope, Payload as _};
 use crate::support::runner::Behaviour;
 use crate::support::{World, globex, with_input};
 
-fn of(component: &str) -> TearDownRequest {
-    TearDownRequest { component: Some(component.parse().unwrap()), ..TearDownRequest::default() }
+fn of(component: &str) -> TeardownInstallRequest {
+    TeardownInstallRequest { component: Some(component.parse().unwrap()), ..TeardownInstallRequest::default() }
 }
 
 fn orders(world: &World) -> Vec<Order> {
@@ -30,7 +30,7 @@ async fn everything_is_removed_in_reverse_order_and_can_be_deployed_again() {
     let mut world = World::with_install().await;
     world.runner("globex").started.clear();
 
-    let workflow = world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    let workflow = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
 
     let started = &world.runners["globex"].started;
@@ -53,7 +53,7 @@ async fn a_component_goes_with_what_depends_on_it_by_the_version_that_deployed_i
     let mut world = World::with_install().await;
     world.sync(&crate::support::app::with_source("storage", "example/storage:2")).await;
 
-    let workflow = world.tear_down(&of("storage"), "teardown-1").await.unwrap();
+    let workflow = world.teardown(&of("storage"), "teardown-1").await.unwrap();
     world.settle().await;
 
     assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
@@ -70,12 +70,12 @@ async fn what_failed_stays_with_what_it_needs_and_the_next_teardown_goes_on() {
     let mut world = World::with_install().await;
     let failed = Outcome::Failed { reason: "access denied".into(), partial: true };
     world.runner("globex").behaviours.insert("remove:info".into(), Behaviour::Ends(failed));
-    let first = world.tear_down(&TearDownRequest::default(), "teardown-1").await.unwrap();
+    let first = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
     let left = deployed(&world).await;
     world.runner("globex").behaviours.clear();
 
-    let second = world.tear_down(&TearDownRequest::default(), "teardown-2").await.unwrap();
+    let second = world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
     world.settle().await;
 
     assert_eq!(world.node_states(&first).await, ["info failed", "settings succeeded", "storage skipped"]);
@@ -87,18 +87,19 @@ async fn what_failed_stays_with_what_it_needs_and_the_next_teardown_goes_on() {
 async fn what_cannot_be_removed_is_refused_before_anything_is_stored() {
     let mut world = World::with_install().await;
     let before = world.memory.rows();
-    let both = TearDownRequest { sandbox: true, ..of("storage") };
+    let both = TeardownInstallRequest { sandbox: true, ..of("storage") };
 
-    let unknown = world.tear_down(&of("web"), "1").await.unwrap_err();
-    let sandbox = world.tear_down(&TearDownRequest { sandbox: true, ..Default::default() }, "2").await.unwrap_err();
-    let both = world.tear_down(&both, "3").await.unwrap_err();
+    let unknown = world.teardown(&of("web"), "1").await.unwrap_err();
+    let sandbox =
+        world.teardown(&TeardownInstallRequest { sandbox: true, ..Default::default() }, "2").await.unwrap_err();
+    let both = world.teardown(&both, "3").await.unwrap_err();
 
     assert_eq!(world.memory.rows(), before);
     assert_eq!(unknown.message, "component `web` is not deployed, so there is nothing to remove");
     assert_eq!(sandbox.message, "the sandbox is not deployed, so there is nothing to remove");
     assert_eq!((unknown.kind, sandbox.kind, both.kind), (Kind::Conflict, Kind::Conflict, Kind::Invalid));
-    world.tear_down(&TearDownRequest::default(), "4").await.unwrap();
+    world.teardown(&TeardownInstallRequest::default(), "4").await.unwrap();
     world.settle().await;
-    let nothing = world.tear_down(&TearDownRequest::default(), "5").await.unwrap_err();
+    let nothing = world.teardown(&TeardownInstallRequest::default(), "5").await.unwrap_err();
     assert_eq!(nothing.message, "nothing of app `demo` is deployed");
 }

@@ -1,12 +1,14 @@
 //! Reports: which are authentic, what they change, and the answer to late reports.
 
+mod replaced_runner;
+
 use freehold_app::AppError;
 use freehold_app::Kind;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::Store as _;
 use freehold_app::read;
 use freehold_app::table::contact_key;
-use freehold_app::workflow::accept_report::Accepted;
+use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_domain::JobState;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::{MAX_ENVELOPE_BYTES, MAX_LOG_BYTES_PER_REPORT};
@@ -88,7 +90,6 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
         ("with the signature of another key", forged.to_json().unwrap()),
         ("without signature", envelope.to_json().unwrap()),
         ("of another tenant", says(&other_tenant)),
-        ("of an unknown install", says(&unknown_install)),
         ("of another install about this job", says(&world.runners["initech"])),
         ("about an unknown job", globex.says(&unknown_job, FIRST, 1, progress(""), now)),
         ("of another kind", Envelope::seal(&cancel, &[&globex.key]).unwrap().to_json().unwrap()),
@@ -97,6 +98,11 @@ async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
         ("that is empty", String::new()),
     ];
     let before = world.believed();
+    let rows = world.memory.rows();
+
+    let nobody = accept(&world, &says(&unknown_install)).await.unwrap();
+    assert!(matches!(nobody, Accepted::Refused(_)), "{nobody:?}");
+    assert_eq!(world.memory.rows(), rows, "nobody would remove a row of an install that does not exist");
 
     for (what, body) in bad {
         let error = accept(&world, &body).await.expect_err(what);
@@ -124,6 +130,34 @@ async fn a_report_of_an_unknown_key_waits_for_its_hello() {
     assert_eq!((early.kind, unchanged), (Kind::Conflict, before));
     assert_eq!(later, Accepted::Taken);
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
+}
+
+/// One customer floods the queue with reports of keys that no hello announces, in the name of another customer's install.
+#[tokio::test]
+async fn a_flood_of_unknown_keys_is_refused_after_a_while_and_costs_only_its_sender() {
+    let (world, _, job) = deploying(Behaviour::Hangs).await;
+    let stranger = Runner::new(&world.tenant, "globex", queue_url("globex"), 77);
+    let flood = stranger.says(&job, FIRST, 9, finished(success()), world.now());
+    let from = |role: &str| Arrival { sender: Some(role.to_owned()), ..Arrival::from(world.now()) };
+
+    let (mut waiting, mut refused) = (0, 0);
+    for _ in 0..5_100 {
+        match world.accept_report().accept(&flood, from("AROAFLOOD")).await.unwrap_err().kind {
+            Kind::Conflict => waiting += 1,
+            Kind::Invalid => refused += 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    let other = world.accept_report().accept(&flood, from("AROAOTHER")).await.unwrap_err();
+    let end = world.runners["globex"].says(&job, FIRST, 2, finished(success()), world.now());
+    let end = world.accept_report().accept(&end, from("AROAFLOOD")).await.unwrap();
+    world.memory.advance_secs(3600);
+    let later = world.accept_report().accept(&flood, from("AROAFLOOD")).await.unwrap_err();
+
+    assert_eq!((waiting, refused), (5_000, 100));
+    assert_eq!((other.kind, end, later.kind), (Kind::Conflict, Accepted::Taken, Kind::Conflict));
+    let rows = world.memory.rows().into_iter().filter(|row| row.key.pk.starts_with("sender#")).count();
+    assert_eq!(rows, 2, "a row for each sender, not for each message");
 }
 
 #[tokio::test]
@@ -211,66 +245,6 @@ async fn an_attempt_that_was_never_dispatched_is_refused() {
 
     assert!(matches!(answer, Accepted::Refused(_)));
     assert_eq!((world.believed(), world.refusals().len()), (before, 1));
-}
-
-#[tokio::test]
-async fn reports_of_a_replaced_runner_are_refused() {
-    let (world, _, job) = deploying(Behaviour::Hangs).await;
-    let old = world.runners["globex"].clone();
-    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
-    accept(&world, &new.hello(world.now())).await.unwrap();
-    let before = world.believed();
-
-    let late = accept(&world, &old.says(&job, FIRST, 9, finished(success()), world.now())).await.unwrap();
-    let back = accept(&world, &old.hello(world.now())).await.unwrap();
-
-    assert!(matches!((late, back), (Accepted::Refused(_), Accepted::Refused(_))));
-    assert_eq!(world.believed(), before);
-    assert_eq!(world.refusals().len(), 2);
-    let key: PublicKey = old.key.verifying_key().into();
-    let cancel =
-        DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: Some(1), runner: Some(key.key_id()) };
-    assert_eq!(world.memory.take_dispatched(), [cancel]);
-    accept(&world, &new.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
-    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
-}
-
-/// Machine 1 said hello and died; its hello was held up until the machine that replaced it had announced itself.
-#[tokio::test]
-async fn a_late_hello_of_a_dead_machine_does_not_retire_the_living_runner() {
-    let (world, _, job) = deploying(Behaviour::Hangs).await;
-    let (dead, living) = [21, 22].map(|seed| Runner::new(&world.tenant, "globex", queue_url("globex"), seed)).into();
-    let (sent_by_dead, late) = (world.now(), dead.hello(world.now()));
-    world.memory.advance_secs(60);
-    accept(&world, &living.hello(world.now())).await.unwrap();
-
-    let refused = world.accept_report().accept(&late, sent_by_dead).await.unwrap();
-    let word = accept(&world, &dead.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
-    let end = accept(&world, &living.says(&job, SECOND, 1, finished(success()), world.now())).await.unwrap();
-
-    assert!(matches!((refused, word), (Accepted::Refused(_), Accepted::Refused(_))));
-    assert_eq!(world.refusals().len(), 2);
-    assert_eq!(end, Accepted::Taken);
-    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { fence: SECOND, .. }));
-}
-
-#[tokio::test]
-async fn a_report_that_only_claims_a_retired_key_is_neither_recorded_nor_answered() {
-    let (world, _, job) = deploying(Behaviour::Hangs).await;
-    let old = world.runners["globex"].clone();
-    let new = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
-    accept(&world, &new.hello(world.now())).await.unwrap();
-    let mut forger = old.clone();
-    forger.key = ed25519_dalek::SigningKey::from_bytes(&[99; 32]);
-    let claimed = AttemptReport { job: job.clone(), fence: FIRST, seq: 9, event: finished(success()) };
-    let forged = forger.sign(&old.report(ReportBody::Attempt(claimed), world.now()));
-    let before = world.memory.rows();
-
-    let error = accept(&world, &forged).await.unwrap_err();
-
-    assert_eq!(error.kind, Kind::Invalid);
-    assert_eq!(world.memory.rows(), before);
-    assert!(world.memory.take_dispatched().is_empty());
 }
 
 #[tokio::test]

@@ -1,0 +1,47 @@
+//! The writes with which an install ceases to exist, after a deletion or when it was forgotten.
+
+use freehold_domain::install::Install;
+use freehold_protocol::InstallId;
+
+use crate::AppError;
+use crate::ports::{Store, Write};
+use crate::table::{
+    self, GoneInstalls, InstallEntry, Stored, install_entry_key, install_key, load_all, name_prefixes, prefix_key, put,
+};
+
+/// Returns the writes that remove the install's row and its entry in the list, free its name, and count it as gone.
+///
+/// # Errors
+/// The store's errors.
+pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> Result<Vec<Write>, AppError> {
+    let id = &stored.value.id;
+    let (gone, expect) = table::gone_installs(store).await?;
+    let mut writes = vec![
+        Write::DeleteAt { key: install_key(id), rev: stored.rev },
+        Write::Delete { key: install_entry_key(id) },
+        put(&GoneInstalls { count: gone.count.saturating_add(1) }, expect)?,
+    ];
+    writes.extend(freed_prefixes(store, id).await?);
+    Ok(writes)
+}
+
+/// Returns the writes that free the reserved prefixes of the name `id`, except the prefixes of another install's name.
+/// If an install is created meanwhile, it raises the revisions of its prefixes; the commit then fails and is decided
+/// again.
+async fn freed_prefixes(store: &dyn Store, id: &InstallId) -> Result<Vec<Write>, AppError> {
+    let first = id.as_str().get(..1).unwrap_or_default();
+    let entries: Vec<InstallEntry> = load_all(store, "installs", first).await?;
+    let mut writes = Vec::new();
+    for prefix in name_prefixes(id) {
+        let needed =
+            entries.iter().any(|entry| entry.install != *id && entry.install.as_str().starts_with(prefix.as_str()));
+        if needed {
+            continue;
+        }
+        let key = prefix_key(prefix.as_str());
+        if let Some(row) = store.get(&key).await? {
+            writes.push(Write::DeleteAt { key, rev: row.rev });
+        }
+    }
+    Ok(writes)
+}

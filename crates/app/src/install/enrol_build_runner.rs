@@ -1,0 +1,59 @@
+//! Registers the tenant's build runner. It belongs to a reserved install, which no app has.
+
+use std::sync::Arc;
+
+use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
+use freehold_protocol::api::EnrolBuildRunnerRequest;
+use freehold_protocol::{AccountId, InstallId};
+
+use crate::AppError;
+use crate::ports::{Clock, Expect, Store};
+use crate::table::{self, Decided, Stored, install_key, load, put};
+
+/// The use case that registers the build runner, with its ports and the settings of the tenant.
+#[derive(Clone)]
+pub struct EnrolBuildRunner {
+    pub account: AccountId,
+    pub region: String,
+    /// The URL of the build runner's orders queue, which the tenant stack creates.
+    pub build_queue_url: String,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Returns the name of the reserved install, to which the build runner belongs.
+///
+/// # Errors
+/// None in practice: the reserved name is a valid install name.
+pub fn build_install() -> Result<InstallId, AppError> {
+    BUILD_INSTALL.parse().map_err(|_| AppError::internal(format!("`{BUILD_INSTALL}` is not an install name")))
+}
+
+impl EnrolBuildRunner {
+    /// Registers the public enrolment key of the tenant's own build runner. Another key replaces the first one.
+    ///
+    /// # Errors
+    /// The store's errors.
+    pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
+        let id = build_install()?;
+        let enrolled = table::change(&*self.store, ("install", &id), || async {
+            let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
+            let mut install = match &known {
+                Some(known) => known.value.clone(),
+                None => {
+                    let (account, region) = (self.account.clone(), self.region.clone());
+                    let key = request.enrolment_key.clone();
+                    Install::new(id.clone(), Serves::Builds, account, region, self.clock.now(), key)
+                }
+            };
+            install.enrolment_key = request.enrolment_key.clone();
+            install.orders_queue_url = Some(self.build_queue_url.clone());
+            if known.as_ref().is_some_and(|known| known.value == install) {
+                return Ok(Decided::Keep(()));
+            }
+            let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+            Ok(Decided::Commit(vec![put(&install, expect)?], ()))
+        });
+        enrolled.await
+    }
+}

@@ -1,0 +1,140 @@
+//! Removes everything that the tenant keeps about installs that are being forgotten. Every step may be repeated.
+
+use std::sync::Arc;
+
+use freehold_domain::install::Install;
+use freehold_protocol::WorkflowId;
+use serde_json::json;
+
+use super::end::end_writes;
+use super::forget::{remove_letters, remove_remaining, remove_workflows};
+use super::register_install::RegisterInstall;
+use crate::AppError;
+use crate::ports::{Callbacks, Clock, DeadLetters, Expect, QueueAdmin, Store, Write};
+use crate::table::{
+    self, Decided, Forgetting, OpenWorkflow, Phase, Stored, TaskToken, forgetting_key, install_key, load, load_all,
+    open_key, token_key,
+};
+
+/// The time for which rows stay after the request, in seconds. A function that read the install before it was marked has
+/// ended by then, so it writes no row after the removal: no function may run longer than a minute. SQS needs the same
+/// time to delete a queue.
+pub const QUIET_SECS: u64 = 90;
+
+/// The use case that removes what the tenant keeps about forgotten installs, with its ports.
+#[derive(Clone)]
+pub struct RemoveForgotten {
+    pub store: Arc<dyn Store>,
+    pub queues: Arc<dyn QueueAdmin>,
+    pub callbacks: Arc<dyn Callbacks>,
+    /// The dead letters of the functions' queues.
+    pub letters: Arc<dyn DeadLetters>,
+    /// The dead letters of the orders queues.
+    pub orders_letters: Arc<dyn DeadLetters>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The numbers of installs that one call handled, by result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// The number of installs of which nothing is left.
+    pub forgotten: u32,
+    /// The number of installs that need another call.
+    pub pending: u32,
+    /// The number of installs that could not be handled; the next call tries them again.
+    pub failed: u32,
+}
+
+impl RemoveForgotten {
+    /// Continues the removal of every install that is being forgotten. A failure in one install does not stop the others.
+    ///
+    /// # Errors
+    /// The store's errors when the list of these installs cannot be read.
+    pub async fn remove(&self) -> Result<Removed, AppError> {
+        let mut counts = Removed::default();
+        for entry in load_all::<Forgetting>(&*self.store, "forgetting", "").await? {
+            let id = &entry.install;
+            match self.continue_with(&entry).await {
+                Ok(true) => {
+                    counts.forgotten += 1;
+                    tracing::warn!(install.id = %id, "Install `{id}` is forgotten");
+                }
+                Ok(false) => counts.pending += 1,
+                Err(error) => {
+                    counts.failed += 1;
+                    tracing::warn!(install.id = %id, "Could not forget install `{id}`, which is tried again: {error}");
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Returns whether nothing of the install is left.
+    async fn continue_with(&self, entry: &Forgetting) -> Result<bool, AppError> {
+        let found = load::<Install>(&*self.store, &install_key(&entry.install)).await?;
+        let Some(install) = found.filter(|found| found.value.forgetting == Some(entry.since)) else {
+            // Another call has removed the install since the list was read. Its name may belong to a new one already.
+            return Ok(true);
+        };
+        self.close(&install.value).await?;
+        if self.clock.now().since(entry.since) < QUIET_SECS * 1000 {
+            return Ok(false);
+        }
+        if !remove_workflows(&*self.store, &entry.install).await? {
+            return Ok(false);
+        }
+        remove_remaining(&*self.store, &entry.install).await?;
+        self.end(entry).await?;
+        Ok(true)
+    }
+
+    /// Closes every way by which something new could come from the install or go to it.
+    async fn close(&self, install: &Install) -> Result<(), AppError> {
+        self.queues.remove_orders_queue(&install.id).await?;
+        RegisterInstall { store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }.admit().await?;
+        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
+        for open in open.into_iter().filter(|open| open.install == install.id) {
+            self.end_workflow(&open.workflow).await?;
+        }
+        for letters in [&self.letters, &self.orders_letters] {
+            remove_letters(&*self.store, &**letters, &install.id).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends a workflow and its execution. Nobody waits for its jobs, because no report of the install is believed.
+    async fn end_workflow(&self, id: &WorkflowId) -> Result<(), AppError> {
+        let ended = table::change(&*self.store, ("workflow", id), || async {
+            let Some(found) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(())) };
+            let now = self.clock.now();
+            let ended = found.value.cancel(now).workflow.finish(None, now);
+            if !ended.changed {
+                return Ok(Decided::Keep(()));
+            }
+            Ok(Decided::Commit(vec![table::put_workflow(&ended.workflow, Expect::Rev(found.rev))?], ()))
+        });
+        ended.await?;
+        for phase in [Phase::AwaitRunner, Phase::Run] {
+            let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(id, phase)).await?;
+            if let Some(token) = token {
+                self.callbacks.succeed(&token.value.token, &json!({ "result": "forgotten" })).await?;
+            }
+        }
+        let _ = self.store.commit(vec![Write::Delete { key: open_key(id) }]).await?;
+        Ok(())
+    }
+
+    /// Removes the last rows in one commit: a call that was stopped before it continues, and after it nothing is left.
+    async fn end(&self, entry: &Forgetting) -> Result<(), AppError> {
+        let id = &entry.install;
+        table::change(&*self.store, ("install", id), || async {
+            let found: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
+            let is_its = |found: &Stored<Install>| found.value.forgetting == Some(entry.since);
+            let Some(stored) = found.filter(is_its) else { return Ok(Decided::Keep(())) };
+            let mut writes = end_writes(&*self.store, &stored).await?;
+            writes.push(Write::Delete { key: forgetting_key(id) });
+            Ok(Decided::Commit(writes, ()))
+        })
+        .await
+    }
+}

@@ -1,0 +1,47 @@
+//! The rows of installs that are being forgotten, and the number of installs that are gone.
+
+use freehold_protocol::{InstallId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::record::{Record, key, load};
+use crate::AppError;
+use crate::ports::{Expect, Key, Store};
+
+/// An install whose rows are being removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Forgetting {
+    pub install: InstallId,
+    pub since: Timestamp,
+}
+
+/// The number of installs that the tenant has deleted or forgotten. It names none of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GoneInstalls {
+    pub count: u32,
+}
+
+/// Returns the key of the row of an install that is being forgotten.
+pub fn forgetting_key(install: &InstallId) -> Key {
+    key("forgetting", install.as_str())
+}
+
+impl Record for Forgetting {
+    fn key(&self) -> Key {
+        forgetting_key(&self.install)
+    }
+}
+
+impl Record for GoneInstalls {
+    fn key(&self) -> Key {
+        key("gone", "installs")
+    }
+}
+
+/// Loads the number of installs that are gone, and the condition under which the next number is written.
+///
+/// # Errors
+/// The errors of [`load`].
+pub async fn gone_installs(store: &dyn Store) -> Result<(GoneInstalls, Expect), AppError> {
+    let found = load::<GoneInstalls>(store, &GoneInstalls::default().key()).await?;
+    Ok(found.map_or((GoneInstalls::default(), Expect::Absent), |found| (found.value, Expect::Rev(found.rev))))
+}

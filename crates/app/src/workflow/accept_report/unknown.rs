@@ -1,0 +1,52 @@
+//! Lets reports of unknown keys wait for the hello that announces the key, and bounds how many of them one sender may have.
+//! Messages that wait count against the 120,000 messages of a queue that may be in flight (Amazon SQS quotas), so one
+//! sender could otherwise keep the reports of all others from being received.
+
+use freehold_domain::install::Install;
+use freehold_protocol::{KeyId, Timestamp};
+
+use super::{AcceptReport, Accepted, Arrival};
+use crate::AppError;
+use crate::ports::Expect;
+use crate::table::{Stored, UnknownReports, load, put_until, unknown_reports_key};
+
+/// The time for which the receives of reports of unknown keys are counted together, in seconds.
+const WINDOW_SECS: u64 = 3600;
+/// The most receives of such reports of one sender in that time. A report that waits is received about ten times in the
+/// first hour and four times in each later hour.
+const MAX_RECEIVES: u32 = 5_000;
+
+impl AcceptReport {
+    /// Refuses a report whose key is not known, for now or, if its sender has too many of them, for good.
+    pub(super) async fn unknown_speaker(
+        &self,
+        install: &Install,
+        speaker: &KeyId,
+        arrival: &Arrival,
+    ) -> Result<Accepted, AppError> {
+        if let Some(sender) = &arrival.sender {
+            self.count_unknown(sender, self.clock.now()).await?;
+        }
+        Err(AppError::conflict(format!(
+            "key `{speaker}` is not the runner key of install `{}`, or its hello has not arrived yet",
+            install.id
+        )))
+    }
+
+    async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<(), AppError> {
+        let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
+        let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+        let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
+        let mut counted = current.unwrap_or(UnknownReports { sender: sender.to_owned(), since: now, receives: 0 });
+        if counted.receives >= MAX_RECEIVES {
+            return Err(AppError::invalid(format!(
+                "role `{sender}` sends more reports under keys that no hello has announced than may wait; restart its \
+                 runner, so that it says hello again"
+            )));
+        }
+        counted.receives += 1;
+        // A conflict means that another report of the sender was counted at this moment.
+        let _ = self.store.commit(vec![put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Decides whether the result of a job that was lost may still be recorded when the report of its end comes. Workflows
+//! that began later may have changed the same part meanwhile, and their result stays.
+
+use freehold_domain::job::Job;
+use freehold_domain::workflow::{Node, NodeState, Target, Workflow, WorkflowKind};
+use freehold_protocol::ComponentName;
+
+use crate::AppError;
+use crate::ports::{Expect, Store, Write};
+use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_key, install_pk, load, parse};
+
+/// Returns the condition under which the job's deploy of `part` is recorded; `None` when a later workflow has worked on the
+/// part: also one that failed may have changed it. A job that was not lost is always recorded: it ends before a later workflow can change the part.
+pub(super) async fn deployed(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    part: &ComponentName,
+) -> Result<Option<Expect>, AppError> {
+    if !job.is_reported_late() {
+        return Ok(Some(Expect::Any));
+    }
+    let record: Option<Stored<DeployedRecord>> = load(store, &deployed_key(&job.install, part)).await?;
+    let condition = match record {
+        Some(record) if record.value.deployed.serial > job.serial => None,
+        _ if was_worked_on_since(store, workflow, part).await? => None,
+        Some(record) => Some(Expect::Rev(record.rev)),
+        None => Some(Expect::Absent),
+    };
+    if condition.is_none() {
+        tracing::warn!(job.id = %job.id, install.id = %job.install, "A later workflow has changed `{part}`: the late result of job `{}` is not recorded", job.id);
+    }
+    Ok(condition)
+}
+
+/// Returns the write that removes the record of a part that the job removed; `None` when a later workflow has worked on the
+/// part.
+pub(super) async fn removed(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    part: &ComponentName,
+) -> Result<Option<Write>, AppError> {
+    let key = deployed_key(&job.install, part);
+    if !job.is_reported_late() {
+        return Ok(Some(Write::Delete { key }));
+    }
+    if was_worked_on_since(store, workflow, part).await? {
+        return Ok(None);
+    }
+    let record: Option<Stored<DeployedRecord>> = load(store, &key).await?;
+    let older = record.filter(|record| record.value.deployed.serial < job.serial);
+    Ok(older.map(|record| Write::DeleteAt { key, rev: record.rev }))
+}
+
+/// Returns whether the job is the last word about something that each workflow of the install may change.
+pub(super) async fn is_latest(store: &dyn Store, job: &Job, workflow: &Workflow) -> Result<bool, AppError> {
+    Ok(!job.is_reported_late() || !has_later_workflow(store, workflow).await?)
+}
+
+async fn has_later_workflow(store: &dyn Store, workflow: &Workflow) -> Result<bool, AppError> {
+    Ok(table::install(store, &workflow.install).await?.value.next_serial > workflow.serial + 1)
+}
+
+/// Returns whether a workflow after `workflow` worked on `part` or tore the install down, or may have done so: only the
+/// newest workflows are read.
+async fn was_worked_on_since(store: &dyn Store, workflow: &Workflow, part: &ComponentName) -> Result<bool, AppError> {
+    if !has_later_workflow(store, workflow).await? {
+        return Ok(false);
+    }
+    for row in store.query(&install_pk(&workflow.install), "workflow#", None, PAGE).await? {
+        let entry: Stored<WorkflowEntry> = parse(&row)?;
+        let Some(other) = table::find_workflow(store, &entry.value.workflow).await? else { continue };
+        if other.value.serial <= workflow.serial {
+            return Ok(false);
+        }
+        let is_worked_on = other.value.nodes.iter().any(|node| works_on(node, part));
+        if is_worked_on || other.value.kind == WorkflowKind::TeardownInstall {
+            return Ok(true);
+        }
+    }
+    Ok(true)
+}
+
+fn works_on(node: &Node, part: &ComponentName) -> bool {
+    let is_its = match &node.target {
+        Target::Teardown { part: removed, .. } => removed == part,
+        other => other.deploys().is_some_and(|deploys| deploys.part == *part),
+    };
+    is_its && matches!(node.state, NodeState::Active { .. } | NodeState::Succeeded { .. } | NodeState::Failed { .. })
+}

@@ -1,0 +1,168 @@
+//! The use cases of the simulated control plane, with its doubles as their ports.
+
+use freehold_app::app_version::sync_app::SyncApp;
+use freehold_app::app_version::upload_source::UploadSource;
+use freehold_app::artifact::grant_artifact::GrantArtifact;
+use freehold_app::install::create_install::CreateInstall;
+use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
+use freehold_app::install::register_install::RegisterInstall;
+use freehold_app::workflow::accept_report::AcceptReport;
+use freehold_app::workflow::build_components::BuildComponents;
+use freehold_app::workflow::cancel_job::CancelJob;
+use freehold_app::workflow::cancel_workflow::CancelWorkflow;
+use freehold_app::workflow::deploy_components::DeployComponents;
+use freehold_app::workflow::dispatch_job::DispatchJob;
+use freehold_app::workflow::finish_workflow::FinishWorkflow;
+use freehold_app::workflow::plan_workflow::PlanWorkflow;
+use freehold_app::workflow::run_action::RunAction;
+use freehold_app::workflow::start_due_actions::StartDueActions;
+use freehold_app::workflow::sweep::Sweep;
+use freehold_app::workflow::teardown_install::TeardownInstall;
+
+use super::World;
+use super::doubles::queue_url;
+
+impl World {
+    pub(crate) fn upload_source(&self) -> UploadSource {
+        UploadSource { versions: self.versions() }
+    }
+
+    pub(crate) fn sync_app(&self) -> SyncApp {
+        let memory = &self.memory;
+        SyncApp { versions: self.versions(), clock: memory.clone() }
+    }
+
+    pub(crate) fn build_components(&self) -> BuildComponents {
+        let memory = &self.memory;
+        BuildComponents {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn enrol_build_runner(&self) -> EnrolBuildRunner {
+        EnrolBuildRunner {
+            account: "111111111111".parse().unwrap(),
+            region: "eu-west-1".into(),
+            build_queue_url: queue_url("build"),
+            store: self.memory.clone(),
+            clock: self.memory.clone(),
+        }
+    }
+
+    pub(crate) fn create_install(&self) -> CreateInstall {
+        let memory = &self.memory;
+        CreateInstall {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn deploy_components(&self) -> DeployComponents {
+        let memory = &self.memory;
+        DeployComponents {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn teardown_install(&self) -> TeardownInstall {
+        let memory = &self.memory;
+        TeardownInstall {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn run_action(&self) -> RunAction {
+        let memory = &self.memory;
+        RunAction { store: memory.clone(), versions: self.versions(), machines: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn register_install(&self) -> RegisterInstall {
+        RegisterInstall { store: self.memory.clone(), queues: self.queues.clone() }
+    }
+
+    pub(crate) fn plan_workflow(&self) -> PlanWorkflow {
+        let memory = &self.memory;
+        PlanWorkflow { store: memory.clone(), versions: self.versions(), outbox: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn finish_workflow(&self) -> FinishWorkflow {
+        let memory = &self.memory;
+        FinishWorkflow { store: memory.clone(), outbox: memory.clone(), clock: memory.clone() }
+    }
+
+    pub(crate) fn cancel_workflow(&self) -> CancelWorkflow {
+        CancelWorkflow { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn cancel_job(&self) -> CancelJob {
+        CancelJob { store: self.memory.clone(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn accept_report(&self) -> AcceptReport {
+        let memory = &self.memory;
+        AcceptReport {
+            tenant: self.tenant.clone(),
+            store: memory.clone(),
+            outbox: memory.clone(),
+            callbacks: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn dispatch_job(&self) -> DispatchJob {
+        let memory = &self.memory;
+        DispatchJob {
+            tenant: self.tenant.clone(),
+            repository: "fh-acme".into(),
+            store: memory.clone(),
+            versions: self.versions(),
+            orders: memory.clone(),
+            signer: self.keys.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn grant_artifact(&self) -> GrantArtifact {
+        let memory = &self.memory;
+        GrantArtifact {
+            tenant: self.tenant.clone(),
+            store: memory.clone(),
+            registry: self.registry.clone(),
+            orders: memory.clone(),
+            signer: self.keys.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn sweeper(&self) -> Sweep {
+        let memory = &self.memory;
+        Sweep {
+            store: memory.clone(),
+            outbox: memory.clone(),
+            callbacks: memory.clone(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn start_due_actions(&self) -> StartDueActions {
+        let memory = &self.memory;
+        StartDueActions {
+            store: memory.clone(),
+            versions: self.versions(),
+            machines: memory.clone(),
+            clock: memory.clone(),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Forgetting: it is refused while something is there, nothing of the install is left afterwards, and late messages do
+//! nothing.
+
+use std::collections::BTreeMap;
+
+use freehold_app::messages::{DispatchMessage, GrantMessage, Wants};
+use freehold_app::ports::{Expect, Row, Store as _};
+use freehold_app::table::{Forgetting, put};
+use freehold_app::workflow::accept_report::Accepted;
+use freehold_app::{Kind, read};
+use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
+use freehold_protocol::report::{AttemptEvent, Fence};
+use freehold_protocol::{AccountId, GrantId, InstallId, JobId, WorkflowId};
+
+use crate::support::runner::Behaviour;
+use crate::support::walk::{At, Mail};
+use crate::support::{World, app, globex, with_input};
+
+const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
+const TWO_HOURS: u64 = 2 * 3600;
+
+fn asked() -> ForgetInstallRequest {
+    ForgetInstallRequest::default()
+}
+
+fn gone() -> ForgetInstallRequest {
+    ForgetInstallRequest { customer_gone: true }
+}
+
+/// Everything that a tenant has: rows, app versions, queues, who may report, messages, dead letters.
+#[derive(Debug, PartialEq)]
+struct Tenant {
+    rows: Vec<Row>,
+    versions: usize,
+    queues: BTreeMap<InstallId, AccountId>,
+    reporters: Vec<(InstallId, AccountId)>,
+    orders: Vec<(String, String, String, String)>,
+    letters: Vec<String>,
+}
+
+/// Returns everything but two kinds of rows that name no install: the texts that orders of an app have in common, and the
+/// number of installs that are gone.
+fn everything(world: &World) -> Tenant {
+    let shared = |row: &Row| row.key.pk.starts_with("text#") || row.key.pk == "gone";
+    let (shared, rows): (Vec<Row>, Vec<Row>) = world.memory.rows().into_iter().partition(shared);
+    assert!(shared.iter().all(|row| !format!("{row:?}").contains("globex")), "{shared:?}");
+    Tenant {
+        rows,
+        versions: world.memory.versions.lock().unwrap().len(),
+        queues: world.queues.created.lock().unwrap().clone(),
+        reporters: world.queues.reporters.lock().unwrap().clone(),
+        orders: world.memory.orders.lock().unwrap().clone(),
+        letters: world.letters.iter().flat_map(|letters| letters.bodies()).collect(),
+    }
+}
+
+/// Gives `globex` a life with everything that leaves rows: deploys, actions by hand and by cron, used and refused grants,
+/// refused reports, a failed job, and dead letters.
+async fn live(world: &mut World) {
+    world.create().await;
+    world.run().await;
+    world.hello("globex");
+    world.settle().await;
+    world.deploy(&DeployComponentsRequest { all: true, ..Default::default() }, "deploy-1").await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
+    world.run().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    refuse_some(world, &job).await;
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.clear();
+    world.start_due_actions().start().await.unwrap();
+    world.memory.advance_secs(300);
+    world.start_due_actions().start().await.unwrap();
+    world.settle().await;
+    bury_some(world, &job);
+}
+
+/// Leaves a refused grant and refused reports: with a stale fence, and of a runner that was replaced.
+async fn refuse_some(world: &World, job: &JobId) {
+    world.grant_artifact().answer(&grant_of(job)).await.unwrap();
+    let now = world.now();
+    let stale = world.runners["globex"].says(job, Fence { dispatch: 1, receive: 0 }, 1, AttemptEvent::Started, now);
+    let said = world.accept_report().accept(&stale, now).await.unwrap();
+    assert!(matches!(said, Accepted::Refused(_)), "{said:?}");
+}
+
+/// A request for a grant that the job does not have.
+fn grant_of(job: &JobId) -> GrantMessage {
+    let artifact = freehold_protocol::Digest::of(b"another artifact");
+    let grant = GrantId::derive(job, 1, 1, &artifact);
+    let wants = Wants::Blobs { missing: vec![artifact.clone()], round: 0 };
+    GrantMessage { install: globex(), job: job.clone(), fence: FIRST, grant, seq: 9, artifact, wants }
+}
+
+fn order_of(job: &JobId) -> DispatchMessage {
+    DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: false }
+}
+
+fn bury_some(world: &World, job: &JobId) {
+    let now = world.now();
+    world.letters[0].bury(&world.runners["globex"].hello(now));
+    world.letters[0].bury(&serde_json::to_string(&order_of(job)).unwrap());
+    world.letters[0].bury(&serde_json::to_string(&grant_of(job)).unwrap());
+    let orders = world.memory.orders.lock().unwrap().clone();
+    let globex = orders.iter().filter(|(queue, ..)| queue.contains("globex"));
+    globex.for_each(|(.., body)| world.letters[1].bury(body));
+}
+
+/// Returns a tenant with another install, whose messages are dead letters too, and the same tenant after the life and the
+/// teardown of `globex`.
+async fn torn_down() -> (Tenant, World) {
+    let mut world = World::with_app().await;
+    world.sync(&app::with_schedule()).await;
+    world.build("build-2").await;
+    world.settle().await;
+    world.create_install().create(&world.creation("initech")).await.unwrap();
+    world.run().await;
+    world.letters[0].bury(&world.runners["build"].hello(world.now()));
+    world.letters[0].bury("not a message of Freehold");
+    let before = everything(&world);
+    live(&mut world).await;
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+    world.memory.advance_secs(TWO_HOURS);
+    assert_eq!(world.refusals().len(), 2, "{:?}", world.refusals());
+    (before, world)
+}
+
+#[tokio::test]
+async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() {
+    let (before, mut world) = torn_down().await;
+    assert!(everything(&world).rows.len() > before.rows.len() + 30);
+
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    world.forgotten().await;
+
+    let after = everything(&world);
+    let left: Vec<&Row> = after.rows.iter().filter(|row| !before.rows.contains(row)).collect();
+    assert!(left.is_empty(), "{left:#?}");
+    assert_eq!(after, before);
+    assert_eq!(read::install::show(&world.versions(), &globex()).await.unwrap_err().kind, Kind::NotFound);
+}
+
+#[tokio::test]
+async fn rows_stay_until_no_function_can_write_one_that_it_decided_on_before() {
+    let (_, mut world) = torn_down().await;
+
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    let first = world.remove_forgotten().remove().await.unwrap();
+    let rows = world.memory.rows().len();
+    let shown = read::install::show(&world.versions(), &globex()).await.unwrap();
+    world.memory.advance_secs(90);
+    let second = world.remove_forgotten().remove().await.unwrap();
+    let third = world.remove_forgotten().remove().await.unwrap();
+
+    assert_eq!((first.forgotten, first.pending), (0, 1));
+    assert!(!world.queues.created.lock().unwrap().contains_key(&globex()));
+    assert_eq!(shown.state, "forgetting");
+    assert_eq!((second.forgotten, second.pending, third), (1, 0, Default::default()));
+    assert!(world.memory.rows().len() < rows);
+    world.run().await;
+}
+
+#[tokio::test]
+async fn it_is_refused_while_something_is_there_and_says_what() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let forget = async |world: &World, request| world.forget_install().forget(&globex(), &request).await.unwrap_err();
+
+    let deployed = forget(&world, asked()).await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    let running = forget(&world, gone()).await;
+    world.runner("globex").behaviours.clear();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.settle().await;
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+    let heard = forget(&world, asked()).await;
+    let builds = world.forget_install().forget(&"build".parse().unwrap(), &gone()).await.unwrap_err();
+    let unknown = world.forget_install().forget(&"initech".parse().unwrap(), &gone()).await.unwrap_err();
+
+    assert!(deployed.message.contains("are deployed there; `freehold teardown globex`"), "{deployed}");
+    assert!(running.message.contains(&format!("while workflow `{workflow}` runs")), "{running}");
+    assert!(heard.message.contains("its runner was heard"), "{heard}");
+    assert_eq!([builds.kind, unknown.kind], [Kind::Invalid, Kind::NotFound]);
+    assert!(world.memory.rows().iter().all(|row| row.key.pk != "forgetting"));
+}
+
+#[tokio::test]
+async fn nothing_starts_in_an_install_that_is_being_forgotten_and_a_repeated_request_changes_nothing() {
+    let (_, world) = torn_down().await;
+    let first = world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    let rows = world.memory.rows();
+
+    world.memory.advance_secs(30);
+    let again = world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    let deploy = world.deploy(&with_input("days", 9), "deploy-9").await.unwrap_err();
+    let create = world.create_install().create(&world.creation("globex")).await.unwrap_err();
+    let delete = world.delete_install().delete(&globex()).await.unwrap_err();
+
+    assert_eq!(again, first);
+    for error in [&deploy, &create, &delete] {
+        assert_eq!(error.message, "install `globex` is being forgotten; its name is free again in some minutes");
+    }
+    assert_eq!(world.memory.rows(), rows);
+}
+
+#[tokio::test]
+async fn late_messages_of_a_forgotten_install_do_nothing_and_leave_no_row() {
+    let (_, mut world) = torn_down().await;
+    let job: JobId = {
+        let entry = |row: Row| serde_json::from_str::<freehold_domain::Job>(&row.body).ok();
+        let mut jobs = world.memory.rows().into_iter().filter(|row| row.key.pk.starts_with("job#")).filter_map(entry);
+        jobs.find(|job| job.install == globex()).unwrap().id
+    };
+    let now = world.now();
+    let globex_runner = &world.runners["globex"];
+    let late = [
+        Mail::Report(globex_runner.hello(now), now),
+        Mail::Report(globex_runner.says(&job, FIRST, 7, AttemptEvent::Started, now), now),
+        Mail::Dispatch(order_of(&job)),
+        Mail::Dispatch(DispatchMessage::Cancel { job: job.clone(), dispatch: 1, receive: None, runner: None }),
+        Mail::Grant(grant_of(&job)),
+    ];
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+
+    for _ in 0..2 {
+        let before = everything(&world);
+        late.clone().into_iter().for_each(|mail| world.post(mail));
+        world.run().await;
+        let _ = world.start_due_actions().start().await.unwrap();
+        let missing = WorkflowId::derive("globex", "forgotten");
+        let late = world.plan_workflow().run(&missing, "token".into()).await.unwrap_err();
+        assert_eq!(
+            (late.kind, world.finish_workflow().finish(&missing, None).await.unwrap()),
+            (Kind::NotFound, "cancelled")
+        );
+        let after = everything(&world);
+        assert!(after.rows.iter().all(|row| before.rows.contains(row)), "{:#?}", after.rows);
+        assert_eq!(after.orders, before.orders);
+        assert!(world.dead.is_empty(), "{:?}", world.dead);
+        // First while it is being forgotten, then when nothing is left.
+        world.forgotten().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_customer_who_is_gone_left_running_is_ended_and_forgotten() {
+    let mut world = World::with_app().await;
+    let before = everything(&world);
+    live(&mut world).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ignores);
+    let workflow = world.deploy(&with_input("days", 11), "deploy-3").await.unwrap();
+    world.run().await;
+    world.memory.advance_secs(TWO_HOURS);
+
+    let refused = world.forget_install().forget(&globex(), &asked()).await.unwrap_err();
+    world.forget_install().forget(&globex(), &gone()).await.unwrap();
+    world.forgotten().await;
+
+    assert_eq!(refused.kind, Kind::Conflict);
+    assert!(matches!(world.machines[&workflow].at, At::Ended(_)), "{:?}", world.machines[&workflow].at);
+    assert_eq!(everything(&world), before);
+}
+
+#[tokio::test]
+async fn the_name_of_a_forgotten_install_is_given_again_and_its_provisioning_is_another_execution() {
+    let mut world = World::with_app().await;
+    let first = world.create().await;
+    world.run().await;
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    world.forgotten().await;
+    world.forget_orders();
+
+    let second = world.create().await;
+    world.run().await;
+    world.hello("globex");
+    world.settle().await;
+
+    assert_ne!(first, second, "Step Functions takes no name twice");
+    let install = freehold_app::table::install(&*world.memory, &globex()).await.unwrap().value;
+    assert!(install.next_serial > 1 << 32, "a machine that served the first install takes orders of the second one");
+    assert!(matches!(world.machines[&first].at, At::Ended(_)), "nothing waits for the runner any more");
+    assert_eq!(world.machines[&second].at, At::Ended("succeeded"));
+}
+
+#[tokio::test]
+async fn a_mark_of_an_earlier_install_removes_nothing_of_its_namesake() {
+    let mut world = World::with_install().await;
+    let mark = Forgetting { install: globex(), since: world.now() };
+    world.memory.advance_secs(TWO_HOURS);
+    let _ = world.memory.commit(vec![put(&mark, Expect::Absent).unwrap()]).await.unwrap();
+    let before = everything(&world);
+
+    world.remove_forgotten().remove().await.unwrap();
+
+    assert_eq!(everything(&world), before);
+    world.hello("globex");
+    world.settle().await;
+}

@@ -1,0 +1,191 @@
+//! Reports that come after their job was lost, because something kept them from being handled for longer than every timer.
+
+use freehold_app::table;
+use freehold_app::testing::Fault;
+use freehold_app::workflow::accept_report::Accepted;
+use freehold_domain::JobState;
+use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
+use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
+use freehold_protocol::{JobId, Timestamp, WorkflowId};
+use serde_json::json;
+
+use crate::support::doubles::queue_url;
+use crate::support::runner::{Behaviour, Runner};
+use crate::support::walk::{Mail, Rng};
+use crate::support::{World, globex, with_input};
+
+const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
+/// The time until a job of the test's app is lost, in seconds.
+const LOST_SECS: u64 = 3600 + 600 + 120;
+
+fn ended() -> AttemptEvent {
+    let outputs = [("name".to_owned(), json!("bucket-1"))].into();
+    AttemptEvent::Finished { outcome: Outcome::Succeeded { outputs, artifact: None }, log: "done\n".into() }
+}
+
+/// Returns a world in which the job of `storage` was lost, and the job.
+async fn lost() -> (World, WorkflowId, JobId) {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.memory.advance_secs(LOST_SECS);
+    assert_eq!(world.sweeper().sweep().await.unwrap().lost, 1);
+    world.run().await;
+    world.runner("globex").behaviours.clear();
+    world.runner("globex").attempts.clear();
+    world.runner("globex").started.clear();
+    world.memory.advance_secs(3600);
+    (world, workflow, job)
+}
+
+/// Delivers the end of the lost job.
+async fn arrives(world: &World, job: &JobId) -> Accepted {
+    let end = world.runners["globex"].says(job, FIRST, 2, ended(), world.now());
+    world.accept_report().accept(&end, world.now()).await.unwrap()
+}
+
+/// Returns the job that deployed `storage`, and its outputs.
+async fn storage(world: &World) -> Option<(JobId, serde_json::Value)> {
+    let deployed = table::deployed(&*world.memory, &globex()).await.unwrap();
+    let storage = deployed.into_iter().find(|(name, _)| name.as_str() == "storage");
+    storage.map(|(_, deployed)| (deployed.job, json!(deployed.outputs)))
+}
+
+#[tokio::test]
+async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_goes_on_from_it() {
+    let (mut world, workflow, job) = lost().await;
+    let before = world.node_states(&workflow).await;
+
+    let first = arrives(&world, &job).await;
+    let again = arrives(&world, &job).await;
+    world.run().await;
+
+    assert_eq!((first, again, world.refusals().len()), (Accepted::Taken, Accepted::Taken, 0));
+    assert_eq!(
+        (&before, world.node_states(&workflow).await),
+        (&vec!["info skipped".into(), "storage lost".into()], before.clone())
+    );
+    assert_eq!(storage(&world).await, Some((job.clone(), json!({ "name": "bucket-1" }))));
+    let shown = freehold_app::read::job::show(&*world.memory, &job).await.unwrap();
+    assert_eq!(shown.state, "succeeded");
+    assert!(
+        shown.reason.starts_with("was lost at 2") && shown.reason.contains(", the report of its end came at "),
+        "{shown:?}"
+    );
+    let steps: Vec<_> = shown.history.iter().map(|step| format!("{} {} {}", step.what, step.from, step.to)).collect();
+    assert_eq!(steps[steps.len() - 2..], ["expire running lost", "finished lost succeeded"]);
+    let logs = freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap();
+    assert_eq!(logs.chunks.len(), 1);
+
+    world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+    assert_eq!(world.runners["globex"].started, ["info"], "`storage` is deployed already");
+}
+
+#[tokio::test]
+async fn an_outcome_after_the_loss_hides_no_later_deploy_that_failed_half_way() {
+    let (mut world, _, job) = lost().await;
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(failed));
+    world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.clear();
+
+    arrives(&world, &job).await;
+    world.runner("globex").started.clear();
+    world.deploy(&with_input("days", 8), "deploy-3").await.unwrap();
+    world.settle().await;
+
+    assert!(world.runners["globex"].started.contains(&"storage".into()), "the target may be half of `days = 9`");
+}
+
+#[tokio::test]
+async fn an_outcome_after_the_loss_does_not_replace_the_result_of_a_later_deploy() {
+    let (mut world, _, job) = lost().await;
+    world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
+    world.settle().await;
+    let later = storage(&world).await;
+
+    arrives(&world, &job).await;
+
+    assert!(later.as_ref().is_some_and(|(by, _)| *by != job));
+    assert_eq!(storage(&world).await, later);
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { .. }));
+}
+
+#[tokio::test]
+async fn an_outcome_after_the_loss_brings_back_nothing_that_a_teardown_removed() {
+    let (mut world, _, job) = lost().await;
+    world.teardown(&TeardownInstallRequest { destroy_data: true, ..Default::default() }, "down-1").await.unwrap();
+    world.settle().await;
+    assert_eq!(storage(&world).await, None);
+
+    arrives(&world, &job).await;
+
+    assert_eq!(storage(&world).await, None);
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { .. }));
+}
+
+/// No report can be handled for three days, while everything else works: the order expires, the job is lost, and the
+/// machine is replaced. Then all messages come, in any order and up to three times.
+#[tokio::test]
+async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles_none() {
+    for seed in 0..20 {
+        let mut world = World::with_install().await;
+        let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+        let waiting = without_reports(&mut world).await;
+        assert_eq!(waiting.len(), 2, "`storage` started and ended");
+        world.memory.advance_secs(1);
+        let machine = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
+        let mut waiting: Vec<_> = waiting.into_iter().chain([(machine.hello(world.now()), world.now())]).collect();
+
+        world.memory.faults.set(|what| (what == "get").then_some(Fault::Before));
+        for (body, sent_at) in &waiting {
+            let error = world.accept_report().accept(body, *sent_at).await.unwrap_err();
+            assert!(error.is_transient(), "it is received again: {error}");
+        }
+        world.memory.faults.set(|_| None);
+        world.memory.advance_secs(3 * 24 * 3600);
+        world.sweeper().sweep().await.unwrap();
+        world.walk().await;
+        let job = world.workflow(&workflow).await.nodes.iter().find_map(|node| match &node.state {
+            freehold_domain::workflow::NodeState::Failed { job, .. } => Some(job.clone()),
+            _ => None,
+        });
+        let job = job.expect("the job was lost");
+
+        let mut rng = Rng(seed);
+        let copies: Vec<_> = waiting.iter().flat_map(|one| vec![one.clone(); 1 + rng.below(3)]).collect();
+        waiting = copies;
+        while !waiting.is_empty() {
+            let (body, sent_at) = waiting.remove(rng.below(waiting.len()));
+            world.post(Mail::Report(body, sent_at));
+        }
+        world.run().await;
+
+        assert_eq!(world.job(&job).await.state.as_str(), "succeeded", "seed {seed}");
+        assert_eq!(storage(&world).await.map(|(by, _)| by), Some(job), "seed {seed}");
+        assert_eq!(world.runners["globex"].started.iter().filter(|name| *name == "storage").count(), 2, "seed {seed}");
+        assert!(world.refusals().is_empty() && world.dead.is_empty(), "seed {seed}: {:?}", world.refusals());
+        assert!(world.open().is_empty(), "seed {seed}");
+    }
+}
+
+/// Lets everything happen but the handling of reports. Returns the reports with the times at which the queue took them.
+async fn without_reports(world: &mut World) -> Vec<(String, Timestamp)> {
+    let mut waiting = Vec::new();
+    world.walk().await;
+    for _ in 0..4 {
+        world.collect();
+        for (mail, _) in std::mem::take(&mut world.mail) {
+            match mail {
+                Mail::Report(body, sent_at) => waiting.push((body, sent_at)),
+                Mail::Dispatch(message) => world.dispatch_job().perform(&message).await.unwrap(),
+                Mail::Grant(message) => world.grant_artifact().answer(&message).await.unwrap(),
+            }
+        }
+    }
+    waiting
+}
