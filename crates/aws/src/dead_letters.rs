@@ -88,9 +88,14 @@ impl DeadLetters for SqsDeadLetters {
             .message_attributes(DeadLetter::SENT_AT, attribute("Number", message.sent_at.as_millis())?)
             .message_attributes(DeadLetter::PUT_BACK, attribute("Number", message.put_back + 1)?);
         request.send().await.map_err(|e| port_error("queue", e))?;
+        self.remove(message).await?;
+        Ok(true)
+    }
+
+    async fn remove(&self, message: &Buried) -> Result<(), PortError> {
         let delete = self.client.delete_message().queue_url(&self.url).receipt_handle(&message.receipt);
         delete.send().await.map_err(|e| port_error("dead-letter queue", e))?;
-        Ok(true)
+        Ok(())
     }
 }
 

@@ -6,6 +6,8 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::create_queue::CreateQueueError;
+use aws_sdk_sqs::operation::delete_queue::DeleteQueueError;
+use aws_sdk_sqs::operation::get_queue_url::GetQueueUrlError;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{OrdersQueue, Outbox, PortError, QueueAdmin};
@@ -176,6 +178,22 @@ impl QueueAdmin for SqsAdmin {
             Err(error) => return Err(port_error("orders queue", error)),
         };
         made.queue_url.ok_or_else(|| failed("orders queue", "it was made without a URL"))
+    }
+
+    async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError> {
+        let found = self.client.get_queue_url().queue_name(names::orders_queue(&self.tenant, install)).send().await;
+        let url = match found {
+            Ok(found) => found.queue_url.ok_or_else(|| failed("orders queue", "it exists without a URL"))?,
+            Err(error) if error.as_service_error().is_some_and(GetQueueUrlError::is_queue_does_not_exist) => {
+                return Ok(());
+            }
+            Err(error) => return Err(port_error("orders queue", error)),
+        };
+        match self.client.delete_queue().queue_url(url).send().await {
+            Ok(_) => Ok(()),
+            Err(error) if error.as_service_error().is_some_and(DeleteQueueError::is_queue_does_not_exist) => Ok(()),
+            Err(error) => Err(port_error("orders queue", error)),
+        }
     }
 
     async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {

@@ -77,7 +77,7 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let mut findings = rules::find(&Template::new(&root)?);
     let (mut differences, names) = rendered::compare(&root, None);
     if agreed.is_some() {
-        // Whatever the contract says, the policies have the form that every policy has.
+        // The comparison without a contract stays: it checks the form of the policies, which no contract changes.
         differences.extend(rendered::compare(&root, agreed).0);
     }
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();

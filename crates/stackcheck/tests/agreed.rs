@@ -158,3 +158,32 @@ fn an_answer_of_the_customers_is_a_reference_to_the_parameter() {
     assert_eq!(found(&template.replacen(written, referring, 1), &terms, &[]), []);
     assert_ne!(found(&template, &terms, &[]), []);
 }
+
+#[test]
+fn a_default_that_widens_a_policy_of_the_terms_is_found_in_its_line() {
+    let with_colour = TABLES.replace("{{ .nuon.install.id }}", "{{ .nuon.inputs.inputs.colour }}");
+    let terms = terms(&with_colour, &json!({}));
+    let written = r#""arn:aws:dynamodb:*:222222222222:table/globex-*""#;
+    let referring = r#"{"Fn::Sub":"arn:aws:dynamodb:*:222222222222:table/${InputColour}-*"}"#;
+    let template = asking_for(&terms).replacen(written, referring, 1);
+    let colour = template.lines().find(|line| line.starts_with("  InputColour: {Type: String")).unwrap();
+
+    for wide in ["*", "gl?bex", "a*"] {
+        let line = format!("  InputColour: {{Type: String, Description: colour, Default: \"{wide}\"}}");
+        let wider = template.replacen(colour, &line, 1);
+
+        is_found(&wider, &terms, "InputColour", &line, "could do more than the contract says");
+        assert_eq!(verify(&wider, &[], None).unwrap().findings, [], "{wide}");
+    }
+}
+
+/// The comparison marks what an app fills in by a character that no text of Freehold has.
+#[test]
+fn a_text_of_the_terms_never_stands_for_any_text() {
+    for hole in ["\u{f001}line", "\u{f001}default", "\u{f001}policies", "\u{f001}line\u{f002}"] {
+        let terms = terms(&TABLES.replace("dynamodb:*", hole), &json!({}));
+        let template = asking_for(&terms).replacen(r#""Action":"dynamodb:*","#, r#""Action":"*","#, 1);
+
+        assert_ne!(found(&template, &terms, &[]), [], "{hole:?}");
+    }
+}

@@ -167,7 +167,7 @@ impl TermsDiff {
         }
     }
 
-    /// Compares policies. They restrict the vendor, so the removal or the change of a policy counts as widened.
+    /// Compares policies. They restrict the vendor, so terms in which a policy is removed or changed are wider.
     fn policies(&mut self, before: &BTreeSet<PolicyTerms>, after: &BTreeSet<PolicyTerms>) {
         let about = |policy: &PolicyTerms| format!("policy `{}` of {}", policy.name, policy.kind);
         let same = |all: &BTreeSet<PolicyTerms>, one: &PolicyTerms| {

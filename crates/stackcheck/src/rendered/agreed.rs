@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::difference::finding;
 use super::identity::Names;
 use super::inputs::Inputs;
+use super::place::shown;
 use super::roles::{Granted, Roles};
 use crate::finding::Finding;
 use crate::node::Node;
@@ -35,7 +36,9 @@ pub(super) fn give(
     findings.extend(other_terms(agreed.terms, root, names));
     let Names { tenant, app, install, account, region, .. } = names;
     let place = RolePlace { tenant, app, install, account, region };
-    let answers = answers(agreed, inputs);
+    let asked = asked(agreed.terms, inputs);
+    findings.extend(asked.iter().filter_map(|(name, parameter)| wide_default(root, name, parameter)));
+    let answers = answers(agreed, &asked);
     for (name, logical, role) in roles.all() {
         let line = root.at(&["Resources", &logical]).map_or(root.line, |role| role.line);
         let terms = agreed.terms.roles.iter().find(|terms| terms.role == name);
@@ -89,8 +92,8 @@ fn unknown_to_terms(known: &[String], terms: &Terms, root: &Node) -> Vec<Finding
     more.chain(less).map(|reason| finding(root.line, "", reason)).collect()
 }
 
-/// Returns the values of the inputs that policies use. An input of which the terms say nothing is the customer's to answer.
-fn answers(agreed: &Agreed<'_>, inputs: &Inputs) -> Answers {
+/// Returns the values of the inputs that policies use. The inputs `asked` are the customer's to answer.
+fn answers(agreed: &Agreed<'_>, asked: &BTreeMap<String, String>) -> Answers {
     let mut answers = Answers::default();
     for (name, default) in &agreed.terms.policy_inputs {
         match agreed.answers.get(name) {
@@ -99,17 +102,34 @@ fn answers(agreed: &Agreed<'_>, inputs: &Inputs) -> Answers {
             None => answers.known(name, default.clone()),
         }
     }
-    let documents = agreed.terms.roles.iter().flat_map(|role| &role.policies).filter_map(|policy| match policy {
+    asked.iter().for_each(|(name, parameter)| answers.asked(name, parameter));
+    answers
+}
+
+/// Returns the inputs that policies use and of which the terms say nothing, each with the parameter of its answer.
+fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
+    let documents = terms.roles.iter().flat_map(|role| &role.policies).filter_map(|policy| match policy {
         RolePolicy::Inline { document, .. } => Template::parse(document).ok(),
         RolePolicy::Managed(_) | RolePolicy::GcpPredefined(_) => None,
     });
-    for name in documents.flat_map(|document| document.references()).filter_map(|path| input_of(&path)) {
-        let parameter = parameter_id("Input", &name);
-        if !agreed.terms.policy_inputs.contains_key(&name) && inputs.is_plain(&parameter) {
-            answers.asked(&name, &parameter);
-        }
-    }
-    answers
+    let used = documents.flat_map(|document| document.references()).filter_map(|path| input_of(&path));
+    let asked = used.filter(|name| !terms.policy_inputs.contains_key(name));
+    let asked =
+        asked.map(|name| (parameter_id("Input", &name), name)).filter(|(parameter, _)| inputs.is_plain(parameter));
+    asked.map(|(parameter, name)| (name, parameter)).collect()
+}
+
+/// Finds a default in the template that makes a policy of the contract wider than it reads: the contract has only the
+/// name of the input.
+fn wide_default(root: &Node, name: &str, parameter: &str) -> Option<Finding> {
+    let default = root.at(&["Parameters", parameter, "Default"])?;
+    let text = default.text().filter(|text| text.contains(['*', '?']))?;
+    let reason = format!(
+        "the default of input `{name}` is the pattern `{}`, and a policy of the contract contains this input, so the role \
+         could do more than the contract says; ask the vendor for a template without this default",
+        shown(text)
+    );
+    Some(finding(default.line, parameter, reason))
 }
 
 /// Returns the input that a path of a template reads.

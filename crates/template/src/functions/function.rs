@@ -30,7 +30,7 @@ impl PartialEq for Function {
 /// The number of steps that a call costs for its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cost {
-    /// No steps: the function returns one of its arguments or a small value.
+    /// The call costs no steps, because the function returns one of its arguments or a small value.
     Light,
     /// One step for each 256 bytes of the arguments.
     Walk,

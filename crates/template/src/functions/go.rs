@@ -128,6 +128,11 @@ fn same(one: &Value, two: &Value, name: &str) -> Result<bool, String> {
     match (one, two) {
         (Value::Number(a), Value::Number(b)) => Ok(a == b || a.as_f64() == b.as_f64()),
         (Value::Null, _) | (_, Value::Null) => Ok(one == two),
+        // Real configs write `eq "true" .nuon.inputs.inputs.on`, and the answer to an input of type `bool` is a boolean.
+        // A number is refused, since it has more than one spelling.
+        (Value::String(text), flag @ Value::Bool(_)) | (flag @ Value::Bool(_), Value::String(text)) => {
+            Ok(*text == print(flag))
+        }
         _ if std::mem::discriminant(one) == std::mem::discriminant(two) => Ok(one == two),
         _ => Err(format!("cannot compare {} with {}; write `{name} (toString ...) \"...\"`", kind(one), kind(two))),
     }
