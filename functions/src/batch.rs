@@ -14,12 +14,19 @@ use crate::log_failure;
 /// The longest pause between two receives of a failed message, in seconds.
 const MAX_PAUSE_SECS: u32 = 900;
 
+/// A time after every other, for a message of which the queue does not tell when it took it.
+const NEVER: Timestamp = Timestamp::from_millis(u64::MAX);
+
 /// A message of the queue whose messages a function handles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub body: String,
     /// The time at which the queue took the message. A message that `sweep` put back has the time of its first copy.
     pub sent_at: Timestamp,
+    /// The time at which the queue took this copy of the message.
+    pub taken_at: Timestamp,
+    /// The unique id of the role that sent this copy of the message, by the word of the queue.
+    pub sender: Option<String>,
 }
 
 /// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
@@ -31,7 +38,9 @@ where
 {
     let mut answer = SqsBatchResponse::default();
     for record in event.records {
-        let message = Message { body: record.body.clone().unwrap_or_default(), sent_at: sent_at(&record) };
+        let body = record.body.clone().unwrap_or_default();
+        let (sent_at, taken_at) = (sent_at(&record), taken_at(&record).unwrap_or(NEVER));
+        let message = Message { body, sent_at, taken_at, sender: sender(&record) };
         let Err(error) = take(message).await else { continue };
         log_failure(what, &error);
         if error.kind == Kind::Invalid && is_refused(&record, &error, queue).await {
@@ -84,10 +93,20 @@ fn pause_secs(receives: u64, id: &str) -> u32 {
 /// Returns the time at which the queue took the message. The attribute of a message that was put back counts only if it
 /// is earlier, so a sender gains nothing by setting it.
 fn sent_at(record: &SqsMessage) -> Timestamp {
-    let taken = Timestamp::from_millis(attribute(record, "SentTimestamp").unwrap_or(0));
+    let taken = taken_at(record).unwrap_or_default();
     let first = record.message_attributes.get(DeadLetter::SENT_AT).and_then(|found| found.string_value.as_deref());
     let first = first.and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
     first.map_or(taken, |first| first.min(taken))
+}
+
+fn taken_at(record: &SqsMessage) -> Option<Timestamp> {
+    attribute(record, "SentTimestamp").map(Timestamp::from_millis)
+}
+
+/// Returns the part of the sender's id that names its role. The rest names the session.
+fn sender(record: &SqsMessage) -> Option<String> {
+    let role = record.attributes.get("SenderId")?.split(':').next()?;
+    (!role.is_empty()).then(|| role.to_owned())
 }
 
 fn attribute(record: &SqsMessage, name: &str) -> Option<u64> {
@@ -195,6 +214,20 @@ mod tests {
         assert_eq!([1, 2, 5].map(longest), [2, 4, 32]);
         assert!((490..=512).contains(&longest(9)) && (880..=900).contains(&longest(10)) && longest(999) <= 900);
         assert!(shortest(1) >= 1 && (450..500).contains(&shortest(999)));
+    }
+
+    #[test]
+    fn the_sender_is_a_role_whatever_its_session() {
+        let of = |id: &str| {
+            let mut event = event(&["x"]);
+            event.records[0].attributes.insert("SenderId".into(), id.into());
+            sender(&event.records[0])
+        };
+
+        assert_eq!(
+            [of("AROAEXAMPLE:i-1"), of("AROAEXAMPLE:i-2"), of("")],
+            [Some("AROAEXAMPLE".into()), Some("AROAEXAMPLE".into()), None]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use freehold_app::ports::{Clock, Store};
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
 use freehold_aws::objects::S3Objects;
-use freehold_aws::queue::SqsOutbox;
+use freehold_aws::queue::{SqsAdmin, SqsOutbox};
 use freehold_aws::registry::{EcrRegistry, EcrRemover};
 use freehold_aws::signer::KmsSigner;
 use freehold_aws::store::DynamoStore;
@@ -78,6 +78,29 @@ impl Settings {
         let sources = ["FREEHOLD_REPORTS_QUEUE_URL", "FREEHOLD_DISPATCH_QUEUE_URL", "FREEHOLD_GRANTS_QUEUE_URL"];
         let sources = sources.iter().map(|name| variable(name)).collect::<Result<_, _>>()?;
         Ok(Arc::new(SqsDeadLetters::new(&self.sdk, variable("FREEHOLD_DEAD_LETTERS_URL")?, sources)))
+    }
+
+    /// Returns the dead-letter queue of the orders queues. Its messages return nowhere.
+    ///
+    /// # Errors
+    /// When its URL is not set.
+    pub fn orders_dead_letters(&self) -> Result<Arc<SqsDeadLetters>, Error> {
+        Ok(Arc::new(SqsDeadLetters::new(&self.sdk, variable("FREEHOLD_ORDERS_DEAD_LETTERS_URL")?, Vec::new())))
+    }
+
+    /// Returns the port that creates and removes orders queues.
+    ///
+    /// # Errors
+    /// When a setting is missing.
+    pub fn queue_admin(&self) -> Result<Arc<SqsAdmin>, Error> {
+        Ok(Arc::new(SqsAdmin::new(
+            &self.sdk,
+            self.tenant.clone(),
+            variable("AWS_REGION")?,
+            self.account()?,
+            variable("FREEHOLD_REPORTS_QUEUE_URL")?,
+            variable("FREEHOLD_ORDERS_DEAD_LETTER_ARN")?,
+        )))
     }
 
     /// Returns the signer of orders, which uses the tenant's key in KMS.

@@ -23,7 +23,10 @@ use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::delete_install::DeleteInstall;
 use freehold_app::install::disable_install::DisableInstall;
 use freehold_app::install::enable_install::EnableInstall;
+use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
+use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::ports::{RootKey, Store};
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
@@ -31,7 +34,7 @@ use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
-use freehold_app::workflow::tear_down::TearDownInstall;
+use freehold_app::workflow::teardown_install::TeardownInstall;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
 use freehold_protocol::{AccountId, TenantName};
@@ -56,18 +59,21 @@ pub struct Api {
     root: Arc<dyn RootKey>,
     upload_source: UploadSource,
     sync: SyncApp,
+    enrol_build_runner: EnrolBuildRunner,
     builds: BuildComponents,
     installs: CreateInstall,
     inputs: SetInputs,
+    toggles: SetToggles,
     deploys: DeployComponents,
     actions: RunAction,
-    teardowns: TearDownInstall,
+    teardowns: TeardownInstall,
     stacks: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
     lineage: ShowLineage,
     releases: CreateRelease,
     delete_install: DeleteInstall,
+    forget_install: ForgetInstall,
     disable_install: DisableInstall,
     enable_install: EnableInstall,
     revoke_artifact: RevokeArtifact,
@@ -119,10 +125,14 @@ impl Api {
             routes: Routes::new()?,
             upload_source: UploadSource { versions: versions.clone() },
             sync: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
-            builds: BuildComponents {
+            enrol_build_runner: EnrolBuildRunner {
                 account: account.clone(),
                 region: region.clone(),
                 build_queue_url: variable("FREEHOLD_BUILD_QUEUE_URL")?,
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+            },
+            builds: BuildComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
@@ -135,13 +145,14 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
+            toggles: SetToggles { store: Arc::clone(&store), versions: versions.clone() },
             deploys: DeployComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            teardowns: TearDownInstall {
+            teardowns: TeardownInstall {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
@@ -167,6 +178,11 @@ impl Api {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
+            },
+            forget_install: ForgetInstall {
+                store: Arc::clone(&store),
+                clock: Arc::clone(&clock),
+                tenant: settings.tenant.clone(),
             },
             delete_install: DeleteInstall {
                 store: Arc::clone(&store),

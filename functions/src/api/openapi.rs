@@ -2,11 +2,12 @@
 
 use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, ErrorKind, IDEMPOTENCY_KEY,
-    IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack, InstallView,
-    JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked, RunActionRequest, SetInputsRequest,
-    SourceUpload, SyncAppRequest, TearDownRequest, TenantView, UploadSourceRequest, VersionDocument, VersionView,
-    WorkflowStarted, WorkflowView,
+    CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, ErrorKind, ForgetInstallRequest,
+    ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs,
+    InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView,
+    Revoked, RunActionRequest, SetInputsRequest, SetTogglesRequest, SourceUpload, SyncAppRequest,
+    TeardownInstallRequest, TenantView, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted,
+    WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -178,10 +179,12 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ShowInstall => (None, schema::<InstallView>(g)),
         Operation::ShowInputs => (None, schema::<InstallInputs>(g)),
         Operation::SetInputs => (Some(schema::<SetInputsRequest>(g)), schema::<InstallInputs>(g)),
+        Operation::ShowToggles => (None, schema::<InstallToggles>(g)),
+        Operation::SetToggles => (Some(schema::<SetTogglesRequest>(g)), schema::<InstallToggles>(g)),
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
-        Operation::TearDown => (Some(schema::<TearDownRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::TeardownInstall => (Some(schema::<TeardownInstallRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),
         Operation::CancelWorkflow => (None, schema::<WorkflowView>(g)),
@@ -194,6 +197,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::ListReleases => (None, schema::<Page<ReleaseView>>(g)),
         Operation::ShowRelease => (None, schema::<ReleaseView>(g)),
         Operation::DeleteInstall => (None, schema::<InstallDeleted>(g)),
+        Operation::ForgetInstall => (Some(schema::<ForgetInstallRequest>(g)), schema::<ForgetStarted>(g)),
         Operation::DisableInstall => (Some(schema::<ReasonRequest>(g)), schema::<InstallView>(g)),
         Operation::EnableInstall => (None, schema::<InstallView>(g)),
         Operation::ListArtifacts | Operation::PruneArtifacts => (None, schema::<ArtifactsView>(g)),

@@ -3,6 +3,7 @@
 use freehold_app::AppError;
 use freehold_app::app_version::create_release;
 use freehold_app::app_version::show_inputs;
+use freehold_app::app_version::show_toggles;
 use freehold_app::app_version::show_version;
 use freehold_app::contract::terms;
 use freehold_app::read::{self, List};
@@ -11,8 +12,9 @@ use freehold_app::workflow::build_components;
 use freehold_domain::build::Build;
 use freehold_protocol::api::{
     BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
-    EnrolBuildRunnerRequest, InstallCreated, Page, ReasonRequest, RunActionRequest, SetInputsRequest, SyncAppRequest,
-    TearDownRequest, TenantView, UploadSourceRequest, WorkflowStarted,
+    EnrolBuildRunnerRequest, ForgetInstallRequest, InstallCreated, Page, ReasonRequest, RunActionRequest,
+    SetInputsRequest, SetTogglesRequest, SyncAppRequest, TeardownInstallRequest, TenantView, UploadSourceRequest,
+    WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId, WorkflowId};
 
@@ -29,7 +31,7 @@ impl Api {
         match operation {
             Operation::ShowTenant => self.show_tenant().await,
             Operation::EnrolBuildRunner => {
-                self.builds.enrol(&call.json::<EnrolBuildRunnerRequest>()?).await?;
+                self.enrol_build_runner.enrol(&call.json::<EnrolBuildRunnerRequest>()?).await?;
                 self.show_tenant().await
             }
             Operation::ListApps => {
@@ -79,6 +81,13 @@ impl Api {
             Operation::SetInputs => {
                 to_json(&self.inputs.set(&call.install()?, &call.json::<SetInputsRequest>()?).await?)
             }
+            Operation::ShowToggles => {
+                let install = table::install(store, &call.install()?).await?.value;
+                to_json(&show_toggles::show(&self.versions, &install).await?)
+            }
+            Operation::SetToggles => {
+                to_json(&self.toggles.set(&call.install()?, &call.json::<SetTogglesRequest>()?).await?)
+            }
             Operation::RenderStack => to_json(&self.stacks.render(&call.install()?, None).await?),
             Operation::RenderStackOfVersion => {
                 let (install, version): (InstallId, Digest) = (call.install()?, call.version()?);
@@ -93,9 +102,9 @@ impl Api {
                 let (install, request): (InstallId, RunActionRequest) = (call.install()?, call.json()?);
                 to_json(&self.actions.run(&install, &call.action()?, &request, &call.cause).await?)
             }
-            Operation::TearDown => {
-                let (install, request): (InstallId, TearDownRequest) = (call.install()?, call.json()?);
-                let workflow = self.teardowns.tear_down(&install, &request, &call.cause).await?;
+            Operation::TeardownInstall => {
+                let (install, request): (InstallId, TeardownInstallRequest) = (call.install()?, call.json()?);
+                let workflow = self.teardowns.teardown(&install, &request, &call.cause).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::ListWorkflows => {
@@ -128,6 +137,10 @@ impl Api {
                 to_json(&create_release::view(release))
             }
             Operation::DeleteInstall => to_json(&self.delete_install.delete(&call.install()?).await?),
+            Operation::ForgetInstall => {
+                let (install, request): (InstallId, ForgetInstallRequest) = (call.install()?, call.json()?);
+                to_json(&self.forget_install.forget(&install, &request).await?)
+            }
             Operation::DisableInstall => {
                 let install: InstallId = call.install()?;
                 self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;

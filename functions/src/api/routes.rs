@@ -26,11 +26,13 @@ pub enum Operation {
     ShowInstall,
     ShowInputs,
     SetInputs,
+    ShowToggles,
+    SetToggles,
     RenderStack,
     RenderStackOfVersion,
     DeployComponents,
     RunAction,
-    TearDown,
+    TeardownInstall,
     ListWorkflows,
     ShowWorkflow,
     CancelWorkflow,
@@ -43,6 +45,7 @@ pub enum Operation {
     ListReleases,
     ShowRelease,
     DeleteInstall,
+    ForgetInstall,
     DisableInstall,
     EnableInstall,
     ListArtifacts,
@@ -80,7 +83,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 39] = [
+pub const ROUTES: [Route; 42] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -114,6 +117,18 @@ pub const ROUTES: [Route; 39] = [
     route(Operation::ShowInstall, "GET", "/v1/installs/{install}", "An install and its deployed components"),
     route(Operation::ShowInputs, "GET", "/v1/installs/{install}/inputs", "The inputs of an install"),
     route(Operation::SetInputs, "POST", "/v1/installs/{install}/inputs", "Changes the vendor's inputs of an install"),
+    route(
+        Operation::ShowToggles,
+        "GET",
+        "/v1/installs/{install}/toggles",
+        "The toggleable components of an install, and which of them it leaves out",
+    ),
+    route(
+        Operation::SetToggles,
+        "POST",
+        "/v1/installs/{install}/toggles",
+        "Switches components of an install on or off",
+    ),
     route(Operation::RenderStack, "GET", "/v1/installs/{install}/stack", "The CloudFormation template to launch"),
     route(
         Operation::RenderStackOfVersion,
@@ -129,7 +144,7 @@ pub const ROUTES: [Route; 39] = [
     ),
     route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),
     route(
-        Operation::TearDown,
+        Operation::TeardownInstall,
         "POST",
         "/v1/installs/{install}/teardown",
         "Removes what is deployed: all of it, a component with its dependents, or the sandbox",
@@ -151,6 +166,12 @@ pub const ROUTES: [Route; 39] = [
     route(Operation::ListReleases, "GET", "/v1/apps/{app}/releases", "Releases of an app"),
     route(Operation::ShowRelease, "GET", "/v1/apps/{app}/releases/{release}", "A release and its artifacts"),
     route(Operation::DeleteInstall, "POST", "/v1/installs/{install}/delete", "Deletes an install that never ran"),
+    route(
+        Operation::ForgetInstall,
+        "POST",
+        "/v1/installs/{install}/forget",
+        "Removes everything that the tenant keeps about an install in which nothing is deployed any more",
+    ),
     route(Operation::DisableInstall, "POST", "/v1/installs/{install}/disable", "Disables an install"),
     route(Operation::EnableInstall, "POST", "/v1/installs/{install}/enable", "Enables a disabled install again"),
     route(

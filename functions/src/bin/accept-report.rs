@@ -1,7 +1,7 @@
 //! Lambda function that receives the messages of the reports queue and accepts the reports of runners.
 
 use aws_lambda_events::event::sqs::SqsEvent;
-use freehold_app::workflow::accept_report::{AcceptReport, Accepted};
+use freehold_app::workflow::accept_report::{AcceptReport, Accepted, Arrival};
 use freehold_functions::settings::Settings;
 use freehold_functions::{batch, init_logs};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -21,7 +21,8 @@ async fn main() -> Result<(), Error> {
     let (accept, queue) = (&accept, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
         let answer = batch::each(event.payload, "report not taken", queue, |message| async move {
-            match accept.accept(&message.body, message.sent_at).await? {
+            let arrival = Arrival { sent_at: message.sent_at, taken_at: message.taken_at, sender: message.sender };
+            match accept.accept(&message.body, arrival).await? {
                 Accepted::Taken | Accepted::Refused(_) => Ok(()),
             }
         });

@@ -1,11 +1,8 @@
 //! Lambda function that a state machine calls: creates an install's orders queue, and permits its runner to send
 //! reports.
 
-use std::sync::Arc;
-
 use freehold_app::install::register_install::RegisterInstall;
-use freehold_aws::queue::SqsAdmin;
-use freehold_functions::settings::{Settings, variable};
+use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use freehold_protocol::WorkflowId;
 use lambda_runtime::{Error, LambdaEvent, service_fn};
@@ -21,15 +18,7 @@ struct Register {
 async fn main() -> Result<(), Error> {
     init_logs();
     let settings = Settings::read()?;
-    let queues = SqsAdmin::new(
-        &settings.sdk,
-        settings.tenant.clone(),
-        variable("AWS_REGION")?,
-        settings.account()?,
-        variable("FREEHOLD_REPORTS_QUEUE_URL")?,
-        variable("FREEHOLD_ORDERS_DEAD_LETTER_ARN")?,
-    );
-    let register = RegisterInstall { store: settings.store()?, queues: Arc::new(queues) };
+    let register = RegisterInstall { store: settings.store()?, queues: settings.queue_admin()? };
     let register = &register;
     lambda_runtime::run(service_fn(|event: LambdaEvent<Register>| async move {
         register.register(&event.payload.workflow).await.map_err(|error| {

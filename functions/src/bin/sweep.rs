@@ -1,6 +1,7 @@
 //! Lambda function that runs every minute: repeats effects that were lost after a commit, puts messages back from the
-//! dead-letter queue, and starts actions that are due.
+//! dead-letter queue, starts actions that are due, and removes what the tenant keeps about forgotten installs.
 
+use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
 use freehold_app::workflow::put_back_messages::PutBackMessages;
 use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
@@ -20,6 +21,14 @@ async fn main() -> Result<(), Error> {
         machines: settings.machines()?,
         clock: settings.clock(),
     };
+    let forgotten = RemoveForgotten {
+        store: store.clone(),
+        queues: settings.queue_admin()?,
+        callbacks: settings.callbacks(),
+        letters: settings.dead_letters()?,
+        orders_letters: settings.orders_dead_letters()?,
+        clock: settings.clock(),
+    };
     let sweep = Sweep {
         store,
         outbox: settings.outbox()?,
@@ -28,7 +37,7 @@ async fn main() -> Result<(), Error> {
         clock: settings.clock(),
     };
     let letters = PutBackMessages { letters: settings.dead_letters()? };
-    let (sweep, start, letters) = (&sweep, &start, &letters);
+    let (sweep, start, letters, forgotten) = (&sweep, &start, &letters, &forgotten);
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
         // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
         let due = start.start().await.map_err(|error| {
@@ -48,7 +57,15 @@ async fn main() -> Result<(), Error> {
             failed = swept.failed,
             "Swept"
         );
-        // The next sweep tries again, so a failure here fails no other work.
+        // The next sweep tries again, so a failure here fails no other work. Forgotten installs come before messages are put
+        // back, because a look at a dead letter hides it from the next look for half a minute.
+        match forgotten.remove().await {
+            Ok(removed) if removed == Removed::default() => {}
+            Ok(Removed { forgotten, pending, failed }) => {
+                tracing::info!(forgotten, pending, failed, "Removed what the tenant keeps about forgotten installs");
+            }
+            Err(error) => log_failure("could not remove what the tenant keeps about forgotten installs", &error),
+        }
         match letters.put_back().await {
             Ok(0) => {}
             Ok(put_back) => tracing::warn!(put_back, "Put messages back from the dead-letter queue"),
