@@ -1,5 +1,6 @@
 //! Names the objects in the runner's bucket that hold a state: the Terraform state of a component or of the sandbox
-//! (which has a prefix of its own), and the list of objects that a component applied to a cluster.
+//! (which has a prefix of its own), and the lists of the objects that a component applied to a cluster and of the copies
+//! of secrets there.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;
@@ -54,6 +55,12 @@ impl StateObjects {
 /// Returns the object that lists what `component` has applied to a cluster.
 pub fn inventory(component: &ComponentName) -> String {
     format!("kubernetes/{component}.inventory.json")
+}
+
+/// Returns the object that lists the copies of secrets in a cluster. A component's name cannot contain a slash, so no
+/// component has an inventory with this name.
+pub fn copies() -> String {
+    "kubernetes/secrets/copies.inventory.json".to_owned()
 }
 
 /// Returns the object that records the last attempt that worked on the Helm release of `component`.

@@ -15,9 +15,10 @@ use rustix::io::Errno;
 /// The maximum size, in bytes, of a document that the runner reads, such as a manifest or a program's output.
 pub(crate) const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
 
-/// For a directory on the path to a file. `PATH`: it need not be readable. `NOFOLLOW`: it must not be a link.
+/// The flags that open a directory on the path to a file. `PATH`: the directory need not be readable. `NOFOLLOW`: it must
+/// not be a link.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// `NONBLOCK`: a pipe without a writer would block the runner. `NOCTTY`: a terminal would become the runner's own.
+/// The flags that open a file to read it. `NONBLOCK`: a pipe without a writer would block the runner. `NOCTTY`: a terminal would become the runner's own.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const CREATE: OFlags =
@@ -30,7 +31,7 @@ pub(crate) enum WorkspaceError {
     Gone(String),
     #[error("`{0}` is not a regular file with one name: a program of the job has put a link or something else there")]
     NotPlain(String),
-    #[error("`{name}` is {size} bytes and at most {most} are read")]
+    #[error("`{name}` has {size} bytes; the runner reads at most {most}")]
     TooLarge { name: String, size: u64, most: u64 },
     #[error("`{name}` cannot be opened")]
     Io {
@@ -211,7 +212,7 @@ mod tests {
         let (_state, workspace, _) = world();
         File::create(workspace.join("huge")).unwrap().set_len(1 << 40).unwrap();
 
-        assert_eq!(answer(&workspace, "huge").await, "`huge` is 1099511627776 bytes and at most 8 are read");
+        assert_eq!(answer(&workspace, "huge").await, "`huge` has 1099511627776 bytes; the runner reads at most 8");
     }
 
     #[tokio::test]

@@ -6,7 +6,6 @@
 //! it answers only a caller that sends the job's random token.
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -19,14 +18,12 @@ use aws_smithy_types::date_time::Format;
 use bytes::Bytes;
 use freehold_iam_proxy::Connections;
 use http_body_util::Full;
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 use zeroize::Zeroizing;
 
@@ -40,8 +37,6 @@ const INSIDE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 51_6
 const PATH: &str = "/credentials";
 /// The largest head of a request, in bytes.
 const MAX_HEAD: usize = 16 * 1024;
-/// The time limit for the head of a request to arrive.
-const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The time limit of one request.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// The maximum number of open connections; an SDK uses one.
@@ -132,30 +127,15 @@ impl Serve for Served {
 }
 
 async fn serve(listener: TcpListener, served: Served) {
-    let connections = Connections { most: MOST_CONNECTIONS, time: REQUEST_TIME };
-    let answer = |stream| {
+    let connections = Connections { most: MOST_CONNECTIONS, time: REQUEST_TIME, head: MAX_HEAD };
+    let answer = move |request| {
         let served = served.clone();
-        // An error needs no handling: a caller that closed the connection or was too slow retries if it still needs
-        // credentials.
-        async move { drop(converse(stream, &served).await) }
+        async move { answer(&request, &served).await }
     };
     connections.serve(listener, answer).await;
 }
 
-/// Answers the only request of a connection.
-async fn converse(stream: TcpStream, served: &Served) -> hyper::Result<()> {
-    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, served).await));
-    http1::Builder::new()
-        .keep_alive(false)
-        .half_close(true)
-        .max_buf_size(MAX_HEAD)
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
-        .serve_connection(TokioIo::new(stream), service)
-        .await
-}
-
-async fn answer<B>(request: &Request<B>, served: &Served) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, served: &Served) -> Response<Full<Bytes>> {
     if request.method() != Method::GET || *request.uri() != PATH {
         return refusal(StatusCode::NOT_FOUND, "Refused", "only `GET /credentials` is served here");
     }
@@ -234,6 +214,7 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpStream;
 
     use super::*;
 

@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 use crate::aws;
 use crate::backoff::Backoff;
 use crate::config::Enrolment;
+use crate::identity::runner_key::enrolled_marker;
 use crate::operate::watchdog::Beat;
 use crate::work::agent::Agent;
 
@@ -25,8 +26,6 @@ const HEARTBEAT: Duration = Duration::from_secs(60 * 60);
 const ROUND: Duration = Duration::from_secs(10 * 60);
 /// The time after which a runner that has never enrolled ends, if its enrolment secret cannot be read.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
-/// The name of the file which records that the key in this state directory was announced with the enrolment secret.
-const MARKER: &str = "enrolled";
 
 /// The reason why the enrolment secret cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -86,7 +85,7 @@ async fn announce(
     (key, digests): (&PublicKey, &Digests),
     beat: &Beat,
 ) {
-    let marker = agent.config.state_dir.join(MARKER);
+    let marker = enrolled_marker(&agent.config.state_dir);
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let started = Instant::now();
     loop {

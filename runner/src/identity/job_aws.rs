@@ -1,4 +1,5 @@
-//! The access of a job's programs to AWS: the credentials of its mode, and the runner's proxy for IAM.
+//! The access of a job's programs to AWS: the credentials of its mode, the runner's proxy for IAM, and the endpoints of
+//! the account's clusters.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -6,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use freehold_iam_proxy::{Endpoint, Install, Proxy, Upstream};
+use freehold_egress::{AccountHosts, Scope};
+use freehold_iam_proxy::{ClusterOwner, Endpoint, Install, Proxy, Upstream, dns_suffix};
 use freehold_protocol::names;
 use tokio::net::TcpListener;
 
@@ -25,6 +27,7 @@ pub struct JobAws {
     /// The IAM proxy. A job without a box uses IAM directly, because any program on the machine could use a proxy on
     /// its loopback to act as the job.
     iam: Option<Arc<Proxy>>,
+    region: String,
 }
 
 impl JobAws {
@@ -39,7 +42,7 @@ impl JobAws {
             Some(install) => Some(Arc::new(Proxy::new(install, upstream(job)?, Arc::clone(&job.iam)))),
             None => None,
         };
-        Ok(Self { credentials, iam })
+        Ok(Self { credentials, iam, region: job.config.region.clone() })
     }
 
     /// Returns the services to run inside the box of each program of the job.
@@ -49,6 +52,13 @@ impl JobAws {
             Service { at: IAM, name: None, serve }
         });
         self.credentials.services().into_iter().chain(iam).collect()
+    }
+
+    /// Returns the hosts of the account that the job's programs may reach although no contract names them: the
+    /// endpoints of its clusters. A module may make a cluster and then change it, so its endpoint is not known before.
+    pub fn account_hosts(&self) -> Option<Arc<dyn AccountHosts>> {
+        let proxy = Arc::clone(self.iam.as_ref()?);
+        Some(Arc::new(ClusterEndpoints { proxy, region: self.region.clone() }))
     }
 
     /// Returns the environment variables by which a program finds these services.
@@ -65,6 +75,35 @@ impl JobAws {
             tracing::warn!("Cannot record how a job used IAM: {error}");
         }
     }
+}
+
+/// The endpoints of the account's EKS clusters in the install's region.
+#[derive(Debug)]
+struct ClusterEndpoints {
+    proxy: Arc<Proxy>,
+    region: String,
+}
+
+#[async_trait]
+impl AccountHosts for ClusterEndpoints {
+    async fn find(&self, name: &str) -> Result<Option<Scope>, String> {
+        if !may_be_cluster(name, &self.region) {
+            return Ok(None);
+        }
+        Ok(self.proxy.owner_of_cluster_at(name).await?.map(|owner| match owner {
+            ClusterOwner::Install => Scope::Private,
+            // A private endpoint of a cluster of somebody else is out of reach. At a public address, the cluster decides
+            // who may use it, by credentials and by address.
+            ClusterOwner::Other => Scope::Public,
+        }))
+    }
+}
+
+/// Returns whether a host can be the endpoint of an EKS cluster in the region (EKS user guide, "Cluster API server
+/// endpoint": with IPv4 alone, and with both versions of IP).
+fn may_be_cluster(name: &str, region: &str) -> bool {
+    let below = |suffix: String| name.strip_suffix(&suffix).is_some_and(|rest| !rest.is_empty());
+    below(format!(".{region}.eks.{}", dns_suffix(region))) || below(format!(".{region}.api.aws"))
 }
 
 #[derive(Debug)]
@@ -159,6 +198,22 @@ mod tests {
         assert_eq!(install.boundary, "arn:aws-cn:iam::222222222222:policy/fh-acme--globex-prod--boundary");
         let roles: Vec<&String> = install.stack_roles.iter().collect();
         assert_eq!(roles, ["fh-acme--globex-prod--provision", "fh-acme--globex-prod--runner"]);
+    }
+
+    #[test]
+    fn only_names_of_clusters_of_the_region_are_looked_up() {
+        let may_be = |name: &str| may_be_cluster(name, "eu-west-1");
+
+        assert!(may_be("0A1B.gr7.eu-west-1.eks.amazonaws.com") && may_be("0a1b.yl4.eu-west-1.api.aws"));
+        for other in [
+            "0A1B.gr7.us-east-1.eks.amazonaws.com",
+            ".eu-west-1.eks.amazonaws.com",
+            "eks.eu-west-1.amazonaws.com",
+            "0a1b.gr7.eu-west-1.eks.amazonaws.com.vendor.example",
+        ] {
+            assert!(!may_be(other), "{other}");
+        }
+        assert!(may_be_cluster("0a1b.gr7.cn-north-1.eks.amazonaws.com.cn", "cn-north-1"));
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub mod credentials_endpoint;
 pub mod enrol;
 pub mod job_aws;
 pub mod mode;
+pub mod renewal;
 pub mod runner_key;
 pub mod sensitive_inputs;
 mod session_policy;

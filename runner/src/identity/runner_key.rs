@@ -10,6 +10,13 @@ use zeroize::Zeroizing;
 use crate::files;
 
 const FILE: &str = "runner.key";
+/// The name of the file which records that the key in this state directory was announced with the enrolment secret.
+const ENROLLED: &str = "enrolled";
+
+/// Returns the path of the file which records that the runner's key was announced with the enrolment secret.
+pub fn enrolled_marker(state_dir: &Path) -> PathBuf {
+    state_dir.join(ENROLLED)
+}
 
 /// The identity of this runner: its signing key and the id of that key.
 pub struct Identity {
@@ -37,7 +44,7 @@ impl Identity {
     /// Loads the identity from `state_dir`, or creates it when there is none.
     ///
     /// # Errors
-    /// An [`IdentityError`]. An existing key is never replaced.
+    /// An [`IdentityError`]. This function never replaces an existing key.
     pub fn load_or_make(state_dir: &Path) -> Result<Self, IdentityError> {
         let path = state_dir.join(FILE);
         let io = |source| IdentityError::Io { path: path.clone(), source };
@@ -47,15 +54,23 @@ impl Identity {
                     bytes.as_slice().try_into().map_err(|_| IdentityError::Damaged { path: path.clone() })?;
                 Ok(Self::from_key(SigningKey::from_bytes(seed)))
             }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let mut seed = Zeroizing::new([0_u8; 32]);
-                getrandom::fill(seed.as_mut_slice()).map_err(|_| IdentityError::Random)?;
-                files::make_private_dir(state_dir).map_err(io)?;
-                files::write_atomic(&path, seed.as_slice()).map_err(io)?;
-                Ok(Self::from_key(SigningKey::from_bytes(&seed)))
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::replace(state_dir),
             Err(error) => Err(io(error)),
         }
+    }
+
+    /// Creates a new identity in `state_dir`, in the place of the present one if there is one.
+    ///
+    /// # Errors
+    /// An [`IdentityError`]. The present identity then stays.
+    pub fn replace(state_dir: &Path) -> Result<Self, IdentityError> {
+        let path = state_dir.join(FILE);
+        let io = |source| IdentityError::Io { path: path.clone(), source };
+        let mut seed = Zeroizing::new([0_u8; 32]);
+        getrandom::fill(seed.as_mut_slice()).map_err(|_| IdentityError::Random)?;
+        files::make_private_dir(state_dir).map_err(io)?;
+        files::write_atomic(&path, seed.as_slice()).map_err(io)?;
+        Ok(Self::from_key(SigningKey::from_bytes(&seed)))
     }
 
     /// Returns the identity with this key.

@@ -7,7 +7,7 @@
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
-use crate::state_objects::{StateObjects, inventory, kubernetes_mark};
+use crate::state_objects::{StateObjects, copies, inventory, kubernetes_mark};
 
 /// Returns the session policy for `order`. `bucket` holds the states, inventories and plans.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
@@ -20,11 +20,11 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         Work::HelmChart(work) => own.push(object(&kubernetes_mark(&work.component))),
         Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
         Work::KubernetesJob(work) => own.push(object(&inventory(&work.component))),
+        Work::CopySecrets(_) => own.push(object(&copies())),
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::ContainerImage(_)
         | Work::CloudformationStack(_)
-        | Work::CopySecrets(_)
         | Work::Remove(_)
         | Work::Action(_)
         | Work::Build(_)
@@ -124,6 +124,14 @@ mod tests {
         let order = Order { work: serde_json::from_value(work).unwrap(), ..order(1, 7) };
 
         assert_eq!(own(&order)[1..], ["arn:aws:s3:::b/kubernetes/web.inventory.json"]);
+    }
+
+    #[test]
+    fn copies_of_secrets_have_their_inventory_alone() {
+        let work = json!({ "kind": "copy_secrets", "copies": [] });
+        let order = Order { work: serde_json::from_value(work).unwrap(), ..order(1, 7) };
+
+        assert_eq!(own(&order)[1..], ["arn:aws:s3:::b/kubernetes/secrets/copies.inventory.json"]);
     }
 
     #[test]

@@ -160,10 +160,19 @@ impl Standing {
                 "this runner has the credentials of `{arn}` and needs those of role `{needed}`: give its machine that role's \
                  instance profile, or assume the role in its AWS profile"
             )),
-            Err(reason) => Err(format!(
-                "AWS does not accept the credentials of this runner ({reason}); give it credentials of role `{needed}`: an \
-                 instance profile, or AWS_PROFILE"
-            )),
+            Err(reason) => {
+                let switch = self.stack.as_ref().map(|stack| {
+                    format!(
+                        ", or, if parameter `{KILL_SWITCH}` of install stack `{stack}` is `false`, have the customer set \
+                         it to `true`: until then nobody may assume the role"
+                    )
+                });
+                Err(format!(
+                    "AWS does not accept the credentials of this runner ({reason}); give it credentials of role \
+                     `{needed}` by an instance profile or AWS_PROFILE{}",
+                    switch.unwrap_or_default()
+                ))
+            }
         }
     }
 }
@@ -214,6 +223,10 @@ mod tests {
         let problem = standing(account).role().await.unwrap_err();
 
         assert!(problem.contains("(ExpiredToken)") && problem.contains("`fh-acme--globex-prod--runner`"), "{problem}");
+        // Without a session, the runner cannot read the stack; the kill switch may be the reason.
+        assert!(
+            problem.contains("if parameter `EnableRunner` of install stack `freehold-acme--globex-prod` is `false`")
+        );
     }
 
     #[tokio::test]

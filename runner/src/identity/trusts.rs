@@ -32,7 +32,7 @@ pub trait AppRoles: Send + Sync + std::fmt::Debug {
     async fn list(&self, credentials: SharedCredentialsProvider) -> Result<Vec<AppRole>, String>;
 }
 
-/// The roles under the install's path in IAM, and the roles whose name has the install's prefix.
+/// The roles under the install's path in IAM, and the roles whose name or path has the install's prefix.
 #[derive(Debug)]
 pub struct IamRoles {
     region: String,
@@ -48,9 +48,11 @@ impl IamRoles {
         Self { region: config.region.clone(), path, prefix }
     }
 
-    /// Returns whether the app created the role. The customer's own roles are not checked: they may trust anyone.
+    /// Returns whether the app created the role. The customer's own roles are not checked: they may trust anyone. The
+    /// boundary compares the path and the name as one text, so the prefix may also be the beginning of the path.
     fn is_own(&self, path: &str, name: &str) -> bool {
-        path.starts_with(&self.path) || name.starts_with(&self.prefix)
+        let below_root = path.strip_prefix('/').unwrap_or(path);
+        path.starts_with(&self.path) || name.starts_with(&self.prefix) || below_root.starts_with(&self.prefix)
     }
 }
 
@@ -265,6 +267,17 @@ mod tests {
             [("/", "OrganizationAccountAccessRole"), ("/freehold/acme--globex-prod-eu/", "api"), ("/", "api")]
         {
             assert!(!roles.is_own(path, name), "{path}{name}");
+        }
+    }
+
+    /// The boundary lets a template of CloudFormation make a role of any name whose path begins with the prefix.
+    #[test]
+    fn a_role_whose_path_has_the_prefix_is_looked_at() {
+        let roles = IamRoles::new(&crate::testing::config("/state", crate::config::Role::Install));
+
+        assert!(roles.is_own("/acme--globex-prod--x/", "api") && roles.is_own("/acme--globex-prod--x/team/", "api"));
+        for path in ["/acme--globex-prod/", "/acme--globex-prod-eu--x/", "/team/acme--globex-prod--x/"] {
+            assert!(!roles.is_own(path, "api"), "{path}");
         }
     }
 

@@ -13,7 +13,7 @@ use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
-use crate::sandbox::{self, Ended, Interrupt, Output, Program, Service};
+use crate::sandbox::{self, Ended, Output, Program, Service};
 use crate::work::job::Job;
 use crate::workspace::{self, Kind, WorkspaceError};
 
@@ -85,17 +85,12 @@ async fn run_step(
 
     job.log.line(&format!("step `{name}` starts"));
     let program = Program {
-        executable: &executable,
-        arguments,
-        environment,
-        directory: "",
         output: Output::Log { prefix: format!("{name} | ") },
-        interrupt: Interrupt::Terminate,
-        writable: Vec::new(),
         readable: reach.cluster.map(ClusterAccess::readable).unwrap_or_default(),
         services: reach.services(job),
-        hosts: Vec::new(),
         inside_hosts: reach.cluster.map(|cluster| cluster.hosts(job)).unwrap_or_default(),
+        account_hosts: reach.aws.account_hosts(),
+        ..Program::new(&executable, arguments, environment)
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {
@@ -162,7 +157,7 @@ async fn read_outputs(workspace: &Path, name: &str) -> Result<Map<String, Value>
         // The step may have replaced the file, for example by a link.
         WorkspaceError::NotPlain(_) => "outputs: they are not in a regular file".to_owned(),
         WorkspaceError::TooLarge { size, most, .. } => {
-            format!("outputs: they are {size} bytes and at most {most} can be reported")
+            format!("outputs: they have {size} bytes; at most {most} can be reported")
         }
         WorkspaceError::Io { source, .. } => format!("outputs: {source}"),
     })?;

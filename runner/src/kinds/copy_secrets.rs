@@ -1,46 +1,161 @@
 //! `secrets`: copies secrets of the app into a cluster (server-side apply). Each becomes a Kubernetes secret with the
-//! key `value`.
+//! key `value`. Earlier copies that are not wanted any more are removed.
 //!
-//! A redelivery starts again from the beginning, because applying a copy is idempotent.
+//! A redelivery starts again from the beginning: applying a copy is idempotent, and the inventory names each copy that an
+//! earlier attempt may have made.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use freehold_aws_errors::chain;
 use freehold_protocol::app_version::{Secret, SecretFormat};
-use freehold_protocol::order::{CopySecrets, SecretCopy};
+use freehold_protocol::order::{CopySecrets, Mode, SecretCopy};
 use serde_json::{Value, json};
 
+use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::inventory::Inventory;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
-use crate::kubernetes::{Api, Applied, ClusterAccess, Object, Plan};
+use crate::kubernetes::{Api, Applied, Change, ClusterAccess, ClusterError, Id, Object, Plan};
+use crate::state_objects;
 use crate::work::job::Job;
 
 /// The annotation that names the install and the part of the app to which an object belongs.
 const COMPONENT: &str = "freehold/component";
 
-/// Copies the secrets that the order names.
+/// The runner's field manager.
+const MANAGER: &str = "freehold";
+
+/// Copies the secrets that the order names, and removes earlier copies that it does not name.
 pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let mut copies = Vec::new();
     for copy in &work.copies {
         copies.extend(object(job, &templates, copy)?);
     }
-    let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let change = match until_stopped(job, async { Ok(prepare(job, work, &bucket, &copies).await) }).await? {
+        Ok(change) => change,
+        Err(Trouble::Cluster(error)) if copies.is_empty() && may_be_left(job, &error) => {
+            job.log.line(&format!("copies of secrets were not removed: {}", chain(&error)));
+            return Ok(Done::default());
+        }
+        Err(Trouble::Cluster(error)) => return Err(error.into()),
+        Err(Trouble::Other(failure)) => return Err(failure),
+    };
+    until_stopped(job, change.make(job, &bucket, &copies)).await.map_err(Failure::after_change)?;
+    let names = change.ids.iter().map(|id| Value::from(id.to_string())).collect();
+    Ok(Done { outputs: [("copies".to_owned(), Value::Array(names))].into(), artifact: None })
+}
+
+/// The reason why copies were not changed.
+enum Trouble {
+    /// The cluster does not exist, does not answer, or does not let the job in.
+    Cluster(ClusterError),
+    Other(Failure),
+}
+
+impl From<ClusterError> for Trouble {
+    fn from(error: ClusterError) -> Self {
+        Self::Cluster(error)
+    }
+}
+
+impl From<Failure> for Trouble {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+/// Returns whether a job that only removes copies succeeds despite `error`. What is in a cluster that is gone needs no
+/// removal, and a teardown continues without a cluster that it cannot use.
+fn may_be_left(job: &Job, error: &ClusterError) -> bool {
+    let tears_down = matches!(job.order.mode, Mode::Deprovision);
+    match error {
+        ClusterError::Absent { .. } | ClusterError::Unnamed { .. } => true,
+        ClusterError::NotActive { .. }
+        | ClusterError::NotDescribed { .. }
+        | ClusterError::Silent { .. }
+        | ClusterError::Unauthorized { .. }
+        | ClusterError::Forbidden { .. } => tears_down,
+        ClusterError::Name(_)
+        | ClusterError::NoToken { .. }
+        | ClusterError::Kubeconfig { .. }
+        | ClusterError::Refused { .. }
+        | ClusterError::Malformed { .. } => false,
+    }
+}
+
+/// What the job changes in the cluster.
+struct ChangeOfCopies {
+    access: ClusterAccess,
+    api: Api,
+    /// The ids of the copies that are wanted.
+    ids: Vec<Id>,
+    /// Earlier copies that are not wanted any more.
+    gone: Vec<Id>,
+}
+
+/// Plans the change, and writes the inventory. The inventory names every copy before it is made, so it also names the
+/// copies of an attempt that is killed.
+async fn prepare(
+    job: &Job,
+    work: &CopySecrets,
+    bucket: &JobBucket,
+    copies: &[Object],
+) -> Result<ChangeOfCopies, Trouble> {
+    let access = ClusterAccess::of(job, &work.cluster).await?;
     let api = access.api()?;
-    let plan = until_stopped(job, plan(job, &api, &copies)).await?;
+    let before = Inventory::read_at(bucket, &state_objects::copies(), access.arn()).await?;
+    let ids: Vec<Id> = copies.iter().map(|copy| copy.id.clone()).collect();
+    let gone = before.without(&ids);
+    let mut plan = plan(job, &api, copies).await?;
+    for id in &gone {
+        let change = if is_ours(job, &api, id).await? { Change::Delete } else { Change::Keep };
+        plan.changes.push((change, id.clone()));
+    }
     job.log.line(&format!("plan: {plan}"));
     plan.lines().for_each(|line| job.log.line(&line));
-    let applied = async {
-        for copy in &copies {
-            make_namespace(job, &api, copy).await?;
-            let applied = api.apply(copy, Applied::Done).await;
+    before.with(&ids).write_at(bucket, &state_objects::copies()).await?;
+    Ok(ChangeOfCopies { access, api, ids, gone })
+}
+
+impl ChangeOfCopies {
+    async fn make(&self, job: &Job, bucket: &JobBucket, copies: &[Object]) -> Result<(), Failure> {
+        for copy in copies {
+            make_namespace(job, &self.api, copy).await?;
+            let applied = self.api.apply(copy, Applied::Done).await;
             applied.map_err(|error| Failure::because(&copy.place, &error))?;
         }
-        Ok(())
-    };
-    until_stopped(job, applied).await.map_err(Failure::after_change)?;
-    let names = copies.iter().map(|copy| Value::from(copy.id.to_string())).collect();
-    Ok(Done { outputs: [("copies".to_owned(), Value::Array(names))].into(), artifact: None })
+        for id in &self.gone {
+            remove(job, &self.api, id).await?;
+        }
+        Inventory::new(self.access.arn(), self.ids.clone()).write_at(bucket, &state_objects::copies()).await
+    }
+}
+
+/// Removes a copy that is not wanted any more. A copy that another field manager has taken over stays.
+async fn remove(job: &Job, api: &Api, id: &Id) -> Result<(), ClusterError> {
+    if is_ours(job, api, id).await? {
+        return api.delete(id).await;
+    }
+    job.log.line(&format!("{id} stays: it does not exist any more, or it belongs to somebody else now"));
+    Ok(())
+}
+
+/// Returns whether a Kubernetes secret is a copy of this install, whose value no other field manager has set.
+async fn is_ours(job: &Job, api: &Api, id: &Id) -> Result<bool, ClusterError> {
+    let live = api.get(id).await?;
+    let is_copy = live.as_ref().and_then(part) == Some(&owner(job));
+    let managers = live.as_ref().and_then(|live| live.get("metadata")?.get("managedFields")?.as_array());
+    let of_data = managers.into_iter().flatten().filter(|one| one.pointer("/fieldsV1/f:data").is_some());
+    let mut others = of_data.filter(|one| one.get("manager").and_then(Value::as_str) != Some(MANAGER));
+    Ok(is_copy && others.next().is_none())
+}
+
+/// Returns the install and the part of the app to which an object belongs.
+fn part(live: &Value) -> Option<&str> {
+    live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str()
 }
 
 /// Returns the Kubernetes secret for a copy, or `None` when the customer left the app's secret empty.
@@ -88,23 +203,26 @@ fn data(secret: &Secret, value: &str) -> Result<String, Failure> {
     }
 }
 
+/// Returns the annotation of a copy. No component has a name with a colon, and two vendors may have installs of one name
+/// in a cluster.
 fn owner(job: &Job) -> String {
-    format!("{}/secrets", job.order.install)
+    format!("{}/secrets:copies", freehold_protocol::names::owner(&job.order.tenant, &job.order.install))
 }
 
 /// Returns the changes that the copies would make. Fails if a Kubernetes secret with a copy's name belongs to another
 /// part of the app.
-async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Failure> {
+async fn plan(job: &Job, api: &Api, copies: &[Object]) -> Result<Plan, Trouble> {
     let mut changes = Vec::new();
     for copy in copies {
         let live = api.get(&copy.id).await?;
-        let other = live.as_ref().and_then(|live| live.get("metadata")?.get("annotations")?.get(COMPONENT)?.as_str());
+        let other = live.as_ref().and_then(part);
         if let Some(other) = other.filter(|other| *other != owner(job)) {
             return Err(Failure::new(format!(
                 "{}: {} belongs to `{other}`; remove it from `{other}` and deploy `{other}` first, or give the copy \
                  another name",
                 copy.place, copy.id
-            )));
+            ))
+            .into());
         }
         let change = api.change(copy, live.as_ref()).await;
         changes.push((change.map_err(|error| Failure::because(&copy.place, &error))?, copy.id.clone()));

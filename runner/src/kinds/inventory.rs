@@ -1,5 +1,5 @@
-//! The inventory of a component: a list of the objects that it has applied, in the runner's bucket. By this list, the
-//! runner finds the objects that a new manifest does not contain any more.
+//! An inventory: a list of the objects that a component has applied, or of the copies of secrets, in the runner's bucket.
+//! By this list, the runner finds the objects that are not wanted any more.
 //!
 //! The list is not in the cluster, because it would be lost when its namespace is deleted. It names the cluster,
 //! because a new cluster does not have the objects of an old one.
@@ -14,7 +14,7 @@ use crate::state_objects;
 
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 
-/// The objects that may exist for a component in one cluster.
+/// The objects that may exist in one cluster for a component, or as copies of secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Inventory {
     /// The ARN of the cluster.
@@ -30,17 +30,25 @@ impl Inventory {
     /// Reads the inventory of the component in `cluster`. It is empty when there is none, or only one of another
     /// cluster.
     pub(super) async fn read(bucket: &JobBucket, component: &ComponentName, cluster: &str) -> Result<Self, Failure> {
-        let key = state_objects::inventory(component);
-        let Some(bytes) = bucket.get(&key, MAX_BYTES).await? else { return Ok(Self::new(cluster, Vec::new())) };
+        Self::read_at(bucket, &state_objects::inventory(component), cluster).await
+    }
+
+    /// Reads the inventory `key` in `cluster`.
+    pub(super) async fn read_at(bucket: &JobBucket, key: &str, cluster: &str) -> Result<Self, Failure> {
+        let Some(bytes) = bucket.get(key, MAX_BYTES).await? else { return Ok(Self::new(cluster, Vec::new())) };
         let found: Self = serde_json::from_slice(&bytes)
             .map_err(|error| Failure::because(&format!("could not read the inventory `{key}`"), &error))?;
         Ok(if found.cluster == cluster { found } else { Self::new(cluster, Vec::new()) })
     }
 
     pub(super) async fn write(&self, bucket: &JobBucket, component: &ComponentName) -> Result<(), Failure> {
+        self.write_at(bucket, &state_objects::inventory(component)).await
+    }
+
+    pub(super) async fn write_at(&self, bucket: &JobBucket, key: &str) -> Result<(), Failure> {
         let bytes =
             serde_json::to_vec(self).map_err(|error| Failure::because("could not write the inventory", &error))?;
-        bucket.put(&state_objects::inventory(component), bytes).await
+        bucket.put(key, bytes).await
     }
 
     /// Returns the objects of the inventory that are not in `wanted`.

@@ -26,7 +26,7 @@ const KEPT: u64 = 8 << 30;
 const MAX_CONFIG: u64 = 1 << 20;
 const MAX_LAYERS: usize = 128;
 
-/// Lets one job fetch an image at a time: the next one then finds it.
+/// Lets only one job at a time fetch an image. The next job then finds the image on disk.
 static PULL: Mutex<()> = Mutex::const_new(());
 
 /// The image that a job runs in.
@@ -240,7 +240,7 @@ async fn manifest(repository: &Repository, digest: &Digest) -> Result<Manifest, 
         serde_json::from_slice(&top.bytes).map_err(|error| Failure::because("could not read its index", &error))?;
     let own = |entry: &&Entry| entry.platform.as_ref().is_some_and(is_own);
     let Some(entry) = index.manifests.iter().find(own) else {
-        return Err(Failure::new(format!("it has no platform `{}`, which this machine is", slashed())));
+        return Err(Failure::new(format!("it has no image for `{}`, the platform of this machine", slashed())));
     };
     Ok(repository.manifest(&Version::Digest(entry.digest.clone())).await?)
 }

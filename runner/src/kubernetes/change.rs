@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::object::Id;
 
-/// The kinds that hold data. `Namespace` is one of them, because its deletion deletes everything in it.
-const HOLDERS: [&str; 3] = ["PersistentVolumeClaim", "PersistentVolume", "Namespace"];
+/// The kinds that hold data. The deletion of a `Namespace` deletes everything in it, and that of a
+/// `CustomResourceDefinition` all objects of its kind, in every namespace.
+const HOLDERS: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"];
 
 /// The change of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,15 +122,20 @@ mod tests {
 
     #[test]
     fn deleted_objects_that_hold_data_are_named() {
-        let claim = Id {
+        let id = |kind: &str, namespace: Option<&str>, name: &str| Id {
             api_version: "v1".into(),
-            kind: "PersistentVolumeClaim".into(),
-            namespace: Some("web".into()),
-            name: "data".into(),
+            kind: kind.into(),
+            namespace: namespace.map(str::to_owned),
+            name: name.into(),
         };
-        let plan = |change| Plan { changes: vec![(change, claim.clone())] };
+        let claim = id("PersistentVolumeClaim", Some("web"), "data");
+        let definition = id("CustomResourceDefinition", None, "databases.example.org");
+        let plan = |change| Plan { changes: vec![(change, claim.clone()), (change, definition.clone())] };
 
-        assert_eq!(plan(Change::Delete).deleted_data(), ["PersistentVolumeClaim web/data"]);
+        assert_eq!(
+            plan(Change::Delete).deleted_data(),
+            ["PersistentVolumeClaim web/data", "CustomResourceDefinition databases.example.org"]
+        );
         assert!(plan(Change::Keep).deleted_data().is_empty());
         assert!(plan(Change::Keep).is_noop() && !plan(Change::Delete).is_noop());
     }

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::pod;
+
 /// The health of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Health {
@@ -33,7 +35,9 @@ pub(crate) fn health(object: &Value) -> Health {
         "Job" => job(object),
         "Pod" => match object.pointer("/status/phase").and_then(Value::as_str) {
             Some("Succeeded") => Health::Healthy,
-            Some("Failed") => Health::Failed("the pod has failed".to_owned()),
+            Some("Failed") => {
+                Health::Failed(pod::reason(object).unwrap_or_else(|| "a container ended with an error".to_owned()))
+            }
             _ => condition(object, "Ready", true),
         },
         "CustomResourceDefinition" => condition(object, "Established", true),
@@ -73,7 +77,7 @@ fn replicas(object: &Value, wanted: u64, counts: [&str; 2]) -> Health {
 
 fn job(object: &Value) -> Health {
     if let Some(failed) = of_type(object, "Failed").filter(|failed| text(failed, "status") == "True") {
-        return Health::Failed(format!("the job has failed: {}", text(failed, "message")));
+        return Health::Failed(text(failed, "message").to_owned());
     }
     match of_type(object, "Complete").filter(|done| text(done, "status") == "True") {
         Some(_) => Health::Healthy,
@@ -141,7 +145,7 @@ mod tests {
         let with = |kind: &str, name: &str, status: &str| json!({ "kind": kind, "status": { "conditions": [{ "type": name, "status": status, "message": "why" }] } });
 
         assert_eq!(health(&with("Job", "Complete", "True")), Health::Healthy);
-        assert_eq!(health(&with("Job", "Failed", "True")), Health::Failed("the job has failed: why".into()));
+        assert_eq!(health(&with("Job", "Failed", "True")), Health::Failed("why".into()));
         assert_eq!(waiting(&with("Mattermost", "Ready", "False")), "why");
         assert_eq!(health(&json!({ "kind": "ConfigMap" })), Health::Healthy);
         assert!(waiting(&json!({ "kind": "CustomResourceDefinition" })).contains("`Established`"));

@@ -8,8 +8,10 @@ use serde_json::{Map, Number, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 100;
-/// The maximum number of values in a text, including the values that aliases repeat.
+/// The maximum number of values in a text, including the values that aliases repeat. A long string that an alias repeats
+/// counts as one value for each [`BYTES_OF_VALUE`].
 const MAX_VALUES: usize = 2_000_000;
+const BYTES_OF_VALUE: usize = 64;
 
 /// Returns the documents of `text`. An empty document is null.
 ///
@@ -193,8 +195,11 @@ fn whole(digits: &str) -> Option<i128> {
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Value::Object(map) => 1 + map.values().map(size).sum::<usize>(),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
+        Value::Object(map) => {
+            1 + map.iter().map(|(key, value)| key.len() / BYTES_OF_VALUE + size(value)).sum::<usize>()
+        }
+        Value::String(text) => 1 + text.len() / BYTES_OF_VALUE,
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
     }
 }
 
@@ -231,6 +236,20 @@ mod tests {
             all,
             [json!(null), json!({ "a": { "one": 1, "two": 2 }, "b": { "one": 1, "two": 3 } }), json!(["text\n"])]
         );
+    }
+
+    /// A few kilobytes must not become gigabytes: the text is read by the runner, outside of a box.
+    #[test]
+    fn what_aliases_repeat_is_bounded_by_its_bytes() {
+        let long = "x".repeat(1_000_000);
+        let often = "*long, ".repeat(1_000);
+        for value in [long.clone(), format!("{{{long}: 1}}"), format!("[{long}]")] {
+            let text = format!("a: &long {value}\nb: [{often}]\n");
+
+            let refused = documents(&text).unwrap_err();
+
+            assert!(refused.ends_with("it holds more than 2000000 values"), "{}", refused.len());
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Shuts the runner down: it receives no new orders, lets running jobs end, and sends the spool. A second signal stops
-//! it at
-//! once.
+//! it at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -18,23 +20,27 @@ pub enum Phase {
 
 /// Publishes the phase of the shutdown to all loops.
 #[derive(Debug, Clone)]
-pub struct Drain(watch::Sender<Phase>);
+pub struct Drain {
+    phase: watch::Sender<Phase>,
+    /// Whether the runner was asked to end. Without that, a runner whose key was replaced drains and goes on.
+    asked: Arc<AtomicBool>,
+}
 
 impl Default for Drain {
     fn default() -> Self {
-        Self(watch::Sender::new(Phase::Working))
+        Self { phase: watch::Sender::new(Phase::Working), asked: Arc::default() }
     }
 }
 
 impl Drain {
     /// Returns the current phase.
     pub fn phase(&self) -> Phase {
-        *self.0.borrow()
+        *self.phase.borrow()
     }
 
     /// Advances to `phase`. An earlier phase than the current one changes nothing.
     pub fn advance(&self, phase: Phase) {
-        self.0.send_if_modified(|now| {
+        self.phase.send_if_modified(|now| {
             let later = phase > *now;
             if later {
                 *now = phase;
@@ -43,14 +49,33 @@ impl Drain {
         });
     }
 
+    /// Asks the runner to end: the first time when its jobs have ended, and from the second time on at once.
+    pub fn ask(&self) {
+        if self.asked.swap(true, Ordering::Relaxed) {
+            info!("Stopping now");
+            self.advance(Phase::Stopping);
+        } else {
+            info!(
+                "Draining: waiting for running jobs and for the open poll (up to 20 s); a second signal stops the runner \
+                 now"
+            );
+            self.advance(Phase::Draining);
+        }
+    }
+
+    /// Returns whether the runner was asked to end.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
     /// Waits until the shutdown is in `phase` or a later one.
     pub async fn reached(&self, phase: Phase) {
-        let mut receiver = self.0.subscribe();
+        let mut receiver = self.phase.subscribe();
         // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = receiver.wait_for(|now| *now >= phase).await;
     }
 
-    /// Advances one phase with each SIGTERM or SIGINT.
+    /// Asks the runner to end with each SIGTERM or SIGINT.
     ///
     /// # Errors
     /// When the signals cannot be listened to.
@@ -61,19 +86,7 @@ impl Drain {
                 _ = terminate.recv() => {}
                 _ = interrupt.recv() => {}
             }
-            match self.phase() {
-                Phase::Working => {
-                    info!(
-                        "Draining: waiting for running jobs and for the open poll (up to 20 s); a second signal stops \
-                         the runner now"
-                    );
-                    self.advance(Phase::Draining);
-                }
-                Phase::Draining | Phase::Stopping => {
-                    info!("Stopping now");
-                    self.advance(Phase::Stopping);
-                }
-            }
+            self.ask();
         }
     }
 }
@@ -81,6 +94,18 @@ impl Drain {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_runner_that_drains_by_itself_stops_at_the_second_request_only() {
+        let drain = Drain::default();
+        drain.advance(Phase::Draining);
+        assert!(!drain.is_asked());
+
+        drain.ask();
+        assert_eq!((drain.phase(), drain.is_asked()), (Phase::Draining, true));
+        drain.ask();
+        assert_eq!(drain.phase(), Phase::Stopping);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn phases_only_go_forward() {

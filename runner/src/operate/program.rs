@@ -14,9 +14,12 @@ use crate::operate::start::{self, Exit};
 use crate::sandbox;
 use crate::work::agent::Execute;
 
+/// The events that are logged unless `RUST_LOG` says otherwise. The AWS SDK would report each look-up of credentials.
+const LOGGED: &str = "info,aws_config=warn";
+
 /// Sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
 pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     // This call fails only when a provider is already installed, which does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
@@ -37,11 +40,14 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     if let Err(reason) = sandbox::check_user(config.sandbox) {
         return fail(1, &reason);
     }
-    match start::run(config, source, kinds).await {
-        Ok(Exit::Drained) => ExitCode::SUCCESS,
-        Ok(Exit::Stopped) => ExitCode::from(1),
-        Ok(Exit::Denied) => ExitCode::from(3),
-        Err(error) => fail(1, &aws::explain(&error)),
+    loop {
+        return match start::run(config.clone(), source.clone(), kinds.clone()).await {
+            Ok(Exit::Replaced) => continue,
+            Ok(Exit::Drained) => ExitCode::SUCCESS,
+            Ok(Exit::Stopped) => ExitCode::from(1),
+            Ok(Exit::Denied) => ExitCode::from(3),
+            Err(error) => fail(1, &aws::explain(&error)),
+        };
     }
 }
 
@@ -57,5 +63,23 @@ pub fn explain(error: &ConfigError) -> String {
     match error {
         ConfigError::Malformed { .. } => error.to_string(),
         ConfigError::Unreadable { .. } | ConfigError::Value { .. } => aws::explain(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[test]
+    fn look_ups_of_credentials_are_not_logged() {
+        let logs = tracing_subscriber::registry().with(EnvFilter::new(LOGGED));
+
+        tracing::subscriber::with_default(logs, || {
+            assert!(!tracing::enabled!(target: "aws_config::profile::credentials", tracing::Level::INFO));
+            assert!(tracing::enabled!(target: "aws_config::profile::credentials", tracing::Level::WARN));
+            assert!(tracing::enabled!(tracing::Level::INFO));
+        });
     }
 }

@@ -15,7 +15,8 @@ use crate::files;
 use crate::identity::app_secrets::AppSecrets;
 use crate::identity::enrol;
 use crate::identity::mode::Roles;
-use crate::identity::runner_key::{Identity, IdentityError};
+use crate::identity::renewal::{self, RenewalError};
+use crate::identity::runner_key::Identity;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::standing::{AwsAccount, Standing};
 use crate::identity::trusts::{AppRoles, IamRoles};
@@ -24,7 +25,7 @@ use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
 use crate::record::log_store::LogStore;
 use crate::sandbox::{self, WarmBoxes, cgroup};
-use crate::wire::clock::ServerClock;
+use crate::wire::clock::{self, ServerClock};
 use crate::wire::grants::PendingGrants;
 use crate::wire::inbox::Outbox;
 use crate::wire::report::Reporter;
@@ -56,6 +57,8 @@ pub enum Exit {
     Stopped,
     /// AWS denied the runner's calls for too long.
     Denied,
+    /// Another key has replaced the runner's key. The next start makes a new key.
+    Replaced,
 }
 
 /// The reason why a runner does not start.
@@ -68,7 +71,7 @@ pub enum StartError {
     #[error("another runner uses the state directory `{0}`; end it first, or give this one another `state_dir`")]
     InUse(String),
     #[error(transparent)]
-    Identity(#[from] IdentityError),
+    Identity(#[from] RenewalError),
     #[error(transparent)]
     Journal(#[from] JournalError),
     #[error(transparent)]
@@ -88,7 +91,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     let config = Arc::new(config);
     let _lock = lock_state_dir(&config.state_dir)?;
     remove_workspaces(&config).await;
-    let identity = Arc::new(Identity::load_or_make(&config.state_dir)?);
+    let identity = Arc::new(renewal::identity(&config.state_dir, &config.install, clock::local())?);
     let spool = Arc::new(Spool::open(&config.state_dir)?);
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
@@ -114,7 +117,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
             None => std::future::pending().await,
         }
         info!("The install stack has changed; draining, so that the runner can be started again with the new config");
-        agent.drain.advance(Phase::Draining);
+        agent.drain.ask();
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -134,7 +137,8 @@ fn assemble(
     let clock = Arc::new(ServerClock::default());
     let standing = Standing::new(config, Arc::new(AwsAccount::new(sdk)));
     let (tenant, install) = (config.tenant.clone(), config.install.clone());
-    let mut audit = Audit::open(&config.state_dir, identity.clone(), tenant.clone(), install.clone())?;
+    let former = renewal::former_keys(&config.state_dir)?;
+    let mut audit = Audit::open(&config.state_dir, identity.clone(), tenant.clone(), install.clone())?.after(former);
     let bucket = config.bucket.as_ref().filter(|_| config.role == Role::Install);
     let bucket = bucket.map(|name| (aws_sdk_s3::Client::new(sdk), name.clone()));
     if let Some((client, name)) = &bucket {
@@ -164,6 +168,7 @@ fn assemble(
         logs,
         boxes: WarmBoxes::new(config.clone()),
         fatal: OnceLock::new(),
+        replaced_by: OnceLock::new(),
     })
 }
 
@@ -228,6 +233,7 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     }
     match (agent.fatal.get(), stopped) {
         (Some(_), _) => Exit::Denied,
+        (None, true) if agent.is_retired() && !agent.drain.is_asked() => Exit::Replaced,
         (None, true) => {
             info!("Drained");
             Exit::Drained

@@ -11,6 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, Envelope, InstallId, TenantName};
 
 use crate::aws;
@@ -35,6 +36,8 @@ pub struct Audit {
     path: PathBuf,
     chain: Mutex<Chain>,
     bucket: Option<Arc<dyn Bucket>>,
+    /// The keys that this runner had before. They have signed the older records.
+    former: Vec<PublicKey>,
 }
 
 #[derive(Debug)]
@@ -115,7 +118,13 @@ impl Audit {
             }
         };
         let chain = Mutex::new(Chain { file, seq, head, pending: Vec::new(), key_is_sent: false });
-        Ok(Self { identity, tenant, install, path, chain, bucket: None })
+        Ok(Self { identity, tenant, install, path, chain, bucket: None, former: Vec::new() })
+    }
+
+    /// Also puts the public keys that this runner had before into the bucket.
+    #[must_use]
+    pub fn after(self, former: Vec<PublicKey>) -> Self {
+        Self { former, ..self }
     }
 
     /// Also writes each record to the bucket `name`, at the latest with the next [`Audit::announce`], and the records that an
@@ -165,14 +174,15 @@ impl Audit {
         self.append(event)?;
         let Some(bucket) = &self.bucket else { return Ok(()) };
         if !self.chain().key_is_sent {
-            let key = format!("audit/{}.pub", self.identity.id());
-            bucket.put(key, format!("{}\n", self.identity.public_key()).into_bytes()).await?;
+            for key in self.former.iter().chain([&self.identity.public_key()]) {
+                bucket.put(format!("audit/{}.pub", key.key_id()), format!("{key}\n").into_bytes()).await?;
+            }
             self.chain().key_is_sent = true;
         }
         // Earlier records go first, so that the chain in the bucket has no gap.
         let due = self.chain().pending.clone();
         for (seq, line) in due {
-            bucket.put(self.key_of(seq, &line), line).await?;
+            bucket.put(key_of(seq, &line)?, line).await?;
             self.chain().pending.retain(|(pending, _)| *pending != seq);
         }
         self.note_sent()
@@ -183,12 +193,6 @@ impl Audit {
         let chain = self.chain();
         let sent = chain.pending.first().map_or(chain.seq, |(seq, _)| seq.saturating_sub(1));
         files::write_atomic_relaxed(&self.sent_file(), sent.to_string().as_bytes()).map_err(|source| self.io(source))
-    }
-
-    /// Returns the key of a record in the bucket.
-    fn key_of(&self, seq: u64, line: &[u8]) -> String {
-        let hash = Digest::of(line);
-        format!("audit/{}/{seq:012}-{}.json", self.identity.id(), hash.hex().get(..12).unwrap_or_default())
     }
 
     fn chain(&self) -> MutexGuard<'_, Chain> {
@@ -226,6 +230,13 @@ impl Audit {
     fn io(&self, source: std::io::Error) -> AuditError {
         AuditError::Io { path: self.path.clone(), source }
     }
+}
+
+/// Returns the key of a record in the bucket. A former key of this runner may have signed the record.
+fn key_of(seq: u64, line: &[u8]) -> Result<String, AuditError> {
+    let runner = Envelope::parse(line)?.peek::<AuditRecord>()?.runner;
+    let hash = Digest::of(line);
+    Ok(format!("audit/{runner}/{seq:012}-{}.json", hash.hex().get(..12).unwrap_or_default()))
 }
 
 /// Returns the last complete line without its line feed. Cuts off the bytes after it.

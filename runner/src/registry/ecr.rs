@@ -42,7 +42,7 @@ fn decode(token: &str) -> Result<Login, RegistryError> {
     let bytes = Zeroizing::new(STANDARD.decode(token).map_err(|_| missing("readable token"))?);
     let text = std::str::from_utf8(&bytes).map_err(|_| missing("readable token"))?;
     let (user, password) = text.split_once(':').ok_or_else(|| missing("readable token"))?;
-    Ok(Login::Basic { user: user.to_owned(), password: Zeroizing::new(password.to_owned()) })
+    Ok(Login::Basic { user: user.to_owned(), password: Zeroizing::new(password.to_owned()), token_hosts: Vec::new() })
 }
 
 #[cfg(test)]
@@ -53,7 +53,7 @@ mod tests {
     fn a_token_is_a_user_and_a_password() {
         let login = decode(&STANDARD.encode("AWS:a:b")).expect("login");
 
-        let Login::Basic { user, password } = login else { panic!("basic") };
+        let Login::Basic { user, password, .. } = login else { panic!("basic") };
         assert_eq!((user.as_str(), password.as_str()), ("AWS", "a:b"));
     }
 }

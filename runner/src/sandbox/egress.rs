@@ -17,8 +17,9 @@ use crate::work::job::Job;
 
 /// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
-/// The host pattern by which the terms of a contract name AWS. [`aws`] replaces it with a narrower list.
-const AWS: &str = "*.amazonaws.com";
+/// The host pattern by which the terms of a contract name AWS, and the same of the other partitions. [`aws`] replaces them
+/// with a narrower list.
+const AWS: [&str; 3] = ["*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu"];
 /// Endpoints of AWS that do not depend on the install's region, of each partition that has some. IAM is not among them,
 /// because the runner itself serves it.
 const WITHOUT_REGION: [(&str, &[&str]); 4] = [
@@ -49,22 +50,23 @@ const MOST_PAIRS: u8 = 60;
 
 /// Returns the services through which `program` can reach hosts outside of its box.
 pub(super) fn services(job: &Job, program: &Program<'_>, purpose: Purpose) -> Vec<Service> {
-    let (hosts, own) = match purpose {
-        Purpose::Program => (hosts(job, program), own_endpoint()),
+    let (hosts, account, own) = match purpose {
+        Purpose::Program => (hosts(job, program), program.account_hosts.clone(), own_endpoint()),
         // The commands of a Dockerfile are not trusted, so they reach only the hosts that the component names.
-        Purpose::ImageBuild => (program.hosts.clone(), None),
+        Purpose::ImageBuild => (program.hosts.clone(), None, None),
     };
     let rules = rules(&job.config.region, &hosts, inside(job, program));
+    let pairs = pairs(&hosts, &rules);
     let (log, connections) = (job.log.clone(), Arc::clone(&job.connections));
     let refused = move |refusal: &Refusal| {
         log.line(&line(refusal));
         connections.refused(refusal);
     };
-    let egress = Egress::new(rules, Upstream::from_env(), refused);
+    let egress = Egress::new(rules, account, Upstream::from_env(), refused);
     let service = |at, name, way| Service { at, name, serve: Arc::new(Out { egress: egress.clone(), way }) };
     let mut all = vec![service(PROXY, None, Way::Proxy)];
     all.extend(own.map(|(at, to)| service(at, None, Way::Endpoint(to))));
-    for (number, to) in (1..=MOST_PAIRS).zip(hosts.iter().filter_map(|host| pair(host))) {
+    for (number, to) in (1..=MOST_PAIRS).zip(pairs) {
         let at = SocketAddr::new(Ipv4Addr::new(127, 1, 0, number).into(), to.port);
         all.push(service(at, Some(to.host.to_string()), Way::Pair(to)));
     }
@@ -78,7 +80,7 @@ pub fn own_loopback(job: &Job, url: &str) -> Option<Service> {
     own_endpoint()?;
     let at = loopback(url).filter(|_| job.config.sandbox == SandboxKind::Bubblewrap)?;
     let to = at.to_string().parse().ok()?;
-    let egress = Egress::new(Rules::default(), Upstream::none(), |_: &Refusal| {});
+    let egress = Egress::new(Rules::default(), None, Upstream::none(), |_: &Refusal| {});
     Some(Service { at, name: None, serve: Arc::new(Out { egress, way: Way::Endpoint(to) }) })
 }
 
@@ -108,7 +110,13 @@ impl Serve for Out {
 fn hosts(job: &Job, program: &Program<'_>) -> Vec<String> {
     let named = terms(job).into_iter().flat_map(|terms| terms.hosts);
     let own = program.hosts.iter().chain(&program.inside_hosts).map(|host| of_url(host));
-    aws(&job.config.region).chain(named.into_iter().filter(|host| host != AWS)).chain(own).collect()
+    aws(&job.config.region).chain(named.into_iter().filter(|host| !is_all_of_aws(host))).chain(own).collect()
+}
+
+/// Returns whether a host stands for all of AWS's domain, in any spelling and with any port.
+fn is_all_of_aws(host: &str) -> bool {
+    let written = host.parse::<Rule>().map_or_else(|_| host.to_owned(), |rule| rule.to_string());
+    AWS.contains(&written.split(':').next().unwrap_or_default())
 }
 
 /// Returns the hosts that may be in a private network beside the endpoints of AWS: those that the program or the
@@ -121,9 +129,8 @@ fn inside(job: &Job, program: &Program<'_>) -> Vec<String> {
 
 /// Returns rules that permit `hosts`. The endpoints of AWS and the hosts `inside` may be in a private network.
 fn rules(region: &str, hosts: &[String], inside: Vec<String>) -> Rules {
-    let iam = Endpoint::iam(region).ok().and_then(|iam| iam.url.host_str().map(str::to_owned));
     let permitted: Rules = parsed(hosts.iter().cloned()).collect();
-    permitted.except(parsed(iam)).inside(parsed(aws(region).chain(inside)))
+    permitted.except(parsed(Endpoint::names_of_iam(region))).inside(parsed(aws(region).chain(inside)))
 }
 
 /// Returns the rules among `hosts`. A template at the beginning of a host stands for one label, because the customer has
@@ -156,7 +163,7 @@ fn aws(region: &str) -> impl Iterator<Item = String> {
 
 /// Returns the host of a URL, with the port that the URL names. If it names none, the host gets the default port of the
 /// schemes `http`, `ssh` and `git`. Returns other texts unchanged.
-fn of_url(text: &str) -> String {
+pub(super) fn of_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let host = authority.rsplit('@').next().unwrap_or_default();
@@ -172,6 +179,12 @@ fn of_url(text: &str) -> String {
     }
 }
 
+/// Returns the destinations that a program can reach without the proxy, as far as `rules` permit them.
+fn pairs(hosts: &[String], rules: &Rules) -> Vec<Destination> {
+    let named = hosts.iter().filter_map(|host| pair(host));
+    named.filter(|to| rules.permit(to, freehold_egress::Protocol::Connect)).collect()
+}
+
 /// Returns the destination of a text with a host and a port. A program can reach it without the proxy, which clients of
 /// databases and SSH do not support.
 fn pair(host: &str) -> Option<Destination> {
@@ -180,7 +193,7 @@ fn pair(host: &str) -> Option<Destination> {
 }
 
 /// Returns the runner's own AWS endpoint if it is on the machine's loopback. It has the same address inside the box.
-fn own_endpoint() -> Option<(SocketAddr, Destination)> {
+pub(super) fn own_endpoint() -> Option<(SocketAddr, Destination)> {
     let at = loopback(&std::env::var("AWS_ENDPOINT_URL").ok()?)?;
     Some((at, at.to_string().parse().ok()?))
 }
@@ -278,15 +291,62 @@ mod tests {
 
     #[test]
     fn iam_is_left_to_the_runner_in_each_partition() {
-        for region in ["eu-west-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"] {
+        for region in ["eu-west-1", "us-east-1", "cn-north-1", "us-gov-west-1", "us-iso-east-1"] {
             let rules = rules(region, &aws(region).collect::<Vec<_>>(), Vec::new());
-            let permitted = |url: &url::Url| {
-                let to = format!("{}:443", url.host_str().expect("a host")).parse().expect("a destination");
-                rules.permit(&to, freehold_egress::Protocol::Connect)
-            };
+            let permitted = |host: &str| permits(&rules, host);
 
-            assert!(!permitted(&Endpoint::iam(region).expect("an endpoint").url), "{region}");
-            assert!(permitted(&Endpoint::eks(region).expect("an endpoint").url), "{region}");
+            assert!(
+                !permitted(Endpoint::iam(region).expect("an endpoint").url.host_str().expect("a host")),
+                "{region}"
+            );
+            assert!(permitted(Endpoint::eks(region).expect("an endpoint").url.host_str().expect("a host")), "{region}");
+        }
+        let iso = rules("us-iso-east-1", &aws("us-iso-east-1").collect::<Vec<_>>(), Vec::new());
+        assert!(!permits(&iso, "iam-fips.us-iso-east-1.c2s.ic.gov"));
+    }
+
+    fn permits(rules: &Rules, host: &str) -> bool {
+        rules.permit(&format!("{host}:443").parse().expect("a host"), freehold_egress::Protocol::Connect)
+    }
+
+    /// A customer who reads such a host in a contract does not read that the IAM of the runner is passed by.
+    #[test]
+    fn no_host_of_the_terms_opens_another_way_to_iam() {
+        let named = [
+            "iam.amazonaws.com",
+            "iam.amazonaws.com:443",
+            "IAM.amazonaws.com.:443",
+            "iam-fips.amazonaws.com",
+            "iam.global.api.aws",
+            "iam-fips.global.api.aws:443",
+            "*.global.api.aws",
+            "db.example:5432",
+        ];
+        let hosts: Vec<String> = named.map(str::to_owned).into();
+
+        let rules = rules("eu-west-1", &hosts, Vec::new());
+
+        for host in ["iam.amazonaws.com", "iam-fips.amazonaws.com", "iam.global.api.aws", "iam-fips.global.api.aws"] {
+            assert!(!permits(&rules, host), "{host}");
+        }
+        let pairs: Vec<String> = pairs(&hosts, &rules).iter().map(ToString::to_string).collect();
+        assert_eq!(pairs, ["db.example:5432"]);
+    }
+
+    #[test]
+    fn all_of_aws_is_the_narrower_list_in_every_spelling() {
+        for host in [
+            "*.amazonaws.com",
+            "*.AmazonAWS.com",
+            "*.amazonaws.com.",
+            "*.amazonaws.com:443",
+            "*.amazonaws.com:8443",
+            "*.amazonaws.com.cn",
+        ] {
+            assert!(is_all_of_aws(host), "{host}");
+        }
+        for host in ["*.compute.amazonaws.com", "x.amazonaws.com", "*.amazonaws.example", "amazonaws.com"] {
+            assert!(!is_all_of_aws(host), "{host}");
         }
     }
 

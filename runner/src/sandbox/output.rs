@@ -82,7 +82,7 @@ impl Printed {
             let mut file = &*self.0;
             let size = file.metadata()?.len();
             if size > MAX_DOCUMENT {
-                return Err(io::Error::other(format!("it is {size} bytes and at most {MAX_DOCUMENT} are read")));
+                return Err(io::Error::other(format!("it has {size} bytes; the runner reads at most {MAX_DOCUMENT}")));
             }
             file.rewind()?;
             read(BufReader::new(file))

@@ -36,7 +36,10 @@ pub struct Pinned {
 
 /// Refuses a program whose content differs from what the config of its name says. A name that the config does not have
 /// passes.
-pub(super) async fn check(config: &Config, program: &Path) -> Result<(), SandboxError> {
+///
+/// # Errors
+/// [`SandboxError::OtherProgram`].
+pub async fn check(config: &Config, program: &Path) -> Result<(), SandboxError> {
     let Some((name, wanted)) = named(config, program) else { return Ok(()) };
     let (name, wanted, program) = (name.to_owned(), wanted.clone(), program.to_owned());
     let checked = tokio::task::spawn_blocking(move || compare(&name, &wanted, &program)).await;

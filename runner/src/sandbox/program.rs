@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use freehold_egress::AccountHosts;
 use rustix::process::Signal;
 
 use super::output::Output;
@@ -38,6 +40,29 @@ pub struct Program<'a> {
     /// Like `hosts`, but a name may resolve to an address of a private network: the endpoint of the install's cluster,
     /// and hosts that the runner's own config names.
     pub inside_hosts: Vec<String>,
+    /// The hosts of the customer's account that the program may reach although neither list names them.
+    pub account_hosts: Option<Arc<dyn AccountHosts>>,
+}
+
+impl<'a> Program<'a> {
+    /// Returns a program that works in the workspace, writes to the job's log, stops at `SIGTERM`, and reaches nothing
+    /// beside the hosts of the contract.
+    pub const fn new(executable: &'a Path, arguments: Vec<String>, environment: BTreeMap<String, String>) -> Self {
+        Self {
+            executable,
+            arguments,
+            environment,
+            directory: "",
+            output: Output::log(),
+            interrupt: Interrupt::Terminate,
+            writable: Vec::new(),
+            readable: Vec::new(),
+            services: Vec::new(),
+            hosts: Vec::new(),
+            inside_hosts: Vec::new(),
+            account_hosts: None,
+        }
+    }
 }
 
 /// The signal that asks a program to stop before it is killed.

@@ -1,4 +1,4 @@
-//! The messages of the runner: receives and verifies incoming ones, and sends reports.
+//! Receives and verifies the messages of the control plane, and sends the runner's reports.
 
 pub mod clock;
 pub mod grants;

@@ -2,7 +2,7 @@
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
-use freehold_protocol::order::{Cancel, Order, Work};
+use freehold_protocol::order::{Cancel, Order, Retired, Work};
 use freehold_protocol::report::{Fence, Refusal, RefusalReason};
 use freehold_protocol::{Digest, Envelope, EnvelopeError, InstallId, JobId, Payload, TenantName, Timestamp};
 
@@ -27,6 +27,7 @@ pub enum Message {
     Order(Box<Order>),
     Cancel(Cancel),
     Grant(Box<ArtifactGrant>),
+    Retired(Retired),
 }
 
 impl Trust {
@@ -51,6 +52,7 @@ impl Trust {
             Order::TYPE => check.order(&envelope, receive),
             Cancel::TYPE => check.cancel(&envelope),
             ArtifactGrant::TYPE => check.grant(&envelope),
+            Retired::TYPE => check.retired(&envelope),
             other => {
                 let shown: String = other.chars().take(80).collect();
                 Err(check
@@ -90,6 +92,13 @@ impl Check<'_> {
         self.addressee(&grant.tenant, &grant.install)?;
         self.alive(grant.not_after)?;
         Ok(Message::Grant(Box::new(grant)))
+    }
+
+    fn retired(&self, envelope: &Envelope) -> Result<Message, Refusal> {
+        let retired: Retired = self.open(envelope)?;
+        self.addressee(&retired.tenant, &retired.install)?;
+        self.alive(retired.not_after)?;
+        Ok(Message::Retired(retired))
     }
 
     fn open<P: Payload>(&self, envelope: &Envelope) -> Result<P, Refusal> {

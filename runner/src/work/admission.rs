@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use freehold_protocol::Group;
 use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-/// The slots of one runner, and a line of orders for each thing that orders change.
+/// The slots of one runner, and for each group its line of waiting orders.
 #[derive(Debug)]
 pub struct Admission {
     slots: Arc<Semaphore>,
-    /// The line of orders for each thing, such as a component.
+    /// The line of waiting orders of each group. A group is named by the thing that its orders change, such as a component.
     things: Mutex<HashMap<String, Arc<Line>>>,
 }
 

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
-use freehold_protocol::Timestamp;
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::report::{Outcome, Refusal};
+use freehold_protocol::{KeyId, Timestamp};
 use tokio::time::Instant;
 use tracing::{error, warn};
 
@@ -27,7 +27,7 @@ use crate::wire::report::Reporter;
 use crate::wire::verify::Trust;
 use crate::work::admission::Admission;
 use crate::work::in_flight::InFlight;
-use crate::work::job::Job;
+use crate::work::job::{Job, StopReason};
 use crate::work::journal::Journal;
 
 /// Runs the kinds of job that a program supports.
@@ -62,6 +62,8 @@ pub struct Agent {
     pub boxes: WarmBoxes,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
+    /// The key that has replaced this runner's key. Empty while the key lives.
+    pub replaced_by: OnceLock<KeyId>,
 }
 
 impl Agent {
@@ -80,6 +82,18 @@ impl Agent {
         error!("{why}");
         let _ = self.fatal.set(why);
         self.drain.advance(Phase::Draining);
+    }
+
+    /// Drains the runner because `by` has replaced its key. Orders that the next runner can resume go back to the queue.
+    pub fn retire(&self, by: KeyId) {
+        let _ = self.replaced_by.set(by);
+        self.drain.advance(Phase::Draining);
+        self.in_flight.stop_resumable(StopReason::Draining);
+    }
+
+    /// Returns whether another key has replaced this runner's key, so that its reports are refused.
+    pub fn is_retired(&self) -> bool {
+        self.replaced_by.get().is_some()
     }
 
     /// Records and reports a refused message. Returns whether the message may be deleted.

@@ -1,17 +1,22 @@
-//! Handles cancels and grants as soon as they arrive, while jobs run.
+//! Handles cancels, grants and notices of a replaced key as soon as they arrive, while jobs run.
 
 use std::sync::Arc;
 
 use freehold_protocol::Digest;
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::grant::ArtifactGrant;
-use freehold_protocol::order::Cancel;
-use tracing::{error, info};
+use freehold_protocol::order::{Cancel, Retired};
+use tracing::{error, info, warn};
 
 use crate::aws;
+use crate::identity::renewal;
 use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;
+
+/// How often a notice for another runner is left in the queue. The two runners receive from one queue, so the runner that it
+/// is for may have to wait for its turn; or it may not exist any more.
+const LEFT_TO_OTHERS: u32 = 8;
 
 /// Records the cancel, so that the order does not start later, and stops the attempt that the cancel names.
 pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
@@ -40,6 +45,38 @@ pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     let (id, job) = (grant.grant.clone(), grant.job.clone());
     if !agent.grants.deliver(grant) {
         info!(job.id = %job, "No attempt waits for grant `{id}`");
+    }
+    delete_later(agent, delivery.handle);
+}
+
+/// Stores that this runner's key was replaced, and drains the runner, which then makes a new key. A notice for another key
+/// changes nothing.
+pub fn retired(agent: &Arc<Agent>, notice: &Retired, delivery: Delivery) {
+    if notice.runner != *agent.reporter.runner() {
+        if delivery.receive >= LEFT_TO_OTHERS {
+            delete_later(agent, delivery.handle);
+        }
+        return;
+    }
+    if !agent.is_retired() {
+        if let Err(error) = renewal::learn(&agent.config.state_dir, notice) {
+            // The message is redelivered when its visibility timeout ends.
+            error!("{}", aws::explain(&error));
+            return;
+        }
+        let message = Digest::of(delivery.body.as_bytes());
+        let event = AuditEvent::KeyReplaced { replaced_by: notice.replaced_by.clone(), message };
+        if let Err(error) = agent.audit.record(event) {
+            error!("{}", aws::explain(&error));
+        }
+        warn!(
+            runner.key = %notice.runner,
+            "The control plane accepts no reports of this runner any more, because key `{}` has replaced its key `{}`: \
+             draining, to enrol with a new key",
+            notice.replaced_by,
+            notice.runner
+        );
+        agent.retire(notice.replaced_by.clone());
     }
     delete_later(agent, delivery.handle);
 }

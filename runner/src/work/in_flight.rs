@@ -129,6 +129,12 @@ impl InFlight {
         self.lock().values().for_each(|held| held.stop(reason));
     }
 
+    /// Tells the attempts whose jobs the next runner can resume to stop.
+    pub fn stop_resumable(&self, reason: StopReason) {
+        let inner = self.lock();
+        inner.values().filter(|held| held.order.redelivery == Redelivery::Resume).for_each(|held| held.stop(reason));
+    }
+
     /// Returns whether a job runs, or an order must run before the runner may end.
     pub fn is_busy(&self) -> bool {
         self.lock().values().any(|held| held.running.load(Ordering::Relaxed) || !held.can_be_left())

@@ -30,7 +30,7 @@ const DEADLINE: Duration = Duration::from_secs(35);
 /// its permissions are wrong.
 const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Receives messages until the runner drains and its jobs have ended.
+/// Receives messages until the runner drains and its jobs have ended, or its key was replaced.
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut denied_since: Option<Instant> = None;
@@ -38,7 +38,8 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     loop {
         beat.alive();
         let draining = agent.drain.phase() >= Phase::Draining;
-        if draining && !agent.in_flight.is_busy() {
+        // A runner whose key was replaced gets no answer that a running job could wait for.
+        if draining && (agent.is_retired() || !agent.in_flight.is_busy()) {
             return;
         }
         let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
@@ -107,6 +108,7 @@ pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
         Ok(Message::Order(order)) => take_order(agent, *order, &delivery),
         Ok(Message::Cancel(cancel)) => control::cancel(agent, &cancel, delivery),
         Ok(Message::Grant(grant)) => control::grant(agent, *grant, delivery),
+        Ok(Message::Retired(notice)) => control::retired(agent, &notice, delivery),
         Err(refusal) => {
             if agent.refuse(refusal) {
                 control::delete_later(agent, delivery.handle);

@@ -102,7 +102,8 @@ pub async fn run(
     conclude(held.signal.reason(), outcome, limits, &log)
 }
 
-/// Returns the time at which a job that should stop is dropped. If its lease is lost, this is before the lease ends.
+/// Returns the time at which a job that was told to stop is dropped. If its lease could not be renewed, this time is before
+/// the end of the lease.
 fn last_moment(held: &HeldOrder, since: Instant) -> Instant {
     let polite = since + STOP_GRACE;
     match held.signal.reason() {
@@ -132,8 +133,11 @@ const fn sentence(reason: StopReason) -> &'static str {
 }
 
 fn broke_off(error: &JoinError) -> Outcome {
-    let reason =
-        if error.is_panic() { "a fault of the runner: the code of this job panicked" } else { "the job was aborted" };
+    let reason = if error.is_panic() {
+        "the runner has a fault: its own code panicked while it did this job"
+    } else {
+        "the job was aborted"
+    };
     Outcome::Failed { reason: reason.to_owned(), partial: true }
 }
 
@@ -173,7 +177,7 @@ fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
             let size = serde_json::to_vec(&outputs).map_or(usize::MAX, |bytes| bytes.len());
             if size > MAX_OUTPUTS_BYTES {
                 let reason = format!(
-                    "the work is done, but its outputs are {size} bytes and at most {MAX_OUTPUTS_BYTES} can be reported; \
+                    "the work is done, but its outputs have {size} bytes and at most {MAX_OUTPUTS_BYTES} can be reported; \
                      make them fewer or smaller"
                 );
                 return Outcome::Failed { reason, partial: true };

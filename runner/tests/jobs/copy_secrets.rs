@@ -1,9 +1,12 @@
 //! Copies of secrets, with a real API server.
 
-use freehold_protocol::order::{ClusterOf, CopySecrets, SecretCopy, Work};
+use std::time::Instant;
+
+use freehold_protocol::order::{ClusterOf, CopySecrets, Mode, SecretCopy, Work};
 use freehold_runner::kinds::execute;
 use serde_json::{Value, json};
 
+use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER};
 use crate::fixture::{Bench, outputs, reason};
 
@@ -67,4 +70,126 @@ async fn a_cluster_gets_copies_and_a_second_time_changes_nothing() {
         "secret `file` has `format = \"base64\"`, and its value is not base64; enter it again as parameter \
          `AppSecretFile` of the install stack"
     );
+}
+
+fn copies_of(names: &[String]) -> Work {
+    let copy = |name: &String| SecretCopy { secret: "password".into(), namespace: "web".into(), name: name.clone() };
+    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: names.iter().map(copy).collect() })
+}
+
+fn named(names: &[&str]) -> Work {
+    copies_of(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+}
+
+/// Returns the objects of the inventory of copies, by name.
+async fn inventory(cloud: &Cloud) -> Vec<String> {
+    let bytes = cloud.object("kubernetes/secrets/copies.inventory.json").await.unwrap();
+    let found: Value = serde_json::from_slice(&bytes).unwrap();
+    found["objects"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_copy_that_is_not_wanted_any_more_goes_and_one_that_another_manager_took_over_stays() {
+    let test = "copy_secrets::a_copy_that_is_not_wanted_any_more_goes_and_one_that_another_manager_took_over_stays";
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let mut bench = Bench::new(named(&["one", "two", "three"]));
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    keep(&mut bench, json!({ "password": "correct horse" }));
+    outputs(execute(&bench.job).await);
+    let taken = r#"--patch={"data":{"value":"bWluZQ=="}}"#;
+    cluster.kubectl(&["patch", "secret", "two", "--namespace=web", "--field-manager=theirs", taken]).unwrap();
+    cluster.kubectl(&["create", "secret", "generic", "other", "--namespace=web"]).unwrap();
+
+    bench.next_attempt();
+    bench.change_order(|order| order.work = named(&["three"]));
+    let kept = outputs(execute(&bench.job).await);
+    let kept_log = bench.log();
+    let listed = inventory(&cloud).await;
+    bench.next_attempt();
+    bench.change_order(|order| {
+        order.work = named(&[]);
+        order.mode = Mode::Deprovision;
+    });
+    outputs(execute(&bench.job).await);
+
+    let there = |name: &str| !cluster.object("secret", "web", name).is_null();
+    assert_eq!((kept["copies"].clone(), listed), (json!(["Secret web/three"]), vec!["three".to_owned()]));
+    assert!(kept_log.contains("1 to delete, 2 unchanged"), "{kept_log}");
+    assert!(kept_log.contains("Secret web/two stays: it does not exist any more, or it belongs to somebody else now"));
+    assert_eq!(["one", "two", "three", "other"].map(there), [false, true, false, true]);
+    assert!(inventory(&cloud).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_teardown_goes_on_without_the_cluster_and_a_deploy_of_copies_does_not() {
+    let mut bench = Bench::new(named(&[]));
+    bench.change_order(|order| order.mode = Mode::Deprovision);
+
+    outputs(execute(&bench.job).await);
+    let log = bench.log();
+    bench.next_attempt();
+    bench.change_order(|order| order.work = named(&["one"]));
+    keep(&mut bench, json!({ "password": "correct horse" }));
+    let (why, _) = reason(execute(&bench.job).await);
+
+    assert!(log.contains("copies of secrets were not removed: the outputs of"), "{log}");
+    assert!(why.contains("name no cluster"), "{why}");
+}
+
+/// Not a test by itself, and nothing without its variable: the runner that the next test kills.
+#[tokio::test]
+async fn a_runner_that_copies_secrets() {
+    let Ok(names) = std::env::var("FREEHOLD_TEST_NAMES_OF_COPIES") else { return };
+    let names: Vec<String> = serde_json::from_str(&names).unwrap();
+    let cloud = Cloud::joined().await;
+    let mut bench = Bench::new(copies_of(&names));
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    keep(&mut bench, json!({ "password": "correct horse" }));
+    execute(&bench.job).await;
+}
+
+#[tokio::test]
+async fn copying_is_taken_up_wherever_it_was_killed_and_no_copy_is_left_unlisted() {
+    let test = "copy_secrets::copying_is_taken_up_wherever_it_was_killed_and_no_copy_is_left_unlisted";
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    // The copies of a point have other names than those of the point before, which are removed.
+    let wanted = |point: u32| (0..10).map(|number| format!("c{}-{number}", point % 2)).collect::<Vec<_>>();
+    let mut bench = Bench::new(copies_of(&wanted(1)));
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    keep(&mut bench, json!({ "password": "correct horse" }));
+    let begun = Instant::now();
+    outputs(execute(&bench.job).await);
+    let whole = begun.elapsed();
+
+    for point in 0..8_u32 {
+        let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "copy_secrets::a_runner_that_copies_secrets"])
+            .env("FREEHOLD_TEST_NAMES_OF_COPIES", serde_json::to_string(&wanted(point)).unwrap())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        tokio::time::sleep(whole / 6 * point).await;
+        runner.kill().await.unwrap();
+        let listed = inventory(&cloud).await;
+        let left = copies(&cluster);
+        assert!(left.iter().all(|name| listed.contains(name)), "point {point}: {left:?} and {listed:?}");
+
+        bench.next_attempt();
+        bench.change_order(|order| order.work = copies_of(&wanted(point)));
+        outputs(execute(&bench.job).await);
+
+        println!("point {point}: {} copies were there", left.len());
+        assert_eq!(copies(&cluster), wanted(point));
+    }
+}
+
+/// Returns the names of the copies in the cluster.
+fn copies(cluster: &Cluster) -> Vec<String> {
+    let path = "--output=jsonpath={.items[*].metadata.name}";
+    let found = cluster.kubectl(&["get", "secret", "--namespace=web", path]).unwrap();
+    let mut names: Vec<String> = found.split(' ').filter(|name| name.starts_with('c')).map(str::to_owned).collect();
+    names.sort();
+    names
 }

@@ -257,3 +257,20 @@ pub(crate) fn processes(mark: &str) -> Vec<u32> {
     })
     .collect()
 }
+
+/// Returns the processes that the process `ancestor` started, directly or through others.
+pub(crate) fn descendants(ancestor: u32) -> Vec<u32> {
+    let parent = |id: u32| -> Option<u32> {
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name of a program may contain spaces and brackets; the state and the parent follow the last bracket.
+        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    };
+    let parents: Vec<(u32, u32)> = processes("").into_iter().filter_map(|id| Some((id, parent(id)?))).collect();
+    let mut found = vec![ancestor];
+    let mut at = 0;
+    while let Some(of) = found.get(at).copied() {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == of).map(|(id, _)| *id));
+        at += 1;
+    }
+    found.split_off(1)
+}

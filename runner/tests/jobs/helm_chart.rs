@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
 use crate::cluster::{self, Cluster, DEPLOYER, STRANGER};
-use crate::fixture::{Bench, eventually, outputs, processes, reason};
+use crate::fixture::{Bench, descendants, eventually, outputs, processes, reason};
 
 const CHART: &str = "apiVersion: v2\nname: web\nversion: 0.1.0\nappVersion: \"9\"\n";
 /// The Deployment's pods are ready at once, or never, as the fake kubelet is told by their label.
@@ -286,8 +286,10 @@ fn start(bench: &mut Bench, artifact: &Artifact, values: &Value) -> tokio::proce
 }
 
 async fn kill(mut runner: tokio::process::Child) {
+    // Tests that run at the same time have programs of Helm too.
+    let own = descendants(runner.id().expect("the runner has not ended"));
     runner.kill().await.unwrap();
-    eventually("helm is gone", || processes("--history-max").is_empty()).await;
+    eventually("helm is gone", || !processes("--history-max").iter().any(|id| own.contains(id))).await;
 }
 
 #[tokio::test]

@@ -158,7 +158,7 @@ async fn a_failure_names_the_reason_of_the_pod_and_only_a_new_dispatch_runs_agai
 
     println!("{first_log}");
     assert!(
-        first.0.starts_with("component `network`: Job globex-prod/network-00000000000000000001-1 has failed: the job")
+        first.0.starts_with("component `network`: Job globex-prod/network-00000000000000000001-1 has failed: Job has")
             && first.0.contains("; pod `network-00000000000000000001-1-")
             && first.0.ends_with("`: exit code 1 (Error)"),
         "{first:?}"

@@ -37,6 +37,7 @@ pub(crate) fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {
         services: Vec::new(),
         hosts: Vec::new(),
         inside_hosts: Vec::new(),
+        account_hosts: None,
     }
 }
 

@@ -389,7 +389,7 @@ async fn a_plan_that_is_not_a_plain_file_is_neither_read_nor_kept() {
         ("echo plan > other; ln other plan.bin".to_owned(), "`module/plan.bin` is not a regular file"),
         ("mkfifo plan.bin".to_owned(), "`module/plan.bin` is not a regular file"),
         ("ln -s /dev/zero plan.bin".to_owned(), "`module/plan.bin` is not a regular file"),
-        ("truncate -s 2G plan.bin".to_owned(), "at most 1073741824 are read"),
+        ("truncate -s 2G plan.bin".to_owned(), "the runner reads at most 1073741824"),
         ("true".to_owned(), "`module/plan.bin` is gone"),
     ] {
         fake_terraform(&mut bench, &plan);

@@ -14,7 +14,7 @@ use super::release::{CHART, Release};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
 use crate::kubernetes::ClusterAccess;
-use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
+use crate::sandbox::{self, Ended, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
 /// The option for the number of revisions of a release that Helm keeps.
@@ -197,17 +197,11 @@ impl<'a> Helm<'a> {
 
     async fn start(&self, name: &str, arguments: Vec<String>, output: Output) -> Result<(), Failure> {
         let program = Program {
-            executable: &self.executable,
-            arguments,
-            environment: self.environment.clone(),
-            directory: "",
             output,
-            interrupt: Interrupt::Terminate,
-            writable: Vec::new(),
             readable: self.readable.clone(),
             services: self.services.clone(),
-            hosts: Vec::new(),
             inside_hosts: self.inside_hosts.clone(),
+            ..Program::new(&self.executable, arguments, self.environment.clone())
         };
         match sandbox::run(self.job, program).await? {
             Ended::Code { code: 0, .. } => Ok(()),

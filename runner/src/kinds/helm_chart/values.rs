@@ -10,6 +10,9 @@ use crate::kubernetes::documents;
 use crate::work::job::Job;
 use crate::workspace::{self, Kind};
 
+/// The most names in the path of a value. Each name is a level of the values, and a deep value is written level by level.
+const MOST_NAMES: usize = 64;
+
 /// Writes all values into the workspace and returns Helm's options for these files, in order. No value is in an
 /// argument, because every user of the machine can read arguments.
 pub(super) async fn write(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
@@ -56,6 +59,9 @@ fn set(map: &mut Map<String, Value>, path: &str, value: Value) -> Result<(), Str
     }
     if names.iter().any(|name| name.contains(['[', ']'])) {
         return Err("one element of a list cannot be set; write the whole list into a values file".to_owned());
+    }
+    if names.len() > MOST_NAMES {
+        return Err(format!("the path has {} names; the limit is {MOST_NAMES}", names.len()));
     }
     let Some((last, above)) = names.split_last() else { return Ok(()) };
     let mut at = map;
@@ -134,6 +140,16 @@ mod tests {
         assert!(set(&mut map, "a.b", json!(1)).unwrap_err().contains("`a` has a value already"));
         assert!(set(&mut map, "list[0]", json!(1)).unwrap_err().contains("values file"));
         assert!(set(&mut map, "a..b", json!(1)).unwrap_err().contains("empty"));
+    }
+
+    /// A value of 100,000 levels would end the runner: whoever writes or drops it does so level by level.
+    #[test]
+    fn a_path_that_is_too_deep_is_refused() {
+        let path = vec!["x"; 100_000].join(".");
+
+        let refused = set(&mut Map::new(), &path, json!(1));
+
+        assert_eq!(refused, Err("the path has 100000 names; the limit is 64".to_owned()));
     }
 
     #[test]

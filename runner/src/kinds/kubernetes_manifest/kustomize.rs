@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
-use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program};
+use crate::sandbox::{self, Ended, Output, Printed, Program};
 use crate::work::job::Job;
 use crate::workspace::{self, Kind, MAX_DOCUMENT};
 
@@ -124,18 +124,10 @@ async fn run(job: &Job, target: PathBuf, words: Vec<String>) -> Result<String, F
     };
     let unreadable = |error| Failure::because("could not read the output of kustomize", &error);
     let printed = Printed::new(job).map_err(unreadable)?;
+    let arguments = [command.to_owned(), target.display().to_string()].into_iter().chain(words).collect();
     let program = Program {
-        executable: &executable,
-        arguments: [command.to_owned(), target.display().to_string()].into_iter().chain(words).collect(),
-        environment: sandbox::base_environment(job),
-        directory: "",
         output: Output::Kept(printed.clone()),
-        interrupt: Interrupt::Terminate,
-        writable: Vec::new(),
-        readable: Vec::new(),
-        services: Vec::new(),
-        hosts: Vec::new(),
-        inside_hosts: Vec::new(),
+        ..Program::new(&executable, arguments, sandbox::base_environment(job))
     };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => printed.text().await.map_err(unreadable),

@@ -53,6 +53,7 @@ fn refused(check: &str, error: &RegistryError) -> Finding {
         RegistryError::Address(_)
         | RegistryError::Reference(_)
         | RegistryError::Platform(_)
+        | RegistryError::TokenHost { .. }
         | RegistryError::Expired { .. }
         | RegistryError::NotFound { .. }
         | RegistryError::Status { .. }

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use freehold_egress::AccountHosts;
 use freehold_protocol::contract::Terms;
 use freehold_protocol::names;
 use freehold_protocol::order::{ApplyTerraform, Work};
@@ -44,6 +46,7 @@ pub(super) struct Terraform<'a> {
     /// The providers that came with the module. If there are any, Terraform does not fetch providers.
     providers: Option<Providers>,
     services: Vec<Service>,
+    account_hosts: Option<Arc<dyn AccountHosts>>,
     wanted_version: &'a str,
 }
 
@@ -85,6 +88,7 @@ impl<'a> Terraform<'a> {
             plugins,
             providers: None,
             services: aws.services(),
+            account_hosts: aws.account_hosts(),
             wanted_version: &work.terraform_version,
         })
     }
@@ -194,17 +198,15 @@ impl<'a> Terraform<'a> {
         shown: Vec<PathBuf>,
     ) -> Result<(), Failure> {
         let program = Program {
-            executable: &self.executable,
-            arguments,
-            environment: self.environment.clone(),
             directory: MODULE,
             output,
             interrupt: Interrupt::Interrupt,
             readable: self.readable(&writable).into_iter().chain(shown).collect(),
             writable,
             services: self.services.clone(),
-            inside_hosts: Vec::new(),
+            account_hosts: self.account_hosts.clone(),
             hosts: if name == "init" && self.fetches() { registries() } else { Vec::new() },
+            ..Program::new(&self.executable, arguments, self.environment.clone())
         };
         match sandbox::run(self.job, program).await? {
             Ended::Code { code: 0, .. } => Ok(()),

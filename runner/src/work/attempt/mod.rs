@@ -97,10 +97,13 @@ impl Attempt<'_> {
             reason = self.held.signal.stopped() => return self.stopped_early(reason),
             permit = self.admitted(ticket) => match permit {
                 Some(permit) => permit,
-                None => return Message::GiveBack,
+                None => return self.put_back(Message::GiveBack),
             },
         };
         let order = &self.held.order;
+        if self.agent.is_retired() {
+            return self.hand_back();
+        }
         if self.agent.server_now(order.issued_at) > order.not_after {
             return self.refuse(RefusalReason::Expired, "the order expired while it waited to be admitted");
         }
@@ -138,9 +141,31 @@ impl Attempt<'_> {
     fn stopped_early(&self, reason: StopReason) -> Message {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
-            StopReason::Draining => Message::GiveBack,
-            StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => Message::Leave,
+            StopReason::Draining => self.put_back(Message::GiveBack),
+            StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => self.put_back(Message::Leave),
         }
+    }
+
+    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that ended
+    /// here is in the journal: if this machine receives the order again under its new key, it reports that outcome.
+    fn hand_back(&self) -> Message {
+        let job = &self.held.order.job;
+        info!(job.id = %job, "The order of job `{job}` goes back to the queue, because the key of this runner was replaced");
+        self.put_back(Message::GiveBack)
+    }
+
+    /// Notes that no attempt has started, so that the next delivery may start one, and returns `message`. Notes nothing
+    /// when an earlier attempt may have started.
+    fn put_back(&self, message: Message) -> Message {
+        let HeldOrder { order, fence, .. } = &**self.held;
+        let mut journal = self.agent.journal();
+        if journal.state().decide(order, fence.receive) == Decision::Start {
+            let record = Record::PutBack { job: order.job.clone(), fence: *fence };
+            if let Err(error) = journal.append(&[record]) {
+                warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
+            }
+        }
+        message
     }
 
     fn refuse(&self, reason: RefusalReason, detail: &str) -> Message {
@@ -173,7 +198,10 @@ impl Attempt<'_> {
         }
         let credentials = match agent.roles.credentials(order).await {
             Ok(credentials) => credentials,
-            Err(NoCredentials::RunnerOff(reason)) => return self.leave(&reason),
+            Err(NoCredentials::RunnerOff(reason)) => {
+                self.put_back(Message::Leave);
+                return self.leave(&reason);
+            }
             Err(NoCredentials::ModeOff(reason)) => {
                 let outcome = Outcome::Blocked { block: Block::ModeDisabled, reason };
                 return self.accept_and_finish(&reporter, outcome).await;
@@ -285,6 +313,9 @@ impl Attempt<'_> {
         let result = supervise::outcome_name(&outcome);
         info!(job.id = %job, fence = %fence, result, "Job `{job}` ended: {result}");
         log.close();
+        if self.agent.is_retired() {
+            return self.hand_back();
+        }
         let mut last = log.take_chunk();
         while log.has_pending() {
             let _ = reporter.event(AttemptEvent::Progress { log: std::mem::replace(&mut last, log.take_chunk()) });
@@ -302,6 +333,9 @@ impl Attempt<'_> {
         tokio::select! {
             () = self.agent.reporter.delivered() => {}
             () = self.held.signal.lease_lost() => return Message::Leave,
+        }
+        if self.agent.is_retired() {
+            return self.hand_back();
         }
         let ended = AuditEvent::Ended { job, fence, result: result.to_owned() };
         if let Err(error) = self.agent.audit.announce(ended).await {

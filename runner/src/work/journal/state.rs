@@ -18,6 +18,8 @@ const REMEMBERED: usize = 1_000;
 pub enum Record {
     /// An order was verified and is the newest of its group.
     Accepted { group: Group, serial: u64, job: JobId, dispatch: u32 },
+    /// A delivery was put back into the queue, and no attempt has started up to it.
+    PutBack { job: JobId, fence: Fence },
     /// The job's process is about to start.
     Started { job: JobId, fence: Fence },
     /// The attempt ended. Its outcome is reported or will be.
@@ -53,6 +55,7 @@ struct Entry {
 #[derive(Debug, Clone, PartialEq)]
 enum Phase {
     Accepted,
+    PutBack { fence: Fence },
     Started { fence: Fence },
     Finished { fence: Fence, outcome: Outcome },
 }
@@ -97,8 +100,12 @@ impl State {
         if self.is_cancelled(&order.job, order.dispatch, receive) {
             return Decision::Cancelled;
         }
-        // An earlier delivery may have started on a runner whose journal is lost.
-        let may_have_begun = matches!(phase, Some(Phase::Started { .. })) || receive > 1;
+        // An earlier delivery may have started on a runner whose journal is lost, unless this journal saw all of them.
+        let unstarted = match phase {
+            Some(Phase::PutBack { fence }) if fence.dispatch == order.dispatch => fence.receive,
+            _ => 0,
+        };
+        let may_have_begun = matches!(phase, Some(Phase::Started { .. })) || receive > unstarted + 1;
         match (may_have_begun, order.redelivery) {
             (false, _) => Decision::Start,
             (true, Redelivery::Resume) => Decision::Resume,
@@ -126,6 +133,9 @@ impl State {
                     self.jobs.insert(job, Entry { dispatch, phase: Phase::Accepted, age });
                 }
             }
+            Record::PutBack { job, fence } => {
+                self.jobs.insert(job, Entry { dispatch: fence.dispatch, phase: Phase::PutBack { fence }, age });
+            }
             Record::Started { job, fence } => {
                 self.jobs.insert(job, Entry { dispatch: fence.dispatch, phase: Phase::Started { fence }, age });
             }
@@ -147,6 +157,7 @@ impl State {
             let job = job.clone();
             match &entry.phase {
                 Phase::Accepted => {}
+                Phase::PutBack { fence } => records.push((entry.age, Record::PutBack { job, fence: *fence })),
                 Phase::Started { fence } => records.push((entry.age, Record::Started { job, fence: *fence })),
                 Phase::Finished { fence, outcome } => {
                     records.push((entry.age, Record::Finished { job, fence: *fence, outcome: outcome.clone() }));
@@ -254,6 +265,26 @@ mod tests {
 
         assert_eq!(State::default().decide(&action, 2), Decision::Interrupted);
         assert_eq!(State::default().decide(&order(1, 7), 2), Decision::Resume);
+    }
+
+    #[test]
+    fn a_delivery_that_was_put_back_before_it_started_is_no_attempt() {
+        let mut action = order(1, 7);
+        action.redelivery = Redelivery::Interrupted;
+        let put_back = [1, 2].map(|receive| Record::PutBack { job: job_id(1), fence: fence(1, receive) });
+        let state = state(put_back);
+        let reopened = self::state(state.to_records());
+
+        for state in [&state, &reopened] {
+            assert_eq!(state.decide(&action, 3), Decision::Start);
+            // Another runner, of which this journal knows nothing, had the third delivery.
+            assert_eq!(state.decide(&action, 4), Decision::Interrupted);
+        }
+        let started = [
+            Record::PutBack { job: job_id(1), fence: fence(1, 1) },
+            Record::Started { job: job_id(1), fence: fence(1, 2) },
+        ];
+        assert_eq!(self::state(started).decide(&action, 3), Decision::Interrupted);
     }
 
     #[test]

@@ -1,376 +1,25 @@
 //! Whole attempts against a queue in memory that leases as SQS does, with the real journal, spool and audit trail.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, OnceLock};
+mod queues;
+mod retired;
+mod world;
 
-use async_trait::async_trait;
-use aws_config::{BehaviorVersion, SdkConfig};
-use aws_credential_types::Credentials;
-use aws_credential_types::provider::SharedCredentialsProvider;
-use ed25519_dalek::SigningKey;
+use std::sync::atomic::Ordering;
+
 use freehold_protocol::audit::AuditRecord;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{Cancel, Order, Redelivery, RemovePart};
-use freehold_protocol::report::{Fence, Report, ReportBody};
+use freehold_protocol::order::{Order, RemovePart};
+use freehold_protocol::report::{Fence, ReportBody};
 use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 use tokio::time::Instant;
 
 use super::*;
 use crate::config::{Config, Role};
-use crate::identity::mode::Roles;
-use crate::identity::runner_key::Identity;
-use crate::identity::standing::Standing;
-use crate::identity::trusts::{AppRole, AppRoles};
-use crate::operate::drain::Drain;
-use crate::record::audit::Audit;
-use crate::record::log_store::LogStore;
-use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
-use crate::wire::clock::ServerClock;
-use crate::wire::grants::PendingGrants;
-use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
-use crate::wire::report::Reporter;
-use crate::wire::spool::{self, Spool};
-use crate::wire::verify::Trust;
-use crate::work::admission::Admission;
-use crate::work::agent::Execute;
-use crate::work::in_flight::InFlight;
+use crate::identity::trusts::AppRole;
+use crate::testing::{config, job_id, order, sealed};
 use crate::work::job::StopReason;
-use crate::work::journal::Journal;
 use crate::work::poll;
-
-/// A queue in memory.
-#[derive(Debug, Default)]
-struct Queue {
-    messages: Mutex<BTreeMap<u32, Queued>>,
-    next: AtomicU32,
-    added: tokio::sync::Notify,
-    /// While set, renewals fail.
-    deaf: std::sync::atomic::AtomicBool,
-    /// While set, the runner may not use it.
-    closed: std::sync::atomic::AtomicBool,
-}
-
-#[derive(Debug)]
-struct Queued {
-    body: String,
-    receive: u32,
-    hidden_until: Option<Instant>,
-}
-
-impl Queue {
-    fn send(&self, body: String) {
-        let at = self.next.fetch_add(1, Ordering::Relaxed);
-        self.messages.lock().unwrap().insert(at, Queued { body, receive: 0, hidden_until: None });
-        self.added.notify_one();
-    }
-
-    fn take(&self) -> Vec<Delivery> {
-        let now = Instant::now();
-        let mut messages = self.messages.lock().unwrap();
-        let visible = messages.iter_mut().filter(|(_, m)| m.hidden_until.is_none_or(|until| until <= now));
-        visible
-            .map(|(at, message)| {
-                message.receive += 1;
-                message.hidden_until = Some(now + Duration::from_secs(limits::LEASE_SECS));
-                Delivery {
-                    body: message.body.clone(),
-                    handle: format!("{at}#{}", message.receive),
-                    receive: message.receive,
-                    sent_at: Timestamp::from_millis(2_000_000),
-                    leased_at: now,
-                }
-            })
-            .collect()
-    }
-
-    fn with<T>(&self, handle: &str, act: impl FnOnce(&mut BTreeMap<u32, Queued>, u32) -> T) -> Result<T, InboxError> {
-        let (at, receive) = handle.split_once('#').unwrap();
-        let at = at.parse().unwrap();
-        let mut messages = self.messages.lock().unwrap();
-        let ours = messages.get(&at).is_some_and(|m| {
-            m.receive.to_string() == receive && m.hidden_until.is_some_and(|until| until > Instant::now())
-        });
-        if ours { Ok(act(&mut messages, at)) } else { Err(InboxError::Gone("lease is over".into())) }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.messages.lock().unwrap().is_empty()
-    }
-
-    fn refused(&self) -> Result<(), InboxError> {
-        let closed = self.closed.load(Ordering::Relaxed);
-        if closed { Err(InboxError::Denied("not for you (AccessDenied)".into())) } else { Ok(()) }
-    }
-}
-
-#[async_trait]
-impl Inbox for Queue {
-    async fn receive(&self, wait_secs: u64) -> Result<Vec<Delivery>, InboxError> {
-        let until = Instant::now() + Duration::from_secs(wait_secs);
-        loop {
-            self.refused()?;
-            let taken = self.take();
-            if !taken.is_empty() || Instant::now() >= until {
-                return Ok(taken);
-            }
-            let step = (Instant::now() + Duration::from_secs(1)).min(until);
-            let _ = tokio::time::timeout_at(step, self.added.notified()).await;
-        }
-    }
-
-    async fn lease(&self, handle: &str, secs: u64) -> Result<(), InboxError> {
-        self.refused()?;
-        if self.deaf.load(Ordering::Relaxed) {
-            return Err(InboxError::Transient("no answer".into()));
-        }
-        self.with(handle, |messages, at| {
-            if let Some(message) = messages.get_mut(&at) {
-                message.hidden_until = Some(Instant::now() + Duration::from_secs(secs));
-            }
-        })
-    }
-
-    async fn delete(&self, handle: &str) -> Result<(), InboxError> {
-        self.refused()?;
-        self.with(handle, |messages, at| drop(messages.remove(&at)))
-    }
-}
-
-/// The reports queue.
-#[derive(Debug, Default)]
-struct Taken {
-    bodies: Mutex<Vec<String>>,
-    /// While set, it takes nothing.
-    deaf: std::sync::atomic::AtomicBool,
-}
-
-#[async_trait]
-impl Outbox for Taken {
-    async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError> {
-        if self.deaf.load(Ordering::Relaxed) {
-            return Err(InboxError::Transient("no answer".into()));
-        }
-        self.bodies.lock().unwrap().extend_from_slice(bodies);
-        Ok(vec![Sent::Taken; bodies.len()])
-    }
-}
-
-/// What the job does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Play {
-    Succeed,
-    /// Runs until it is asked to stop.
-    Wait,
-    /// Asks for an artifact.
-    Ask,
-    Panic,
-    /// Fails at its first call.
-    Fail,
-}
-
-#[derive(Debug)]
-struct Stage {
-    play: Mutex<Play>,
-    begun: AtomicU32,
-    stopped: Mutex<Vec<StopReason>>,
-}
-
-#[async_trait]
-impl Execute for Stage {
-    async fn execute(&self, job: &Job) -> Outcome {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        assert!(job.workspace.is_dir());
-        job.log.line("working");
-        let play = *self.play.lock().unwrap();
-        match play {
-            Play::Succeed => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
-            Play::Wait => {
-                let reason = job.stop.stopped().await;
-                self.stopped.lock().unwrap().push(reason);
-                Outcome::Failed { reason: "asked to stop".into(), partial: true }
-            }
-            Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new(), 0).await {
-                Ok(GrantAnswer::Granted { .. }) => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
-                other => Outcome::Failed { reason: format!("{other:?}"), partial: false },
-            },
-            Play::Panic => panic!("on purpose"),
-            Play::Fail => Outcome::Failed { reason: "not for you (AccessDenied)".into(), partial: false },
-        }
-    }
-}
-
-/// The roles of an app; without any, they cannot be listed.
-#[derive(Debug)]
-struct AppRolesDouble(Mutex<Option<Vec<AppRole>>>);
-
-impl Default for AppRolesDouble {
-    fn default() -> Self {
-        Self(Mutex::new(Some(Vec::new())))
-    }
-}
-
-#[async_trait]
-impl AppRoles for AppRolesDouble {
-    async fn list(&self, _: SharedCredentialsProvider) -> Result<Vec<AppRole>, String> {
-        self.0.lock().unwrap().clone().ok_or_else(|| "throttled".to_owned())
-    }
-}
-
-/// A runner and its queue.
-struct World {
-    queue: Arc<Queue>,
-    stage: Arc<Stage>,
-    agent: Arc<Agent>,
-    spool: Arc<Spool>,
-    taken: Arc<Taken>,
-    account: Arc<AccountDouble>,
-    roles: Arc<AppRolesDouble>,
-    state: tempfile::TempDir,
-}
-
-impl World {
-    fn new(play: Play) -> Self {
-        let queue = Arc::new(Queue::default());
-        let stage = Stage { play: Mutex::new(play), begun: AtomicU32::new(0), stopped: Mutex::default() };
-        Self::over(queue, Arc::new(stage), Arc::default(), tempfile::tempdir().unwrap())
-    }
-
-    /// The same machine after its process was killed.
-    fn restarted(self) -> Self {
-        Self::over(self.queue, self.stage, self.taken, self.state)
-    }
-
-    fn over(queue: Arc<Queue>, stage: Arc<Stage>, taken: Arc<Taken>, state: tempfile::TempDir) -> Self {
-        let path = state.path();
-        // The build role works under the runner's own credentials: no STS is needed here.
-        let config = Arc::new(config(path.to_str().unwrap(), Role::Build));
-        let own = SharedCredentialsProvider::new(Credentials::for_tests());
-        let sdk = SdkConfig::builder().behavior_version(BehaviorVersion::latest()).credentials_provider(own).build();
-        let identity = Arc::new(Identity::from_key(SigningKey::from_bytes(&[3; 32])));
-        let tenant: freehold_protocol::TenantName = "acme".parse().unwrap();
-        let install: freehold_protocol::InstallId = "globex-prod".parse().unwrap();
-        let spool = Arc::new(Spool::open(path).unwrap());
-        let account = Arc::new(AccountDouble::with("EnableRunner", "true"));
-        let roles = Arc::new(AppRolesDouble::default());
-        let standing = Standing::new(&crate::testing::config(path.to_str().unwrap(), Role::Install), account.clone());
-        let agent = Agent {
-            trust: Trust {
-                role: Role::Install,
-                tenant: tenant.clone(),
-                install: install.clone(),
-                tenant_key: root().verifying_key().into(),
-            },
-            clock: Arc::new(ServerClock::default()),
-            inbox: queue.clone(),
-            reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
-            journal: Mutex::new(Journal::open(path).unwrap()),
-            audit: Audit::open(path, identity, tenant, install).unwrap(),
-            roles: Roles::new(config.clone(), &sdk, standing.clone()),
-            standing,
-            sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(
-                &sdk,
-                config.tenant.clone(),
-                config.install.clone(),
-            ),
-            app_secrets: crate::identity::app_secrets::AppSecrets::new(
-                &sdk,
-                config.tenant.clone(),
-                config.install.clone(),
-            ),
-            app_roles: Some(roles.clone()),
-            grants: Arc::new(PendingGrants::default()),
-            in_flight: InFlight::default(),
-            admission: Admission::new(2),
-            drain: Drain::default(),
-            kinds: stage.clone(),
-            logs: LogStore::open(path.join("logs"), None).unwrap(),
-            boxes: crate::sandbox::WarmBoxes::new(config.clone()),
-            fatal: OnceLock::new(),
-            config,
-        };
-        Self { queue, stage, agent: Arc::new(agent), spool, taken, account, roles, state }
-    }
-
-    /// Polls until `done`, or an hour of the clock has passed.
-    async fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
-        let poll = poll::run(self.agent.clone(), Default::default());
-        let watch = async {
-            while !done(self) {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        };
-        let beat = Default::default();
-        tokio::select! {
-            () = poll => panic!("the poll loop ended"),
-            () = spool::sender::run(&self.spool, self.taken.as_ref(), &beat) => panic!("the sender ended"),
-            done = tokio::time::timeout(Duration::from_secs(3_600), watch) => {
-                assert!(done.is_ok(), "{what} did not happen; reports: {:?}", self.sent());
-            }
-        }
-    }
-
-    async fn until_deleted(&self) {
-        self.until("the deletion of every message", |world| world.queue.is_empty()).await;
-    }
-
-    /// Pulls the kill switch, or puts it back.
-    fn switch(&self, on: bool) {
-        self.account.set("EnableRunner", if on { "true" } else { "false" });
-        self.queue.closed.store(!on, Ordering::Relaxed);
-    }
-
-    fn begun(&self) -> u32 {
-        self.stage.begun.load(Ordering::Relaxed)
-    }
-
-    fn reports(&self) -> Vec<ReportBody> {
-        let key = SigningKey::from_bytes(&[3; 32]).verifying_key().into();
-        let mut files: Vec<_> =
-            std::fs::read_dir(self.state.path().join("spool")).unwrap().map(|entry| entry.unwrap().path()).collect();
-        files.sort();
-        let waiting = files.iter().map(|path| std::fs::read_to_string(path).unwrap());
-        let taken = self.taken.bodies.lock().unwrap().clone();
-        let open = |text: String| Envelope::parse(text.as_bytes()).unwrap().open::<Report>(&key).unwrap();
-        taken.into_iter().chain(waiting).map(|text| open(text).body).collect()
-    }
-
-    /// What was reported, in few words.
-    fn sent(&self) -> Vec<String> {
-        let word = |body: ReportBody| match body {
-            ReportBody::Hello(_) => "hello".to_owned(),
-            ReportBody::Heartbeat => "heartbeat".to_owned(),
-            ReportBody::Refused(refusal) => format!("refused {}", refusal.reason.as_str()),
-            ReportBody::Attempt(report) => match report.event {
-                AttemptEvent::Started => format!("{} started", report.fence),
-                AttemptEvent::Progress { .. } => "progress".to_owned(),
-                AttemptEvent::GrantRequest { .. } => "grant request".to_owned(),
-                AttemptEvent::AttestRequest { .. } => "attest request".to_owned(),
-                AttemptEvent::Finished { outcome, .. } => {
-                    format!("{} {}", report.fence, supervise::outcome_name(&outcome))
-                }
-            },
-        };
-        self.reports().into_iter().map(word).filter(|word| word != "progress").collect()
-    }
-}
-
-fn action() -> Order {
-    Order { redelivery: Redelivery::Interrupted, ..order(1, 7) }
-}
-
-fn cancel(receive: Option<u32>) -> String {
-    sealed(&Cancel {
-        tenant: "acme".parse().unwrap(),
-        install: "globex-prod".parse().unwrap(),
-        job: job_id(1),
-        dispatch: 1,
-        receive,
-        runner: None,
-        issued_at: Timestamp::from_millis(2_000_000),
-        not_after: Timestamp::from_millis(5_000_000),
-    })
-}
+use world::{Play, World, action, cancel};
 
 #[tokio::test(start_paused = true)]
 async fn an_order_is_kept_until_the_queue_has_the_end_of_its_job() {
@@ -442,7 +91,7 @@ async fn a_runner_that_is_switched_off_stops_its_job_and_goes_on_with_the_order_
     world.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
     let day = Instant::now() + Duration::from_secs(50 * 60);
     world.until("most of an hour", |_| Instant::now() > day).await;
-    let (begun, waiting) = (world.begun(), world.queue.messages.lock().unwrap().len());
+    let (begun, waiting) = (world.begun(), world.queue.len());
     *world.stage.play.lock().unwrap() = Play::Succeed;
     world.switch(true);
     world.until_deleted().await;
@@ -481,6 +130,24 @@ async fn an_action_that_the_kill_switch_ends_is_reported_as_interrupted_and_not_
 
     assert_eq!(world.begun(), 1);
     assert_eq!(world.sent()[..2], ["1.1 started", "1.1 interrupted"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_that_waited_for_its_turn_when_the_runner_was_switched_off_is_done_later() {
+    let world = World::new(Play::Wait);
+    world.queue.send(sealed(&order(1, 7)));
+    world.queue.send(sealed(&Order { redelivery: Redelivery::Interrupted, ..order(2, 8) }));
+    world.until("the start", |world| world.begun() == 1).await;
+
+    world.switch(false);
+    world.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+    *world.stage.play.lock().unwrap() = Play::Succeed;
+    world.switch(true);
+    world.until_deleted().await;
+
+    let mut said = world.sent();
+    said.sort_unstable();
+    assert_eq!(said, ["1.1 started", "1.2 started", "1.2 started", "1.2 succeeded", "1.2 succeeded"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,181 @@
+//! A runner is told that its key was replaced: it hands back its orders, makes a new key and goes on.
+
+use ed25519_dalek::SigningKey;
+use freehold_protocol::KeyId;
+use freehold_protocol::order::Retired;
+
+use super::*;
+use crate::testing::{root, sealed_by};
+use crate::wire::spool;
+
+fn notice(runner: &KeyId) -> Retired {
+    Retired {
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        runner: runner.clone(),
+        replaced_by: KeyId::of(&SigningKey::from_bytes(&[7; 32]).verifying_key()),
+        replaced_at: Timestamp::from_millis(1_900_000),
+        issued_at: Timestamp::from_millis(2_000_000),
+        not_after: Timestamp::from_millis(5_600_000),
+    }
+}
+
+impl World {
+    fn tell(&self) {
+        self.queue.send(sealed(&notice(&self.key.key_id())));
+    }
+
+    /// Runs the runner until it has drained, as a shutdown does.
+    async fn drained(&self) {
+        let beat = Default::default();
+        let drain = async {
+            poll::run(self.agent.clone(), Default::default()).await;
+            self.agent.in_flight.rested().await;
+            self.agent.in_flight.stop_all(StopReason::Draining);
+            self.agent.in_flight.emptied().await;
+        };
+        let limit = tokio::time::sleep(Duration::from_secs(3_600));
+        tokio::select! {
+            () = drain => {}
+            () = spool::sender::run(&self.spool, self.taken.as_ref(), &beat) => panic!("the sender ended"),
+            () = limit => panic!("it did not drain; reports: {:?}", self.sent()),
+        }
+    }
+
+    /// Returns the words of the reports that `key` signed.
+    fn sent_by(&self, key: &KeyId) -> Vec<String> {
+        let signers = self.signed_reports().into_iter();
+        let signers = signers.filter(|report| {
+            !matches!(&report.body, ReportBody::Attempt(attempt)
+            if matches!(attempt.event, AttemptEvent::Progress { .. }))
+        });
+        let mine: Vec<bool> = signers.map(|report| report.runner == *key).collect();
+        self.sent().into_iter().zip(mine).filter(|(_, mine)| *mine).map(|(word, _)| word).collect()
+    }
+
+    /// Returns the numbers and the signers of the audit records, whose chain must be whole.
+    fn audited(&self) -> Vec<(u64, KeyId)> {
+        let text = std::fs::read_to_string(self.state.path().join("audit.jsonl")).unwrap();
+        let mut head = Digest::of(b"");
+        let mut records = Vec::new();
+        for line in text.lines() {
+            let record: AuditRecord = Envelope::parse(line.as_bytes()).unwrap().peek().unwrap();
+            assert_eq!(record.previous, head);
+            head = Digest::of(line.as_bytes());
+            records.push((record.seq, record.runner));
+        }
+        records
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_hands_back_what_the_next_runner_can_resume_and_goes_on_under_a_new_key() {
+    let world = World::new(Play::Wait);
+    let old = world.key.key_id();
+    world.queue.send(sealed(&order(1, 7)));
+    world.until("the start", |world| world.begun() == 1).await;
+
+    world.tell();
+    world.drained().await;
+    let left = world.queue.messages.lock().unwrap().len();
+    let said = world.sent();
+    let world = world.restarted();
+    *world.stage.play.lock().unwrap() = Play::Succeed;
+    world.until_deleted().await;
+
+    assert_eq!((left, said), (1, vec!["1.1 started".to_owned()]), "the order is left, the notice is not");
+    let new = world.key.key_id();
+    assert_ne!(old, new);
+    assert_eq!(world.sent_by(&new), ["1.2 started", "1.2 succeeded"]);
+    assert_eq!(world.sent_by(&old), ["1.1 started"]);
+    let signers = world.audited();
+    let change = signers.iter().position(|(_, signer)| *signer == new).expect("the new key signed no record");
+    assert_eq!(signers.iter().map(|(seq, _)| *seq).collect::<Vec<_>>(), (1..=signers.len() as u64).collect::<Vec<_>>());
+    assert!(signers[..change].iter().all(|(_, signer)| *signer == old) && change >= 2, "{signers:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_ends_and_its_outcome_is_reported_under_the_new_key_without_a_second_run() {
+    let world = World::new(Play::Minute);
+    let old = world.key.key_id();
+    world.queue.send(sealed(&action()));
+    world.until("the start", |world| world.begun() == 1).await;
+
+    world.tell();
+    world.drained().await;
+    let said = world.sent();
+    let world = world.restarted();
+    world.until_deleted().await;
+
+    assert_eq!(said, ["1.1 started"], "an end under the old key would be refused");
+    assert_eq!((world.begun(), world.sent_by(&world.key.key_id())), (1, vec!["1.2 succeeded".to_owned()]));
+    assert_ne!(old, world.key.key_id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn it_starts_no_order_after_the_notice() {
+    let world = World::new(Play::Succeed);
+    world.tell();
+    world.queue.send(sealed(&order(1, 7)));
+    world.queue.send(sealed(&Order { job: job_id(2), group: "action:other".parse().unwrap(), ..action() }));
+
+    world.drained().await;
+
+    assert_eq!((world.begun(), world.sent()), (0, Vec::new()));
+    assert_eq!(world.queue.messages.lock().unwrap().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_is_forged_foreign_stale_or_for_another_key_changes_nothing() {
+    let world = World::new(Play::Succeed);
+    let own = notice(&world.key.key_id());
+    let stranger = SigningKey::from_bytes(&[9; 32]);
+    let other = KeyId::of(&stranger.verifying_key());
+    let before = std::fs::read(world.state.path().join("runner.key")).unwrap();
+
+    let notices = [
+        sealed_by(&stranger, "acme", &own),
+        sealed_by(&root(), "other", &own),
+        Envelope::seal(&own, &[&stranger]).unwrap().to_json().unwrap(),
+        sealed(&Retired { install: "other".parse().unwrap(), ..own.clone() }),
+        sealed(&Retired { tenant: "other".parse().unwrap(), ..own.clone() }),
+        sealed(&Retired { not_after: Timestamp::from_millis(1_999_999), ..own.clone() }),
+        sealed(&notice(&other)),
+    ];
+    notices.into_iter().for_each(|notice| world.queue.send(notice));
+    world.queue.send(sealed(&order(1, 7)));
+    world.until_deleted().await;
+
+    assert!(!world.agent.is_retired() && world.begun() == 1);
+    assert_eq!(std::fs::read(world.state.path().join("runner.key")).unwrap(), before);
+    assert!(!world.state.path().join("retired.json").exists());
+    assert_eq!(world.restarted().key.key_id(), own.runner);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_notice_for_another_runner_is_left_to_it_for_some_deliveries() {
+    let world = World::new(Play::Succeed);
+    let other = KeyId::of(&SigningKey::from_bytes(&[9; 32]).verifying_key());
+    world.queue.send(sealed(&notice(&other)));
+
+    world.until("seven deliveries", |world| world.queue.messages.lock().unwrap()[&0].receive == 7).await;
+    world.until_deleted().await;
+
+    assert_eq!(world.sent(), Vec::<String>::new());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_notice_that_a_former_key_got_means_nothing_to_the_new_key() {
+    let world = World::new(Play::Succeed);
+    let replayed = sealed(&notice(&world.key.key_id()));
+    world.tell();
+    world.drained().await;
+
+    let world = world.restarted();
+    let second = world.key.key_id();
+    world.queue.send(replayed);
+    world.until_deleted().await;
+
+    assert!(!world.agent.is_retired());
+    assert_eq!(world.restarted().key.key_id(), second);
+}

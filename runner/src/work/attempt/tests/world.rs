@@ -1,0 +1,279 @@
+//! A runner of one process with its queues: the job that it runs behaves as the test says.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_config::{BehaviorVersion, SdkConfig};
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use ed25519_dalek::SigningKey;
+use freehold_protocol::grant::GrantAnswer;
+use freehold_protocol::order::{Cancel, Order, Redelivery};
+use freehold_protocol::report::{AttemptEvent, Outcome, Report, ReportBody};
+use freehold_protocol::{Digest, Envelope, Timestamp};
+
+use super::queues::{Queue, Taken};
+use crate::config::Role;
+use crate::identity::mode::Roles;
+use crate::identity::renewal;
+use crate::identity::standing::Standing;
+use crate::identity::trusts::{AppRole, AppRoles};
+use crate::operate::drain::Drain;
+use crate::record::audit::Audit;
+use crate::record::log_store::LogStore;
+use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
+use crate::wire::clock::ServerClock;
+use crate::wire::grants::PendingGrants;
+use crate::wire::report::Reporter;
+use crate::wire::spool::{self, Spool};
+use crate::wire::verify::Trust;
+use crate::work::admission::Admission;
+use crate::work::agent::{Agent, Execute};
+use crate::work::in_flight::InFlight;
+use crate::work::job::{Job, StopReason};
+use crate::work::journal::Journal;
+use crate::work::poll;
+use crate::work::supervise;
+
+/// What the job does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Play {
+    Succeed,
+    /// Runs until it is asked to stop.
+    Wait,
+    /// Runs for a minute and succeeds, whatever it is asked.
+    Minute,
+    /// Asks for an artifact.
+    Ask,
+    Panic,
+    /// Fails at its first call.
+    Fail,
+}
+
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) play: Mutex<Play>,
+    pub(super) begun: AtomicU32,
+    pub(super) stopped: Mutex<Vec<StopReason>>,
+}
+
+#[async_trait]
+impl Execute for Stage {
+    async fn execute(&self, job: &Job) -> Outcome {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        assert!(job.workspace.is_dir());
+        job.log.line("working");
+        let play = *self.play.lock().unwrap();
+        match play {
+            Play::Succeed => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
+            Play::Wait => {
+                let reason = job.stop.stopped().await;
+                self.stopped.lock().unwrap().push(reason);
+                Outcome::Failed { reason: "asked to stop".into(), partial: true }
+            }
+            Play::Minute => {
+                tokio::time::sleep(Duration::from_secs(60)).await;
+                Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None }
+            }
+            Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new(), 0).await {
+                Ok(GrantAnswer::Granted { .. }) => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
+                other => Outcome::Failed { reason: format!("{other:?}"), partial: false },
+            },
+            Play::Panic => panic!("on purpose"),
+            Play::Fail => Outcome::Failed { reason: "not for you (AccessDenied)".into(), partial: false },
+        }
+    }
+}
+
+/// The roles of an app; without any, they cannot be listed.
+#[derive(Debug)]
+pub(super) struct AppRolesDouble(pub(super) Mutex<Option<Vec<AppRole>>>);
+
+impl Default for AppRolesDouble {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
+
+#[async_trait]
+impl AppRoles for AppRolesDouble {
+    async fn list(&self, _: SharedCredentialsProvider) -> Result<Vec<AppRole>, String> {
+        self.0.lock().unwrap().clone().ok_or_else(|| "throttled".to_owned())
+    }
+}
+
+/// A runner and its queue.
+pub(super) struct World {
+    pub(super) queue: Arc<Queue>,
+    pub(super) stage: Arc<Stage>,
+    pub(super) agent: Arc<Agent>,
+    pub(super) spool: Arc<Spool>,
+    pub(super) taken: Arc<Taken>,
+    pub(super) account: Arc<AccountDouble>,
+    pub(super) roles: Arc<AppRolesDouble>,
+    pub(super) key: freehold_protocol::envelope::PublicKey,
+    pub(super) state: tempfile::TempDir,
+}
+
+impl World {
+    pub(super) fn new(play: Play) -> Self {
+        let queue = Arc::new(Queue::default());
+        let stage = Stage { play: Mutex::new(play), begun: AtomicU32::new(0), stopped: Mutex::default() };
+        Self::over(queue, Arc::new(stage), Arc::default(), tempfile::tempdir().unwrap())
+    }
+
+    /// The same machine after its process was killed.
+    pub(super) fn restarted(self) -> Self {
+        Self::over(self.queue, self.stage, self.taken, self.state)
+    }
+
+    pub(super) fn over(queue: Arc<Queue>, stage: Arc<Stage>, taken: Arc<Taken>, state: tempfile::TempDir) -> Self {
+        let path = state.path();
+        // The build role works under the runner's own credentials: no STS is needed here.
+        let config = Arc::new(config(path.to_str().unwrap(), Role::Build));
+        let own = SharedCredentialsProvider::new(Credentials::for_tests());
+        let sdk = SdkConfig::builder().behavior_version(BehaviorVersion::latest()).credentials_provider(own).build();
+        let key_file = path.join("runner.key");
+        if !key_file.exists() {
+            std::fs::write(&key_file, [3; 32]).unwrap();
+        }
+        let now = Timestamp::from_millis(2_000_000);
+        let identity = Arc::new(renewal::identity(path, &"globex-prod".parse().unwrap(), now).unwrap());
+        let key = identity.public_key();
+        let tenant: freehold_protocol::TenantName = "acme".parse().unwrap();
+        let install: freehold_protocol::InstallId = "globex-prod".parse().unwrap();
+        let spool = Arc::new(Spool::open(path).unwrap());
+        let account = Arc::new(AccountDouble::with("EnableRunner", "true"));
+        let roles = Arc::new(AppRolesDouble::default());
+        let standing = Standing::new(&crate::testing::config(path.to_str().unwrap(), Role::Install), account.clone());
+        let agent = Agent {
+            trust: Trust {
+                role: Role::Install,
+                tenant: tenant.clone(),
+                install: install.clone(),
+                tenant_key: root().verifying_key().into(),
+            },
+            clock: Arc::new(ServerClock::default()),
+            inbox: queue.clone(),
+            reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
+            journal: Mutex::new(Journal::open(path).unwrap()),
+            audit: Audit::open(path, identity, tenant, install).unwrap(),
+            roles: Roles::new(config.clone(), &sdk, standing.clone()),
+            standing,
+            sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(
+                &sdk,
+                config.tenant.clone(),
+                config.install.clone(),
+            ),
+            app_secrets: crate::identity::app_secrets::AppSecrets::new(
+                &sdk,
+                config.tenant.clone(),
+                config.install.clone(),
+            ),
+            app_roles: Some(roles.clone()),
+            grants: Arc::new(PendingGrants::default()),
+            in_flight: InFlight::default(),
+            admission: Admission::new(2),
+            drain: Drain::default(),
+            kinds: stage.clone(),
+            logs: LogStore::open(path.join("logs"), None).unwrap(),
+            boxes: crate::sandbox::WarmBoxes::new(config.clone()),
+            fatal: OnceLock::new(),
+            replaced_by: OnceLock::new(),
+            config,
+        };
+        Self { queue, stage, agent: Arc::new(agent), spool, taken, account, roles, key, state }
+    }
+
+    /// Polls until `done`, or an hour of the clock has passed.
+    pub(super) async fn until(&self, what: &str, done: impl Fn(&Self) -> bool) {
+        let poll = poll::run(self.agent.clone(), Default::default());
+        let watch = async {
+            while !done(self) {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let beat = Default::default();
+        tokio::select! {
+            () = poll => panic!("the poll loop ended"),
+            () = spool::sender::run(&self.spool, self.taken.as_ref(), &beat) => panic!("the sender ended"),
+            done = tokio::time::timeout(Duration::from_secs(3_600), watch) => {
+                assert!(done.is_ok(), "{what} did not happen; reports: {:?}", self.sent());
+            }
+        }
+    }
+
+    pub(super) async fn until_deleted(&self) {
+        self.until("the deletion of every message", |world| world.queue.is_empty()).await;
+    }
+
+    /// Pulls the kill switch, or puts it back.
+    pub(super) fn switch(&self, on: bool) {
+        self.account.set("EnableRunner", if on { "true" } else { "false" });
+        self.queue.closed.store(!on, Ordering::Relaxed);
+    }
+
+    pub(super) fn begun(&self) -> u32 {
+        self.stage.begun.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn reports(&self) -> Vec<ReportBody> {
+        self.signed_reports().into_iter().map(|report| report.body).collect()
+    }
+
+    /// Returns all reports, each signed by the key of this process or by the first key of the machine.
+    pub(super) fn signed_reports(&self) -> Vec<Report> {
+        let keys = [SigningKey::from_bytes(&[3; 32]).verifying_key().into(), self.key.clone()];
+        let mut files: Vec<_> =
+            std::fs::read_dir(self.state.path().join("spool")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.sort();
+        let waiting = files.iter().map(|path| std::fs::read_to_string(path).unwrap());
+        let taken = self.taken.bodies.lock().unwrap().clone();
+        let open = |text: String| {
+            let envelope = Envelope::parse(text.as_bytes()).unwrap();
+            let runner = envelope.peek::<Report>().unwrap().runner;
+            let key = keys.iter().find(|key| key.key_id() == runner).expect("a report of an unknown key");
+            envelope.open::<Report>(key).unwrap()
+        };
+        taken.into_iter().chain(waiting).map(open).collect()
+    }
+
+    /// What was reported, in few words.
+    pub(super) fn sent(&self) -> Vec<String> {
+        let word = |body: ReportBody| match body {
+            ReportBody::Hello(_) => "hello".to_owned(),
+            ReportBody::Heartbeat => "heartbeat".to_owned(),
+            ReportBody::Refused(refusal) => format!("refused {}", refusal.reason.as_str()),
+            ReportBody::Attempt(report) => match report.event {
+                AttemptEvent::Started => format!("{} started", report.fence),
+                AttemptEvent::Progress { .. } => "progress".to_owned(),
+                AttemptEvent::GrantRequest { .. } => "grant request".to_owned(),
+                AttemptEvent::AttestRequest { .. } => "attest request".to_owned(),
+                AttemptEvent::Finished { outcome, .. } => {
+                    format!("{} {}", report.fence, supervise::outcome_name(&outcome))
+                }
+            },
+        };
+        self.reports().into_iter().map(word).filter(|word| word != "progress").collect()
+    }
+}
+
+pub(super) fn action() -> Order {
+    Order { redelivery: Redelivery::Interrupted, ..order(1, 7) }
+}
+
+pub(super) fn cancel(receive: Option<u32>) -> String {
+    sealed(&Cancel {
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        job: job_id(1),
+        dispatch: 1,
+        receive,
+        runner: None,
+        issued_at: Timestamp::from_millis(2_000_000),
+        not_after: Timestamp::from_millis(5_000_000),
+    })
+}
