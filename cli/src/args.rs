@@ -153,7 +153,7 @@ impl Cli {
             Command::Completions { shell } => {
                 let mut script = Vec::new();
                 clap_complete::generate(shell, &mut Self::command(), "freehold", &mut script);
-                crate::output::print_raw(&String::from_utf8_lossy(&script));
+                crate::output::print_exactly(&String::from_utf8_lossy(&script));
                 Ok(())
             }
         }

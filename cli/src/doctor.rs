@@ -10,7 +10,11 @@ use crate::output::Table;
 
 /// Check credentials, `git` and the tenant API.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  freehold doctor --tenant acme")]
+#[command(after_help = "\
+Example:
+  freehold doctor --tenant acme
+
+This is for the vendor. A customer checks a runner with `freehold-runner doctor --config FILE`.")]
 pub(crate) struct Doctor {}
 
 #[derive(Debug, Serialize)]

@@ -40,6 +40,9 @@ pub(crate) fn create(path: &Path, text: &str, force: bool) -> Result<()> {
 
 /// Writes a file and replaces an existing file of that name.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
+    if path.is_dir() {
+        return Err(exists(path));
+    }
     beside(path, text)?.persist(path).map_err(|error| error.error).doing(writing(path))?;
     Ok(())
 }
@@ -48,10 +51,18 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
 /// a partly written file.
 fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let (shown, folder) = (path.display(), folder.display());
+        return Err(Error::invalid(format!(
+            "cannot write `{shown}`: there is no folder `{folder}`; make it, or name another file"
+        )));
+    }
     let mut options = tempfile::Builder::new();
     #[cfg(unix)]
     options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = options.tempfile_in(folder).doing(writing(path))?;
+    // Its own error names the temporary file, of which the user knows nothing.
+    let plain = |error: std::io::Error| std::io::Error::from(error.kind());
+    let mut file = options.tempfile_in(folder).map_err(plain).doing(writing(path))?;
     file.write_all(text.as_bytes()).doing(writing(path))?;
     file.as_file().sync_all().doing(writing(path))?;
     Ok(file)
@@ -63,6 +74,9 @@ fn writing(path: &Path) -> String {
 
 fn exists(path: &Path) -> Error {
     let shown = path.display();
+    if path.is_dir() {
+        return Error::conflict(format!("`{shown}` is a folder; name a file"));
+    }
     Error::conflict(format!(
         "`{shown}` exists and was left as it is; name another file, or pass `--force` to replace it"
     ))
@@ -88,6 +102,20 @@ mod tests {
         create(&path, "theirs\n", true).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs\n");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file is left");
+    }
+
+    #[test]
+    fn a_path_that_cannot_be_written_is_named_without_the_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (missing, file) = (folder.path().join("none"), folder.path().join("none/globex.yaml"));
+
+        let no_folder = create(&file, "", false).unwrap_err().to_string();
+        let is_folder = [false, true].map(|force| create(folder.path(), "", force).unwrap_err().to_string());
+
+        let (file, missing, shown) = (file.display(), missing.display(), folder.path().display());
+        let expected = format!("cannot write `{file}`: there is no folder `{missing}`; make it, or name another file");
+        assert_eq!(no_folder, expected);
+        assert_eq!(is_folder, [(); 2].map(|()| format!("`{shown}` is a folder; name a file")));
     }
 
     #[cfg(unix)]

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::api::Api;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, note, print, print_raw, time};
+use crate::output::{Output, Table, note, print_json, print_log, time};
 use crate::workflow::cancelled;
 
 /// The pause between two requests for more of a log.
@@ -77,14 +77,14 @@ impl Logs {
             let page: LogPage = api.get_after(&["v1", "jobs", self.job.as_str(), "logs"], Some(&cursor)).await?;
             for chunk in &page.chunks {
                 if out.is_json() {
-                    print(&serde_json::to_string(chunk).map_err(|e| Error::internal(e.to_string()))?);
+                    print_json(&serde_json::to_string(chunk).map_err(|e| Error::internal(e.to_string()))?);
                     continue;
                 }
                 if attempt.as_ref().is_some_and(|before| *before != chunk.fence) {
                     note("--- another attempt ---");
                 }
                 attempt = Some(chunk.fence);
-                print_raw(&chunk.text);
+                print_log(&chunk.text);
             }
             let moved = page.cursor != cursor && !page.chunks.is_empty();
             cursor = page.cursor;

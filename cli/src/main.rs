@@ -9,6 +9,7 @@ mod artifact;
 mod aws;
 mod build;
 mod cloudformation;
+mod confirm;
 mod context;
 mod contract;
 mod deploy;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
 /// Prints the error that ended the command.
 fn ended(error: &Error) -> ExitCode {
     if output::stderr_is_json() {
-        output::write(&error.to_json().to_string());
+        output::write_json(&error.to_json().to_string());
     } else {
         let label = if output::stderr_has_colours() { "\u{1b}[1;31merror:\u{1b}[0m" } else { "error:" };
         output::note(&format!("{label} {error}"));

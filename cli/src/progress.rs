@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::output::{note, stderr_is_json};
+use crate::output::{clean, note, stderr_is_json};
 
 /// Work that is shorter than this prints no plain line of progress.
 const QUIET: Duration = Duration::from_secs(2);
@@ -40,7 +40,7 @@ impl Progress {
         let what = what.into();
         if self.terminal {
             self.bar.enable_steady_tick(Duration::from_millis(100));
-            self.bar.set_message(what);
+            self.bar.set_message(clean(&what));
         } else if self.may_speak() {
             note(&what);
         }
@@ -120,7 +120,7 @@ impl Things<'_> {
                 bar.enable_steady_tick(Duration::from_millis(100));
                 bar
             });
-            bar.set_message(text.clone());
+            bar.set_message(clean(&text));
         } else if !self.progress.silent {
             note(&text);
         }

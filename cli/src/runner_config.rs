@@ -11,21 +11,46 @@ use toml_edit::{Array, DocumentMut, Table, value};
 
 use crate::error::{Error, Result, ResultExt};
 
-/// The settings of the machine that a runner works on.
-#[derive(Debug, Clone, Args)]
+/// The directory for the runner's key and journal, and the number of jobs at once, of a new config.
+const STATE_DIR: &str = "/var/lib/freehold";
+const SLOTS: u32 = 4;
+/// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
+const FROM_THE_STACK: [&str; 16] = [
+    "tenant",
+    "install",
+    "region",
+    "orders_queue_url",
+    "reports_queue_url",
+    "tenant_key",
+    "enrolment_secret_arn",
+    "repository",
+    "bucket",
+    "app_secrets",
+    "accepted_contract",
+    "boundary",
+    "modes",
+    "roles",
+    "inputs",
+    "outputs",
+];
+
+/// The settings of the machine that a runner works on. A setting that is left out stays as it is in the file that
+/// `--force` replaces.
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Machine {
-    /// Directory for the runner's key and journal; it must survive restarts.
-    #[arg(long, default_value = "/var/lib/freehold", value_name = "DIR")]
-    state_dir: PathBuf,
-    /// The maximum number of jobs that run at once.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
-    slots: u32,
+    /// Directory for the runner's key and journal; it must survive restarts. By default that of the file that is
+    /// replaced, or `/var/lib/freehold`.
+    #[arg(long, value_name = "DIR")]
+    state_dir: Option<PathBuf>,
+    /// The maximum number of jobs that run at once; 4 by default.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
+    slots: Option<u32>,
     /// The `terraform` or `tofu` to run; by default, the first of these two that is on PATH.
     #[arg(long, value_name = "FILE")]
     terraform: Option<PathBuf>,
-    /// How a job is isolated from the machine.
-    #[arg(long, value_enum, default_value_t = Sandbox::Bubblewrap, value_name = "KIND")]
-    sandbox: Sandbox,
+    /// How a job is isolated from the machine; `bubblewrap` by default.
+    #[arg(long, value_enum, value_name = "KIND")]
+    sandbox: Option<Sandbox>,
 }
 
 /// How a job is isolated from the machine.
@@ -71,8 +96,8 @@ pub(crate) struct RunnerConfig {
 }
 
 impl RunnerConfig {
-    /// Returns the file's text.
-    pub(crate) fn to_toml(&self, machine: &Machine) -> Result<String> {
+    /// Returns the file's text. The settings of `former`, the file that is replaced, stay where `machine` has no other.
+    pub(crate) fn to_toml(&self, machine: &Machine, former: &Former) -> Result<String> {
         let mut file = DocumentMut::new();
         let absolute = |path: &Path| -> Result<String> {
             let path = std::path::absolute(path).doing(format!("understand the path `{}`", path.display()))?;
@@ -85,11 +110,17 @@ impl RunnerConfig {
         file.insert("reports_queue_url", value(&self.reports_queue_url));
         file.insert("tenant_key", value(self.tenant_key.to_string()));
         match &self.enrolment {
+            Enrolment::Arn(_) if former.has("enrolment_secret_file") => None,
             Enrolment::Arn(arn) => file.insert("enrolment_secret_arn", value(arn)),
             Enrolment::File(path) => file.insert("enrolment_secret_file", value(absolute(path)?)),
         };
-        file.insert("state_dir", value(absolute(&machine.state_dir)?));
-        file.insert("slots", value(i64::from(machine.slots)));
+        let state_dir = machine.state_dir.as_deref();
+        if state_dir.is_some() || !former.has("state_dir") {
+            file.insert("state_dir", value(absolute(state_dir.unwrap_or(Path::new(STATE_DIR)))?));
+        }
+        if machine.slots.is_some() || !former.has("slots") {
+            file.insert("slots", value(i64::from(machine.slots.unwrap_or(SLOTS))));
+        }
         file.insert("repository", value(&self.repository));
         file.insert("bucket", value(&self.bucket));
         if !self.app_secrets.is_empty() {
@@ -104,11 +135,15 @@ impl RunnerConfig {
         if let Some(terraform) = &machine.terraform {
             file.insert("terraform", value(absolute(terraform)?));
         }
-        let sandbox = match machine.sandbox {
-            Sandbox::Bubblewrap => "bubblewrap",
-            Sandbox::None => "none",
-        };
-        file.insert("sandbox", value(sandbox));
+        if machine.sandbox.is_some() || !former.has("sandbox") {
+            file.insert(
+                "sandbox",
+                value(match machine.sandbox {
+                    None | Some(Sandbox::Bubblewrap) => "bubblewrap",
+                    Some(Sandbox::None) => "none",
+                }),
+            );
+        }
         for (name, pairs) in
             [("modes", &self.modes), ("roles", &self.roles), ("inputs", &self.inputs), ("outputs", &self.outputs)]
         {
@@ -117,6 +152,7 @@ impl RunnerConfig {
                 file.insert(name, pairs.collect::<Table>().into());
             }
         }
+        former.keep_in(&mut file);
         let program = if self.install.as_str() == "build" { "freehold-builder" } else { "freehold-runner" };
         let mut text = String::new();
         let _ = writeln!(text, "# Start the runner with: {program} run --config FILE");
@@ -124,9 +160,46 @@ impl RunnerConfig {
         Ok(text)
     }
 
-    /// Writes the file, which contains no secret. An existing file is replaced only with `force`.
+    /// Writes the file, which contains no secret. An existing file is replaced only with `force`, and then keeps the
+    /// settings of its machine.
     pub(crate) fn write(&self, machine: &Machine, path: &Path, force: bool) -> Result<()> {
-        crate::file::create(path, &self.to_toml(machine)?, force)
+        let former = if force { Former::of(self, path)? } else { Former::default() };
+        crate::file::create(path, &self.to_toml(machine, &former)?, force)
+    }
+}
+
+/// The config that is replaced. It is empty when there is none, or when it is of another runner.
+#[derive(Debug, Default)]
+pub(crate) struct Former(DocumentMut);
+
+impl Former {
+    /// Reads the config of the same runner at `path`.
+    pub(crate) fn of(config: &RunnerConfig, path: &Path) -> Result<Self> {
+        let text = match std::fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
+            Err(error) => return Err(error).doing(format!("read `{}`, which is to be replaced", path.display())),
+        };
+        let file: DocumentMut = text.parse().map_err(|error| {
+            Error::invalid(format!("`{}` is not TOML: {error}; correct or remove the file", path.display()))
+        })?;
+        let is = |key: &str, name: &str| file.get(key).and_then(toml_edit::Item::as_str) == Some(name);
+        let is_same = is("tenant", config.tenant.as_str()) && is("install", config.install.as_str());
+        Ok(if is_same { Self(file) } else { Self::default() })
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
+    }
+
+    /// Adds to `file` each setting that it does not have.
+    fn keep_in(&self, file: &mut DocumentMut) {
+        for (key, item) in self.0.iter().filter(|(key, _)| !FROM_THE_STACK.contains(key)) {
+            let is_other_secret = key == "enrolment_secret_file" && file.contains_key("enrolment_secret_arn");
+            if !is_other_secret && !file.contains_key(key) {
+                file.insert(key, item.clone());
+            }
+        }
     }
 }
 
@@ -134,9 +207,8 @@ impl RunnerConfig {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_runner_config_has_every_key_that_the_runner_reads() {
-        let config = RunnerConfig {
+    fn config() -> RunnerConfig {
+        RunnerConfig {
             tenant: "acme".parse().unwrap(),
             install: "globex".parse().unwrap(),
             region: "eu-west-1".into(),
@@ -160,11 +232,15 @@ mod tests {
             outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
             app_secrets: vec!["api_key".to_owned()],
             accepted_contract: Some(Digest::of(b"terms")),
-        };
-        let machine =
-            Machine { state_dir: "/var/lib/freehold".into(), slots: 2, terraform: None, sandbox: Sandbox::Bubblewrap };
+        }
+    }
 
-        let text = config.to_toml(&machine).unwrap();
+    #[test]
+    fn a_runner_config_has_every_key_that_the_runner_reads() {
+        let config = config();
+        let machine = Machine { slots: Some(2), ..Machine::default() };
+
+        let text = config.to_toml(&machine, &Former::default()).unwrap();
 
         insta::assert_snapshot!(text, @r#"
         # Start the runner with: freehold-runner run --config FILE
@@ -196,5 +272,29 @@ mod tests {
         [outputs]
         vpc_id = "vpc-0a1b"
         "#);
+    }
+
+    #[test]
+    fn a_config_that_is_replaced_keeps_the_settings_of_its_machine() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("globex-runner.toml");
+        let first =
+            Machine { state_dir: Some("/srv/state".into()), sandbox: Some(Sandbox::None), ..Machine::default() };
+        config().write(&first, &path, false).unwrap();
+        let edited = std::fs::read_to_string(&path).unwrap() + "\n[limits]\nmemory_mib = 512\n";
+        std::fs::write(&path, edited).unwrap();
+        let later = RunnerConfig { accepted_contract: None, roles: BTreeMap::new(), ..config() };
+
+        later.write(&Machine { slots: Some(8), ..Machine::default() }, &path, true).unwrap();
+
+        let text = std::fs::read_to_string(&path).unwrap();
+        for kept in ["state_dir = \"/srv/state\"", "slots = 8", "sandbox = \"none\"", "[limits]\nmemory_mib = 512"] {
+            assert!(text.contains(kept), "{kept}: {text}");
+        }
+        assert!(!text.contains("accepted_contract") && !text.contains("break-glass"), "{text}");
+        let other = RunnerConfig { install: "initech".parse().unwrap(), ..config() };
+        other.write(&Machine::default(), &path, true).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("state_dir = \"/var/lib/freehold\"") && !text.contains("[limits]"), "{text}");
     }
 }

@@ -1,15 +1,13 @@
 //! `freehold teardown`: removes deployed components and the sandbox from a customer's account.
 
-use std::io::{BufRead as _, IsTerminal as _};
-
 use clap::Args;
-use freehold_protocol::api::{TearDownRequest, WorkflowStarted};
+use freehold_protocol::api::{TeardownInstallRequest, WorkflowStarted};
 use freehold_protocol::{ComponentName, InstallId};
 
 use crate::api::follow;
+use crate::confirm;
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::output::note;
+use crate::error::Result;
 
 /// Remove from an install everything that is deployed, one component, or the sandbox.
 #[derive(Debug, Args)]
@@ -54,7 +52,7 @@ impl Teardown {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         self.confirmed()?;
         let api = context.api().await?;
-        let body = TearDownRequest {
+        let body = TeardownInstallRequest {
             component: self.component.clone(),
             sandbox: self.sandbox,
             destroy_data: self.destroy_data,
@@ -68,28 +66,8 @@ impl Teardown {
 
     /// Asks for the install's name unless `--confirm` gives it.
     fn confirmed(&self) -> Result<()> {
-        let install = &self.install;
-        let given = match &self.confirm {
-            Some(given) => given.clone(),
-            None if std::io::stdin().is_terminal() => {
-                note(&format!("This removes {} from the account of install `{install}`.", self.what()));
-                note("Type the install's name to continue:");
-                let mut line = String::new();
-                std::io::stdin().lock().read_line(&mut line).map_err(|e| {
-                    Error::invalid(format!("cannot read the answer from the terminal: {e}; pass `--confirm {install}`"))
-                })?;
-                line.trim().to_owned()
-            }
-            None => {
-                return Err(Error::invalid(format!(
-                    "this command asks for a confirmation, but stdin is not a terminal; pass `--confirm {install}`"
-                )));
-            }
-        };
-        if given == install.as_str() {
-            return Ok(());
-        }
-        Err(Error::invalid(format!("`{given}` is not the install's name `{install}`; nothing was removed")))
+        let consequences = format!("This removes {} from the account of install `{}`.", self.what(), self.install);
+        confirm::install(&self.install, self.confirm.as_deref(), &consequences)
     }
 
     fn what(&self) -> String {

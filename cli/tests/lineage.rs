@@ -8,6 +8,10 @@ mod tenant_api;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use ed25519_dalek::SigningKey;
+use freehold_protocol::Envelope;
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::report::{Hello, Report, ReportBody};
 use serde_json::{Value, json};
 
 /// The root key of the golden bundle.
@@ -104,6 +108,52 @@ fn a_bundle_under_another_root_key_does_not_hold() {
 
     assert_eq!(done.status.code(), Some(1));
     insta::assert_snapshot!(text(&done.stderr), @"error: link `root key` of sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f failed verification: the document's root key is `34750f98bd59fcfc946da45aaabe933b`, expected `21fe31dfa154a261626bf854046fd227` (and 7 more)");
+}
+
+/// Returns the golden bundle with a deploy that no runner of the customer reported: announcement and report are of keys that
+/// were made for it.
+fn forged() -> Value {
+    let (runner, enrolment) = (SigningKey::from_bytes(&[7; 32]), SigningKey::from_bytes(&[8; 32]));
+    let public = PublicKey::from(runner.verifying_key());
+    let mut bundle = golden();
+    let proof = &mut bundle["uses"][0]["proof"];
+    let message = |proof: &Value, key: &str| -> Report {
+        serde_json::from_value::<Envelope>(proof[key].clone()).unwrap().peek().unwrap()
+    };
+    let (hello, report) = (message(proof, "hello"), message(proof, "report"));
+    let ReportBody::Hello(body) = hello.body else { panic!("no hello") };
+    let hello = Report {
+        runner: public.key_id(),
+        body: ReportBody::Hello(Hello { public_key: public.clone(), ..body }),
+        ..hello
+    };
+    let report = Report { runner: public.key_id(), ..report };
+    proof["hello"] = serde_json::to_value(Envelope::seal(&hello, &[&runner, &enrolment]).unwrap()).unwrap();
+    proof["report"] = serde_json::to_value(Envelope::seal(&report, &[&runner]).unwrap()).unwrap();
+    proof["enrolment_key"] = serde_json::to_value(PublicKey::from(enrolment.verifying_key())).unwrap();
+    proof["runner"] = json!(public.key_id());
+    bundle
+}
+
+#[test]
+fn a_report_of_a_key_that_is_not_the_runners_does_not_hold() {
+    let own = ["--root-key", ROOT_KEY, "--runner", "7300c0ae1429cd153252736a781b78f4"];
+
+    let whole = verify(&golden(), &own);
+    let swapped = verify(&forged(), &own);
+    let not_compared = verify(&forged(), &["--root-key", ROOT_KEY, "--json"]);
+
+    assert_eq!(whole.status.code(), Some(0), "{}", text(&whole.stderr));
+    assert_eq!(swapped.status.code(), Some(1));
+    let error = text(&swapped.stderr);
+    assert!(error.contains("link `runner key` of globex/web job_6804c79273041f1b3ac5 failed verification"), "{error}");
+    assert!(error.contains("expected `7300c0ae1429cd153252736a781b78f4`"), "{error}");
+    let shown: Value = serde_json::from_slice(&not_compared.stdout).unwrap();
+    assert_eq!(
+        (&shown["checked"]["verified"], &shown["checked"]["runner_keys_compared"]),
+        (&json!(true), &json!(false)),
+        "nobody can tell from the bundle alone"
+    );
 }
 
 /// Changes one character of a signed message's payload; it stays base64.
@@ -247,4 +297,15 @@ fn a_deploy_without_a_record_is_a_gap() {
     error: link `deploy report` of globex job_00000000000000000000 failed verification: the record of the deploy is missing
     error: component `api` is not deployed to install `globex`
     ");
+}
+
+#[test]
+fn a_bundle_without_a_deploy_does_not_hold_for_a_runner() {
+    let mut bundle = golden();
+    bundle["uses"] = json!([]);
+
+    let done = verify(&bundle, &["--root-key", ROOT_KEY, "--runner", "7300c0ae1429cd153252736a781b78f4"]);
+
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("the record of a deploy"), "{}", text(&done.stderr));
 }

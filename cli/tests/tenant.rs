@@ -122,6 +122,13 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
     assert_eq!(status["functions"].as_array().unwrap().len(), function_names().len());
     assert_eq!(status["queues"].as_array().unwrap().len(), 6);
 
+    std::fs::write(cloud.path("token"), "canary-of-a-token\n").unwrap();
+    let sources = |name| cloud.json(vendor, &["tenant", "source", "list", "--name", name]).as_array().unwrap().len();
+    for name in ["acme", "acme-two"] {
+        let add = ["tenant", "source", "add", "https://git.example/team", "--file", "token", "--name", name];
+        cloud.json(vendor, &add);
+    }
+
     let unasked = cloud.freehold(vendor, &["tenant", "destroy", "--name", "acme"]);
     let destroyed = cloud.json(vendor, &["tenant", "destroy", "--name", "acme", "--confirm", "acme"]);
     let nothing = cloud.json(vendor, &["tenant", "destroy", "--name", "acme", "--confirm", "acme"]);
@@ -130,10 +137,42 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
 
     assert_eq!(unasked.status.code(), Some(2), "{}", output(&unasked));
     assert_eq!(destroyed["leftovers"], serde_json::json!([]));
+    assert_eq!((sources("acme"), sources("acme-two")), (0, 1));
     assert_eq!(nothing["removed"], serde_json::json!([]));
     assert_eq!(gone.status.code(), Some(3), "{}", output(&gone));
     assert_eq!(neighbour["queues"].as_array().unwrap().len(), 6);
     assert!(neighbour["functions"].as_array().unwrap().iter().all(|f| f["state"] == "active"), "{neighbour}");
+}
+
+#[test]
+fn the_credentials_of_sources_are_listed_by_their_addresses_and_never_shown() {
+    let cloud = Cloud::up();
+    let vendor = "111111111111";
+    std::fs::write(cloud.path("token"), "canary-of-a-token\n").unwrap();
+    let source = |words: &[&str]| cloud.freehold(vendor, &[&["tenant", "source"], words, &["--name", "acme"]].concat());
+    let addresses = || {
+        let all = cloud.json(vendor, &["tenant", "source", "list", "--name", "acme"]);
+        let all = all.as_array().unwrap().iter().map(|one| one["address"].as_str().unwrap().to_owned());
+        all.collect::<Vec<_>>()
+    };
+
+    let none = source(&["list"]);
+    let added = source(&["add", "https://git.example:8443/team", "--file", "token"]);
+    let login = source(&["add", "oci://docker.io/acme", "--user", "bot", "--file", "token", "--json"]);
+    let again = source(&["add", "https://git.example:8443/team", "--user", "bot", "--file", "token"]);
+    let without_file = source(&["add", "https://git.example"]);
+    let (two, listed) = (addresses(), source(&["list"]));
+    let removed = source(&["remove", "https://git.example:8443/team"]);
+    let absent = source(&["remove", "https://git.example:8443/team"]);
+
+    assert!(output(&none).contains("has no credential of a source"), "{}", output(&none));
+    assert_eq!(two, ["https://git.example:8443/team", "oci://registry-1.docker.io/acme"]);
+    assert_eq!(addresses(), ["oci://registry-1.docker.io/acme"]);
+    assert_eq!(absent.status.code(), Some(3), "{}", output(&absent));
+    assert!(output(&without_file).contains("the token is empty"), "{}", output(&without_file));
+    for done in [none, added, login, again, listed, removed, absent, without_file] {
+        assert!(!output(&done).contains("canary"), "{}", output(&done));
+    }
 }
 
 #[test]

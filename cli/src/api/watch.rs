@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use freehold_protocol::WorkflowId;
 use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
+use freehold_protocol::{JobId, WorkflowId};
 
 use super::waiting::Waiting;
 use super::{Api, brief};
@@ -86,7 +86,10 @@ pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
     let took = view.ended_at.map(|end| crate::output::duration(end.since(view.created_at))).unwrap_or_default();
     match (view.state.as_str(), &view.nothing_ran) {
         ("succeeded", Some(why)) => Ok(format!("{subject}: nothing ran: {why} ({})", view.workflow)),
-        ("succeeded", None) => Ok(format!("{subject} succeeded in {took} ({})", view.workflow)),
+        ("succeeded", None) => {
+            let log = log(view).map(|job| format!("\nlog: freehold job logs {job}")).unwrap_or_default();
+            Ok(format!("{subject} succeeded in {took} ({}){log}", view.workflow))
+        }
         (state, _) => {
             let error =
                 Error::failed("").with_message(format!("{subject} {state} ({}){}", view.workflow, because(view)));
@@ -96,6 +99,12 @@ pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
             })
         }
     }
+}
+
+/// Returns the job of a workflow that ran one action, whose log has what the steps printed.
+fn log(view: &WorkflowView) -> Option<&JobId> {
+    let [node] = view.nodes.as_slice() else { return None };
+    node.job.as_ref().filter(|_| view.kind == "run-action")
 }
 
 /// Returns the first failed node with its reason, and the number of other failed nodes.
@@ -155,6 +164,18 @@ mod tests {
         let sentence = verdict(&view("succeeded", "succeeded", ""), "deploy of `globex`").unwrap();
 
         assert_eq!(sentence, "deploy of `globex` succeeded in 12 s (wf_00000000000000000001)");
+    }
+
+    #[test]
+    fn an_action_that_succeeded_names_its_log() {
+        let mut view = view("succeeded", "succeeded", "");
+        view.kind = "run-action".into();
+        view.nodes.remove(0);
+
+        let said = verdict(&view, "action `check` of `globex`").unwrap();
+
+        let log = "log: freehold job logs job_00000000000000000001";
+        assert_eq!(said, format!("action `check` of `globex` succeeded in 12 s (wf_00000000000000000001)\n{log}"));
     }
 
     #[test]

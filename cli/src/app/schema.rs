@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use super::Schema;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::{Table, plural, print};
+use crate::output::{Table, plural, print_json};
 
 impl Schema {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
         match (&self.dir, self.kind) {
             (Some(dir), _) => write_all(context, dir),
             (None, Some(kind)) => {
-                print(&pretty(&schema(kind))?);
+                print_json(&pretty(&schema(kind))?);
                 Ok(())
             }
             (None, None) => list(context),

@@ -10,5 +10,8 @@ use crate::error::{Error, Result, ResultExt};
 pub(super) fn read(path: &Path) -> Result<Envelope> {
     let shown = path.display();
     let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;
-    Envelope::parse(&bytes).map_err(|error| Error::invalid(format!("`{shown}` is not a signed contract: {error}")))
+    Envelope::parse(&bytes).map_err(|error| {
+        Error::invalid(format!("`{shown}` is not a signed contract: {error}"))
+            .or("pass the file that `freehold contract show APP -o FILE` wrote")
+    })
 }

@@ -279,7 +279,8 @@ impl Verify {
         context.out.show(&Verified { terms, verified, signed }, |all| {
             let contract = &all.signed.contract;
             let head = format!("app {}, version {}", contract.app, contract.version);
-            text::contract(&head, contract, &all.terms, None, &all.verified.describe(), context.out)
+            let text = text::contract(&head, contract, &all.terms, None, &all.verified.describe(), context.out);
+            format!("{text}\n\nthe signature is valid under the root key that you passed")
         })
     }
 }

@@ -25,9 +25,8 @@ where
 {
     match error {
         SdkError::ServiceError(service) => {
-            let code = service.err().code().unwrap_or("unknown error");
             let message = service.err().message().unwrap_or_default();
-            service_error(code, message)
+            service.err().code().map_or_else(|| without_code(message), |code| service_error(code, message))
         }
         SdkError::ConstructionFailure(_) => {
             Error::internal(format!("cannot make the request to AWS: {}", chain(error)))
@@ -45,6 +44,12 @@ where
             first_line(&chain(other))
         )),
     }
+}
+
+/// Returns the error for an answer without an error code, which a service of AWS always gives.
+fn without_code(message: &str) -> Error {
+    let said = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
+    Error::failed(format!("the answer is not one of AWS{said}")).or("check the network, the proxy and AWS_ENDPOINT_URL")
 }
 
 /// Returns the error for an AWS service's answer with the error code `code`.
@@ -67,7 +72,14 @@ fn service_error(code: &str, message: &str) -> Error {
 pub(crate) fn no_credentials(chain: &str) -> Error {
     let reason = chain.split(". Attempted").next().unwrap_or_default();
     let reason = reason.rsplit(": ").next().unwrap_or_default();
-    Error::denied(format!("no usable AWS credentials ({reason}); set AWS_PROFILE or sign in"))
+    let profile = std::env::var("AWS_PROFILE").ok().filter(|name| !name.is_empty());
+    Error::denied(match profile {
+        Some(profile) => format!(
+            "no usable AWS credentials of profile `{profile}`, which AWS_PROFILE names ({reason}); sign in, or correct \
+             AWS_PROFILE"
+        ),
+        None => format!("no usable AWS credentials ({reason}); set AWS_PROFILE or sign in"),
+    })
 }
 
 /// Returns the kind of error for an AWS error code.
@@ -99,6 +111,12 @@ mod tests {
         ] {
             assert_eq!(kind_of_code(code), kind, "{code}");
         }
+    }
+
+    #[test]
+    fn an_answer_that_has_no_error_code_is_said_to_be_foreign() {
+        insta::assert_snapshot!(without_code(""), @"the answer is not one of AWS; check the network, the proxy and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the answer is not one of AWS (<html>Blocked</html>); check the network, the proxy and AWS_ENDPOINT_URL");
     }
 
     #[test]

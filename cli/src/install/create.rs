@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use freehold_protocol::api::{CreateInstallRequest, InstallCreated, TenantView};
 use freehold_protocol::envelope::enrolment_key;
 
-use super::Create;
+use super::{Create, toggles};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inputs::by_name;
@@ -28,11 +28,19 @@ impl Create {
             region: self.region.clone(),
             unknown_region: self.unknown_region,
             inputs,
+            toggles: toggles::by_name(&self.on, &self.off)?,
             enrolment_key: enrolment_key(&tenant.tenant, &self.install, &secret).verifying_key().into(),
         };
         let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
         context.out.show(&created, |created| {
             let (install, file) = (&self.install, path.display());
+            // The same request again gets the same answer; an install that already works needs no secret and no template.
+            if created.install.version.is_some() {
+                return format!(
+                    "install `{install}` exists already ({}); nothing was changed\nnext: freehold install show {install}",
+                    created.install.state
+                );
+            }
             format!(
                 "install `{install}` is created ({}); {} continues when its runner announces itself\nenrolment secret in `{file}`: give it to the customer, and to nobody else\nnext: freehold install stack {install} -o {install}.yaml",
                 created.install.state, created.workflow

@@ -45,12 +45,15 @@ impl Launch {
             parameters.entry(ACCEPTED.to_owned()).or_insert(offered);
         }
         let accepted = parameters.get(ACCEPTED).cloned();
-        if stacks.find(&name).await?.is_none() {
+        let former = stacks.find(&name).await?;
+        if former.is_none() {
             if !parameters.contains_key(SECRET) {
                 return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
             }
             leftovers::check(&config, &tenant, &self.install, &account).await?;
         }
+        let kept = former.iter().flat_map(|stack| stack.parameters.keys());
+        template::check_values(&facts, &file, &parameters.keys().chain(kept).collect())?;
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();
@@ -67,13 +70,13 @@ impl Launch {
         };
         let value = json!({ "stack": name, "changed": outcome != Outcome::Unchanged, "outputs": stack.outputs });
         context.out.show(&value, |_| {
-            let mut table = Table::new(&["OUTPUT", "VALUE"]);
-            for (key, value) in &stack.outputs {
-                table.row([key.clone(), value.clone()]);
-            }
-            let next = next(outcome, &self.install, &stack.parameters);
-            let consent = accepted.map(|digest| format!("\nagreed to the contract {digest}")).unwrap_or_default();
-            format!("{}\n\nstack `{name}` {state}{consent}\nnext: {next}", context.out.table(&table))
+            let was = former.as_ref();
+            let changed = was.is_none_or(|was| was.outputs != stack.outputs);
+            let next = next(outcome, &self.install, &stack.parameters, changed);
+            let agreed = accepted.filter(|digest| was.and_then(|was| was.outputs.get(ACCEPTED)) != Some(digest));
+            let consent = agreed.map(|digest| format!("\nagreed to the contract {digest}")).unwrap_or_default();
+            let outputs = if changed { outputs(&stack.outputs, context) } else { String::new() };
+            format!("{outputs}stack `{name}` {state}{consent}\nnext: {next}")
         })
     }
 
@@ -127,9 +130,18 @@ impl Launch {
     }
 }
 
+/// Returns the table of the stack's outputs, with an empty line below it.
+fn outputs(outputs: &BTreeMap<String, String>, context: &Context) -> String {
+    let mut table = Table::new(&["OUTPUT", "VALUE"]);
+    for (key, value) in outputs {
+        table.row([key.clone(), value.clone()]);
+    }
+    format!("{}\n\n", context.out.table(&table))
+}
+
 /// Returns the user's next step after the launch. The stack's own machine reads the stack's outputs by itself. A runner
-/// on another machine reads a config file when it starts.
-fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, String>) -> String {
+/// on another machine reads a config file when it starts, and needs it anew only after the outputs have changed.
+fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, String>, changed: bool) -> String {
     let is_elsewhere = parameters.get("RunnerPrincipal").is_some_and(|principal| !principal.is_empty());
     match (is_elsewhere, outcome) {
         (false, Outcome::Created) => "nothing; the stack's machine starts the runner within minutes".to_owned(),
@@ -137,10 +149,11 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
             "nothing; the runner of the stack's machine reads the stack every ten minutes".to_owned()
         }
         (true, Outcome::Created) => format!("freehold install runner-config {install}"),
-        (true, Outcome::Updated | Outcome::Unchanged) => format!(
-            "freehold install runner-config {install}, then start the runner again: it reads its \
-             config when it starts (the stack's switches take effect without this)"
+        (true, _) if changed => format!(
+            "freehold install runner-config {install} --force, then start the runner again: it reads its config when \
+             it starts"
         ),
+        (true, Outcome::Updated | Outcome::Unchanged) => "nothing; the stack's switches take effect at once".to_owned(),
     }
 }
 
@@ -159,13 +172,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_an_update_the_next_step_names_the_restart_of_a_runner_elsewhere() {
+    fn after_changed_outputs_the_next_step_names_the_restart_of_a_runner_elsewhere() {
         let install = "globex".parse().unwrap();
         let elsewhere = [("RunnerPrincipal".to_owned(), "arn:aws:iam::222222222222:root".to_owned())].into();
 
-        assert_eq!(next(Outcome::Created, &install, &elsewhere), "freehold install runner-config globex");
-        assert!(next(Outcome::Updated, &install, &elsewhere).contains("then start the runner again"));
-        assert!(next(Outcome::Updated, &install, &BTreeMap::new()).starts_with("nothing; "));
+        let first = next(Outcome::Created, &install, &elsewhere, true);
+        assert_eq!(first, "freehold install runner-config globex");
+        let changed = next(Outcome::Updated, &install, &elsewhere, true);
+        assert!(changed.starts_with("freehold install runner-config globex --force, then start"), "{changed}");
+        assert!(next(Outcome::Updated, &install, &elsewhere, false).starts_with("nothing; "));
+        assert!(next(Outcome::Updated, &install, &BTreeMap::new(), true).starts_with("nothing; "));
     }
 
     #[test]

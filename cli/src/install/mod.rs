@@ -5,6 +5,7 @@ mod create;
 mod delete;
 mod disable;
 mod enable;
+mod forget;
 mod inputs;
 mod launch;
 mod leftovers;
@@ -14,12 +15,13 @@ mod show;
 mod stack;
 mod template;
 mod template_bucket;
+mod toggles;
 mod verify_template;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use freehold_protocol::{AccountId, AppName, Digest, InstallId};
+use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId};
 use freehold_stackcheck::Own;
 
 use crate::context::Context;
@@ -37,10 +39,12 @@ pub(crate) enum InstallCommand {
         install: InstallId,
     },
     Inputs(Inputs),
+    Toggles(Toggles),
     Stack(Stack),
     Launch(Launch),
     RunnerConfig(RunnerConfig),
     Delete(Delete),
+    Forget(Forget),
     Disable(Disable),
     Enable(Enable),
     VerifyTemplate(VerifyTemplate),
@@ -114,6 +118,12 @@ pub(crate) struct Create {
     /// An input to set: `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<Input>,
+    /// A toggleable component that the install has; may be repeated.
+    #[arg(long, value_name = "COMPONENT")]
+    on: Vec<ComponentName>,
+    /// A toggleable component that the install leaves out; may be repeated.
+    #[arg(long, value_name = "COMPONENT")]
+    off: Vec<ComponentName>,
     /// File with the enrolment secret, created when absent; `<install>.enrolment` by default.
     #[arg(long, value_name = "FILE")]
     secret_file: Option<PathBuf>,
@@ -134,6 +144,31 @@ pub(crate) struct Inputs {
     /// An input to change: `name=text`, `name:=JSON` or `name=@FILE`.
     #[arg(long = "input", value_name = "NAME=VALUE")]
     inputs: Vec<Input>,
+}
+
+/// Show which toggleable components an install leaves out, or switch components on or off.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install toggles globex
+  freehold install toggles globex --off search --on reports
+  freehold install toggles globex --default search      back to the default of the config
+
+The next deploy deploys what is on and removes what is off, under the mode `deprovision`. A component that others need cannot be
+switched off alone: switch the others off with it. A removal that would destroy data fails; `freehold teardown globex --component
+NAME --destroy-data` removes such a component.")]
+pub(crate) struct Toggles {
+    /// Name of the install.
+    install: InstallId,
+    /// A component that the install has from now on; may be repeated.
+    #[arg(long, value_name = "COMPONENT")]
+    on: Vec<ComponentName>,
+    /// A component that the install leaves out from now on; may be repeated.
+    #[arg(long, value_name = "COMPONENT")]
+    off: Vec<ComponentName>,
+    /// A component that has the default of the config again; may be repeated.
+    #[arg(long, value_name = "COMPONENT")]
+    default: Vec<ComponentName>,
 }
 
 /// Print the CloudFormation template that the customer launches.
@@ -202,15 +237,17 @@ pub(crate) struct Launch {
 Examples:
   freehold install runner-config globex
   freehold-runner run --config globex-runner.toml
+  freehold install runner-config globex --force
 
-Reads the outputs of the launched install stack with the AWS credentials of the customer's account.")]
+Reads the outputs of the launched install stack with the AWS credentials of the customer's account. With `--force`, all that the
+stack does not decide stays as it is in the file: the state directory, the slots, limits and programs.")]
 pub(crate) struct RunnerConfig {
     /// Name of the install.
     install: InstallId,
     /// File to write the config to; `<install>-runner.toml` by default.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file when it exists.
+    /// Replace the file when it exists, and keep the settings of the machine that it has.
     #[arg(long)]
     force: bool,
     /// The runner reads the enrolment secret from this file instead of from Secrets Manager.
@@ -231,6 +268,32 @@ itself, the install cannot be deleted, because the app in the customer's account
 pub(crate) struct Delete {
     /// Name of the install.
     install: InstallId,
+}
+
+/// Remove everything that the tenant keeps about an install, after the end of its life.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install forget globex                      asks first, and says what goes and what stays
+  freehold install forget globex --customer-gone      what is still deployed stays with the customer
+  freehold install forget globex --confirm globex     for scripts
+
+Before: `freehold teardown globex` removes what is deployed, and the customer deletes the install stack. The command is refused
+while something is deployed or runs there, or while the runner is heard: it counts as gone two hours after its last report. Nothing
+of the install stays in the tenant: no queue, row, message or permission. The customer keeps the audit records. The command can be
+repeated.")]
+pub(crate) struct Forget {
+    /// Name of the install.
+    install: InstallId,
+    /// The customer is gone: whatever is still deployed is theirs, and the runner need not be silent.
+    #[arg(long)]
+    customer_gone: bool,
+    /// The install's name, to confirm without being asked.
+    #[arg(long, value_name = "NAME")]
+    confirm: Option<String>,
+    /// Return at once; the rest takes some minutes.
+    #[arg(long)]
+    no_wait: bool,
 }
 
 /// Stop serving an install: no workflow starts and no artifact is granted; the deployed app keeps running.
@@ -259,10 +322,12 @@ impl InstallCommand {
             Self::List => show::list(context).await,
             Self::Show { install } => show::show(context, &install).await,
             Self::Inputs(args) => args.run(context).await,
+            Self::Toggles(args) => args.run(context).await,
             Self::Stack(args) => args.run(context).await,
             Self::Launch(args) => args.run(context).await,
             Self::RunnerConfig(args) => args.run(context).await,
             Self::Delete(args) => args.run(context).await,
+            Self::Forget(args) => args.run(context).await,
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
             Self::VerifyTemplate(args) => args.run(context),

@@ -78,6 +78,11 @@ fn render(view: &InstallView, out: Output) -> String {
     for (name, value) in &view.inputs {
         fact(&format!("input {name}"), plain(value));
     }
+    for name in &view.off {
+        let is_there = view.components.iter().any(|one| one.component == *name);
+        let until = if is_there { "; the next deploy removes it" } else { "" };
+        fact(&format!("component {name}"), format!("switched off{until}"));
+    }
     for problem in &view.problems {
         fact("problem", problem.clone());
     }

@@ -15,7 +15,7 @@ use super::{NO_RUNNER, Stack};
 use crate::api::{Api, until_ready};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::{note, print, print_raw};
+use crate::output::{note, print, print_exactly};
 use crate::progress::Progress;
 use crate::tenant::{Bucket, bucket_name};
 
@@ -49,7 +49,7 @@ impl Stack {
             return context.out.show(&Published { stack, link }, |_| String::new());
         }
         match (&self.output, &link) {
-            (None, None) => print_raw(&stack.template),
+            (None, None) => print_exactly(&stack.template),
             (None, Some(_)) => {}
             (Some(path), _) => {
                 context.out.line(&format!("template of stack `{}` is in `{}`", stack.stack_name, path.display()));

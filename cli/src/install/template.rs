@@ -1,5 +1,7 @@
 //! Checks a template before it is launched: the install, account and region that it is for, and its parameters.
 
+use std::collections::BTreeSet;
+
 use freehold_protocol::{AccountId, InstallId, TenantName};
 pub(super) use freehold_stackcheck::Facts;
 
@@ -60,6 +62,24 @@ pub(super) fn check_parameters<'a>(
     Ok(())
 }
 
+/// Refuses a launch without a value for a parameter that has no default. `known` are the parameters that get a value now
+/// or have one in the stack.
+pub(super) fn check_values(facts: &Facts, file: &str, known: &BTreeSet<&String>) -> Result<()> {
+    let is_missing = |name: &&str| facts.default(name).is_none() && !known.iter().any(|known| known.as_str() == *name);
+    let missing: Vec<&str> = facts.parameters().filter(is_missing).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let named: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+    let pass: Vec<String> = missing.iter().map(|name| format!("--parameter {name}=VALUE")).collect();
+    Err(Error::invalid(format!(
+        "template `{file}` needs a value for {}, which `Parameters` in it describes; pass `{}`, or launch the template in \
+         the CloudFormation console, where no shell keeps a secret value",
+        named.join(" and "),
+        pass.join(" ")
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,6 +125,21 @@ mod tests {
             "template `globex.yaml` has no parameter `EnableProvison`; did you mean `EnableProvision`?"
         );
         check_parameters(&facts(), "globex.yaml", &["EnableProvision".to_owned()]).unwrap();
+    }
+
+    #[test]
+    fn a_parameter_without_a_value_is_named_with_the_option_that_gives_one() {
+        let facts =
+            Facts::of("Parameters:\n  InputToken: {Type: String}\n  Region: {Type: String, Default: \"\"}\n").unwrap();
+
+        let error = check_values(&facts, "globex.yaml", &BTreeSet::new()).unwrap_err();
+
+        assert_eq!(
+            error.to_string(),
+            "template `globex.yaml` needs a value for `InputToken`, which `Parameters` in it describes; pass `--parameter \
+             InputToken=VALUE`, or launch the template in the CloudFormation console, where no shell keeps a secret value"
+        );
+        check_values(&facts, "globex.yaml", &BTreeSet::from([&"InputToken".to_owned()])).unwrap();
     }
 
     #[test]

@@ -73,17 +73,22 @@ enum LineageCommand {
 #[command(after_help = "\
 Examples:
   freehold lineage verify web.lineage.json
-  freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+  freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo= \\
+      --runner 7300c0ae1429cd153252736a781b78f4
 
-A customer finds the tenant's root key in the output `TenantKey` of their install stack. Without
-`--root-key` the bundle is verified with the key that it contains: this proves that its parts belong together, but not
-who made the bundle.")]
+A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the id of the runner's key in
+what `freehold-runner doctor` prints. Without `--root-key` the bundle is verified with the key that it contains: this proves
+that its parts belong together, but not who made the bundle. Without `--runner`, whoever made the bundle may have made the
+report of a deploy too.")]
 struct Verify {
     /// The bundle.
     file: PathBuf,
     /// The tenant's root key, base64.
     #[arg(long, value_name = "KEY")]
     root_key: Option<PublicKey>,
+    /// The id of a runner's key; a deploy that a runner with any other key reported fails verification. Repeatable.
+    #[arg(long = "runner", value_name = "KEY")]
+    runners: Vec<String>,
 }
 
 /// A lineage as `--json` prints it.
@@ -152,7 +157,8 @@ impl Verify {
         let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
         let lineage: Lineage = serde_json::from_slice(&bytes)
             .map_err(|e| Error::invalid(format!("`{shown}` is not a lineage bundle: {e}")))?;
-        let checked = Verification::new(&lineage, self.root_key.as_ref());
+        let mut checked = Verification::new(&lineage, self.root_key.as_ref());
+        checked.require_runners(&lineage, &self.runners);
         let all = Shown { lineage: &lineage, checked: Some(&checked) };
         context.out.show(&all, |_| text::render(&lineage, Some(&checked), context.out))?;
         checked.verdict("the bundle itself")

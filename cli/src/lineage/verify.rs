@@ -1,7 +1,7 @@
 //! Verifies every link of a lineage, and records whether its root key was compared with a key that the caller knows.
 
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::lineage::{Broken, Lineage, Link, LinkName};
+use freehold_protocol::lineage::{Broken, Lineage, Link, LinkName, Used};
 use freehold_protocol::{InstallId, JobId, KeyId};
 use serde::Serialize;
 
@@ -16,6 +16,9 @@ pub(super) struct Verification {
     pub(super) root_key: KeyId,
     /// Whether the caller passed the key. Otherwise the lineage itself contained it, and nobody compared it.
     pub(super) root_key_compared: bool,
+    /// Whether the caller passed the keys of the runners that reported deploys. Otherwise the lineage itself contained
+    /// them, and nobody compared them.
+    pub(super) runner_keys_compared: bool,
     pub(super) links: Vec<VerifiedLink>,
 }
 
@@ -46,6 +49,7 @@ impl Verification {
             verified: links.iter().all(|link| link.ok),
             root_key: root.key_id(),
             root_key_compared: known.is_some(),
+            runner_keys_compared: false,
             links,
         }
     }
@@ -59,6 +63,32 @@ impl Verification {
         let finding = Err(Broken::Missing("the record of the deploy"));
         self.links.push(Link { name: LinkName::DeployReport, of: format!("{install} {job}"), finding }.into());
         self.verified = false;
+    }
+
+    /// Adds a broken link for each deploy that a runner with another key than `runners` reported. Without `runners`,
+    /// every key is accepted.
+    pub(super) fn require_runners(&mut self, lineage: &Lineage, runners: &[String]) {
+        self.runner_keys_compared = !runners.is_empty();
+        let strange = |used: &&Used| {
+            self.runner_keys_compared && !runners.iter().any(|runner| runner == used.proof.runner.as_str())
+        };
+        let broken = lineage.uses.iter().filter(strange).map(|used| {
+            let Used { proof, component, .. } = used;
+            let finding = Err(Broken::Other {
+                what: "the runner's key",
+                found: proof.runner.to_string(),
+                expected: runners.join("` or `"),
+            });
+            let of = format!("{}/{component} {}", proof.install, proof.job);
+            VerifiedLink::from(Link { name: LinkName::RunnerKey, of, finding })
+        });
+        let mut broken: Vec<VerifiedLink> = broken.collect();
+        if self.runner_keys_compared && lineage.uses.is_empty() {
+            let (of, finding) = (lineage.artifact.to_string(), Err(Broken::Missing("the record of a deploy")));
+            broken.push(Link { name: LinkName::RunnerKey, of, finding }.into());
+        }
+        self.verified &= broken.is_empty();
+        self.links.extend(broken);
     }
 
     /// Returns an error about the first broken link, if there is one. Prints a warning if the root key was not

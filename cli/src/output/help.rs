@@ -1,4 +1,4 @@
-//! Texts of the help that follow the options, on a narrow terminal.
+//! Wraps the texts that stand after the options of a help page, for a narrow terminal.
 
 use clap::Command;
 use textwrap::Options;
@@ -27,7 +27,8 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
 fn fit(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
-    for line in text.lines() {
+    let rows = rows(text, width);
+    for line in rows.iter().map(String::as_str) {
         let is_prose = !line.is_empty() && !line.starts_with(' ');
         if is_prose {
             paragraph.push(line);
@@ -38,6 +39,40 @@ fn fit(text: &str, width: usize) -> String {
     }
     lines.extend(filled(&paragraph, width));
     lines.join("\n")
+}
+
+/// Returns the lines of `text`. A row of a list that has a longer line than `width` becomes one line, with the lines that
+/// continue it.
+fn rows(text: &str, width: usize) -> Vec<String> {
+    let mut rows: Vec<Vec<&str>> = Vec::new();
+    let mut column = None;
+    for line in text.lines() {
+        let indent = line.len() - line.trim_start().len();
+        match rows.last_mut().filter(|_| column == Some(indent)) {
+            Some(row) => row.push(line),
+            None => {
+                column = column_of(line);
+                rows.push(vec![line]);
+            }
+        }
+    }
+    rows.into_iter().flat_map(|row| joined(&row, width)).collect()
+}
+
+/// Returns the column at which the text of a row begins, behind a short label such as an exit code.
+fn column_of(line: &str) -> Option<usize> {
+    let text = line.trim_start();
+    let (label, rest) = text.split_once("  ").or_else(|| text.split_once(' '))?;
+    let is_row = text.len() < line.len() && label.len() <= LABEL && label.chars().all(|c| c.is_ascii_digit());
+    is_row.then(|| line.len() - rest.trim_start().len())
+}
+
+fn joined(row: &[&str], width: usize) -> Vec<String> {
+    if row.iter().all(|line| display_width(line) <= width) {
+        return row.iter().map(|line| (*line).to_owned()).collect();
+    }
+    let (first, others) = row.split_first().map_or(("", &[][..]), |(first, others)| (*first, others));
+    vec![others.iter().fold(first.to_owned(), |text, line| text + " " + line.trim_start())]
 }
 
 /// Returns a paragraph; unchanged when all its lines fit.
@@ -110,6 +145,19 @@ Exit codes:
           4   conflict: the current state does
               not allow it
         ");
+    }
+
+    #[test]
+    fn lines_that_continue_a_row_are_filled_with_it() {
+        let codes = "Exit codes:\n  1   the request failed (a workflow that failed,\n      wider terms)\n  130 stopped by ctrl-c";
+
+        insta::assert_snapshot!(fit(codes, 40), @r"
+        Exit codes:
+          1   the request failed (a workflow
+              that failed, wider terms)
+          130 stopped by ctrl-c
+        ");
+        assert_eq!(fit(codes, 60), codes);
     }
 
     #[test]

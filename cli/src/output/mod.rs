@@ -2,6 +2,7 @@
 //! stderr.
 
 mod help;
+mod printable;
 mod state;
 mod table;
 mod terminal;
@@ -12,9 +13,10 @@ use serde::Serialize;
 
 pub(crate) use help::fitted;
 pub(crate) use table::Table;
-pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write};
+pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write_json};
 
 use crate::error::{Error, Result};
+use printable::{is_control, printable, printable_json};
 use terminal::Stream;
 
 /// The form of the output, which the arguments and the terminal decide once.
@@ -64,7 +66,7 @@ impl Output {
         }
         let text =
             serde_json::to_string_pretty(value).map_err(|e| Error::internal(format!("cannot print JSON: {e}")))?;
-        print(&text);
+        print_json(&text);
         Ok(())
     }
 
@@ -91,21 +93,32 @@ pub(crate) fn json_to_stderr() {
     terminal::decide(true);
 }
 
-/// Prints a line to stdout. It is not an error when the reader has closed the pipe (`| head`).
+/// Prints a line to stdout, without characters that control a terminal. It is not an error when the reader has closed
+/// the pipe (`| head`).
 pub(crate) fn print(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+    print_exactly(&format!("{}\n", printable(text)));
 }
 
-/// Prints text to stdout and does not add a line end.
-pub(crate) fn print_raw(text: &str) {
+/// Prints JSON and a line end to stdout.
+pub(crate) fn print_json(json: &str) {
+    print_exactly(&format!("{}\n", printable_json(json)));
+}
+
+/// Prints a part of a log to stdout, without characters that control a terminal, and does not add a line end.
+pub(crate) fn print_log(text: &str) {
+    print_exactly(&printable(text));
+}
+
+/// Prints text to stdout byte by byte, such as a template whose digest is known.
+pub(crate) fn print_exactly(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Returns a text without control characters. Names come from configs and could otherwise control the terminal.
+/// Returns a text on one line, without control characters and colours. Names come from configs and could otherwise
+/// control the terminal.
 pub(crate) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+    text.chars().map(|c| if is_control(c) { '?' } else { c }).collect()
 }
 
 /// Returns a count and its noun: `1 install`, `2 installs`.

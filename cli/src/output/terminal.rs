@@ -7,6 +7,8 @@ use console::Term;
 use serde_json::json;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
+use super::printable::{printable, printable_json};
+
 /// The minimum width to which text is wrapped, in columns. With less, each line would hold only one word.
 const NARROWEST: usize = 20;
 
@@ -101,14 +103,18 @@ pub(crate) fn stderr_has_colours() -> bool {
 pub(crate) fn note(text: &str) {
     let Stderr { json, stream } = stderr();
     if json {
-        write(&json!({ "note": text }).to_string());
+        write_json(&json!({ "note": text }).to_string());
     } else {
-        write(&stream.wrapped(text));
+        write(&printable(&stream.wrapped(text)));
     }
 }
 
-/// Prints a line to stderr unchanged.
-pub(crate) fn write(text: &str) {
+/// Prints JSON and a line end to stderr.
+pub(crate) fn write_json(json: &str) {
+    write(&printable_json(json));
+}
+
+fn write(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 

@@ -17,7 +17,7 @@ use super::names::{TENANT_TAG, enrolment_secret};
 use crate::api::tenant_stack;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::runner_config::{Enrolment, RunnerConfig};
+use crate::runner_config::{Enrolment, Former, RunnerConfig};
 
 impl BuildRunner {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -55,7 +55,8 @@ impl BuildRunner {
             app_secrets: Vec::new(),
             accepted_contract: None,
         };
-        let text = runner.to_toml(&self.machine)?;
+        let former = if self.force { Former::of(&runner, &self.out)? } else { Former::default() };
+        let text = runner.to_toml(&self.machine, &former)?;
         crate::file::may_create(&self.out, &text, self.force)?;
         let _: Value = api.post(&["v1", "build-runner"], &EnrolBuildRunnerRequest { enrolment_key: key }).await?;
         if let Some(path) = &self.secret_file {

@@ -7,6 +7,7 @@ use super::Bucket;
 use super::names::{INSTALL_TAG, TENANT_TAG, enrolment_secret, named};
 use super::remove::Remover;
 use super::resources::{is_going, tagged};
+use super::source;
 use crate::error::{Result, ResultExt};
 
 /// The resources that remain of a tenant.
@@ -38,6 +39,8 @@ impl Leftovers {
         found.ours.extend(remover.log_groups().await?);
         found.ours.extend(roles(config, tenant).await?);
         found.ours.extend(secret(config, tenant).await?);
+        let sources = source::stored(config, tenant).await?;
+        found.ours.extend(sources.iter().map(|(address, _)| address.secret_name(tenant)));
         if bucket.exists().await? {
             found.ours.push(bucket.name().to_owned());
         }

@@ -10,6 +10,7 @@ mod names;
 mod principal;
 mod remove;
 mod resources;
+mod source;
 mod status;
 mod table;
 
@@ -28,6 +29,8 @@ pub(crate) use names::bucket_name;
 pub(crate) enum TenantCommand {
     Deploy(Deploy),
     BuildRunner(BuildRunner),
+    #[command(subcommand)]
+    Source(source::SourceCommand),
     Status(Status),
     Destroy(Destroy),
 }
@@ -161,6 +164,7 @@ impl TenantCommand {
         match self {
             Self::Deploy(args) => args.run(context).await,
             Self::BuildRunner(args) => args.run(context).await,
+            Self::Source(command) => command.run(context).await,
             Self::Status(args) => args.run(context).await,
             Self::Destroy(args) => args.run(context).await,
         }

@@ -8,6 +8,7 @@ use freehold_protocol::TenantName;
 
 use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, enrolment_secret, named, prefix};
 use super::resources::{is_going, tagged};
+use super::source;
 use crate::error::{Result, ResultExt};
 
 /// The waiting period before KMS deletes the signing key, in days. KMS does not allow a shorter period.
@@ -32,7 +33,7 @@ impl Remover {
         removed.extend(self.remove_keys().await?);
         removed.extend(self.remove_table().await?);
         removed.extend(self.remove_repository().await?);
-        removed.extend(self.remove_secret().await?);
+        removed.extend(self.remove_secrets().await?);
         removed.extend(self.remove_log_groups().await?);
         Ok(removed)
     }
@@ -130,21 +131,16 @@ impl Remover {
         }
     }
 
-    async fn remove_secret(&self) -> Result<Option<String>> {
-        let client = aws_sdk_secretsmanager::Client::new(&self.config);
-        let name = enrolment_secret(&self.tenant);
-        match client.describe_secret().secret_id(&name).send().await {
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => {
-                return Ok(None);
+    async fn remove_secrets(&self) -> Result<Vec<String>> {
+        let sources = source::stored(&self.config, &self.tenant).await?;
+        let sources = sources.iter().map(|(address, _)| address.secret_name(&self.tenant));
+        let mut removed = Vec::new();
+        for name in std::iter::once(enrolment_secret(&self.tenant)).chain(sources) {
+            if source::delete(&self.config, &name).await? {
+                removed.push(format!("secret {name}"));
             }
-            found => drop(found.doing(format!("look up secret `{name}`"))?),
         }
-        let delete = client.delete_secret().secret_id(&name).force_delete_without_recovery(true);
-        match delete.send().await {
-            Ok(_) => Ok(Some(format!("secret {name}"))),
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
-            Err(error) => Err(error).doing(format!("delete secret `{name}`")),
-        }
+        Ok(removed)
     }
 
     /// Deletes log groups. They are found by name, because a function that is still running creates its group again

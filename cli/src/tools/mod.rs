@@ -27,7 +27,7 @@ pub(crate) enum ToolsCommand {
     Build(Build),
 }
 
-/// Write a list of programs to start from, and the component whose image it makes.
+/// Write an example of a list of programs, and a component for the image that is made from the list.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

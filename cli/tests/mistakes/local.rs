@@ -8,11 +8,17 @@ pub(crate) const SIGNED_IN: [(&str, &str); 3] =
 /// Nothing listens on port 1.
 const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
 
-pub(crate) const MISTAKES: [Mistake; 35] = [
+pub(crate) const MISTAKES: [Mistake; 36] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
     mistake("no credentials", &["install", "list", "--tenant", "acme", "--aws-region", "eu-west-1"], 6),
+    with(
+        "a profile that does not exist",
+        &[("AWS_PROFILE", "acmee"), ("AWS_REGION", "eu-west-1")],
+        &["install", "list", "--tenant", "acme"],
+        6,
+    ),
     with("nothing listens at AWS_ENDPOINT_URL", &DEAD_ENDPOINT, &["tenant", "status", "--name", "acme"], 5),
     with(
         "no address in AWS_ENDPOINT_URL",

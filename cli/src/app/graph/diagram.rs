@@ -13,7 +13,8 @@ pub(super) fn dot(graph: &Graph) -> String {
     lines.push("  node [shape=box]".into());
     for one in &graph.components {
         let label = quoted(&format!("{}\n{}", one.name, one.kind));
-        lines.push(format!("  {} [label={label}]", quoted(one.name.as_str())));
+        let style = if one.toggle.is_some() { ", style=dashed" } else { "" };
+        lines.push(format!("  {} [label={label}{style}]", quoted(one.name.as_str())));
     }
     for one in &graph.actions {
         let label = quoted(&format!("{}\n{}", one.name, times(one).join("\n")));
@@ -45,7 +46,9 @@ pub(super) fn mermaid(graph: &Graph) -> String {
     let id = |name: &ComponentName| ids.get(name).cloned().unwrap_or_else(|| "unknown".into());
     let mut lines = vec!["flowchart LR".to_owned()];
     for one in &graph.components {
-        lines.push(format!("  {}[\"{}<br/>{}\"]", id(&one.name), escaped(one.name.as_str()), escaped(&one.kind)));
+        let toggle = if one.toggle.is_some() { "<br/>toggleable" } else { "" };
+        let (name, kind) = (escaped(one.name.as_str()), escaped(&one.kind));
+        lines.push(format!("  {}[\"{name}<br/>{kind}{toggle}\"]", id(&one.name)));
     }
     for (at, one) in graph.actions.iter().enumerate() {
         let times: Vec<String> = times(one).iter().map(|time| escaped(time)).collect();

@@ -36,7 +36,7 @@ Examples:
   freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
   freehold app graph --app my-app --version 3 --format mermaid
 
-Components of one step are deployed in parallel. `(template)` means that a template reads the other component's outputs,
+Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)` means that a template reads the other component's outputs,
 `(declared)` that `dependencies` in the config names it. A directory needs no account and no network. Exit code 2 when the
 config has errors.")]
 pub(crate) struct Graph {
@@ -104,6 +104,12 @@ mod tests {
 
     use super::*;
 
+    /// Returns the version in which an install may leave `api` out.
+    fn with_toggle(mut version: AppVersion) -> AppVersion {
+        version.components[0].settings.toggle = Some(false);
+        version
+    }
+
     fn found() -> Found {
         let component =
             |name: &str, kind: serde_json::Value, after: serde_json::Value, references: serde_json::Value| {
@@ -136,7 +142,7 @@ mod tests {
             ],
         }))
         .unwrap();
-        graph(&version)
+        graph(&with_toggle(version))
     }
 
     #[test]
@@ -147,7 +153,7 @@ mod tests {
           1  db   terraform_module
              web  container_image
 
-          2  api  terraform_module  after db (template), web (declared); reads input size, secret key, the sandbox
+          2  api  terraform_module  after db (template), web (declared); reads input size, secret key, the sandbox; toggleable, off by default
 
         actions
              check    by hand, after every deploy
@@ -164,7 +170,7 @@ mod tests {
           node [shape=box]
           "db" [label="db\nterraform_module"]
           "web" [label="web\ncontainer_image"]
-          "api" [label="api\nterraform_module"]
+          "api" [label="api\nterraform_module", style=dashed]
           "action:check" [shape=hexagon, label="check\nby hand\nafter every deploy"]
           "action:migrate" [shape=hexagon, label="migrate\non schedule `0 \"1\"`"]
           "action:whoami" [shape=hexagon, label="whoami\nby hand"]
@@ -183,7 +189,7 @@ mod tests {
         flowchart LR
           c0["db<br/>terraform_module"]
           c1["web<br/>container_image"]
-          c2["api<br/>terraform_module"]
+          c2["api<br/>terraform_module<br/>toggleable"]
           a0{{"check<br/>by hand<br/>after every deploy"}}
           a1{{"migrate<br/>on schedule '0 #quot;1#quot;'"}}
           a2{{"whoami<br/>by hand"}}

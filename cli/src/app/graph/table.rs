@@ -52,6 +52,7 @@ fn why(graph: &Graph, one: &GraphComponent) -> String {
         parts.push(format!("after {}", after.join(", ")));
     }
     parts.extend(reads(&one.reads));
+    parts.extend(one.toggle.map(|on| format!("toggleable, {} by default", if on { "on" } else { "off" })));
     parts.join("; ")
 }
 

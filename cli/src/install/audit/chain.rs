@@ -29,9 +29,19 @@ pub(super) struct Chain {
     pub(super) to: Option<Timestamp>,
     /// The name of the last record.
     pub(super) last: String,
+    /// The former key of the same runner and its last record, which the first record of this key follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) continues: Option<Former>,
     /// Jobs that started and have no record of their end: they run, or the records after their start are missing.
     pub(super) without_end: BTreeSet<JobId>,
     pub(super) problems: Vec<String>,
+}
+
+/// The former key of a runner that made a new key.
+#[derive(Debug, Serialize)]
+pub(super) struct Former {
+    pub(super) runner: String,
+    pub(super) record: String,
 }
 
 /// The position in a chain after the records that were verified.
@@ -41,8 +51,8 @@ struct Head {
 }
 
 impl Chain {
-    /// Verifies `files`, which are of the runner key with the id `runner`.
-    pub(super) fn verify(runner: &str, files: &Files) -> Self {
+    /// Verifies the files of the runner key with the id `runner`. `all` has the files of each key.
+    pub(super) fn verify(runner: &str, files: &Files, all: &BTreeMap<String, Files>) -> Self {
         let mut chain = Self {
             runner: runner.to_owned(),
             tenant: None,
@@ -51,27 +61,29 @@ impl Chain {
             from: None,
             to: None,
             last: files.records.keys().next_back().cloned().unwrap_or_default(),
+            continues: None,
             without_end: BTreeSet::new(),
             problems: Vec::new(),
         };
         match public_key(runner, files.key.as_deref()) {
-            Ok(key) => chain.walk(&key, &files.records),
+            Ok(key) => chain.walk(&key, &files.records, all),
             Err(problem) => chain.problems.push(problem),
         }
         chain
     }
 
     /// Follows the records in the order of their numbers.
-    fn walk(&mut self, key: &PublicKey, records: &BTreeMap<String, Vec<u8>>) {
-        let mut head = Head { seq: 0, digest: Digest::of(b"") };
+    fn walk(&mut self, key: &PublicKey, records: &BTreeMap<String, Vec<u8>>, all: &BTreeMap<String, Files>) {
+        let mut head = self.beginning(records, all);
         for (name, bytes) in records {
             let digest = Digest::of(bytes);
             let found = open(name, bytes, &digest, key);
-            let seq = number_of(name).or(found.as_ref().ok().map(|record| record.seq)).unwrap_or(head.seq + 1);
+            let seq =
+                number_of(name).or(found.as_ref().ok().map(|record| record.seq)).unwrap_or(head.seq.saturating_add(1));
             self.note_gap(head.seq, seq);
             match found {
                 Ok(record) => {
-                    if seq == head.seq + 1 && record.previous != head.digest {
+                    if Some(seq) == head.seq.checked_add(1) && record.previous != head.digest {
                         self.problems.push(format!("record `{name}` does not follow the record before it"));
                     }
                     self.take(&record);
@@ -80,6 +92,30 @@ impl Chain {
             }
             head = Head { seq, digest };
         }
+    }
+
+    /// Returns the position before the first record: the beginning of a chain, or the last record of another key that the
+    /// first record follows, because the runner made a new key.
+    fn beginning(&mut self, records: &BTreeMap<String, Vec<u8>>, all: &BTreeMap<String, Files>) -> Head {
+        let start = Head { seq: 0, digest: Digest::of(b"") };
+        let Some((name, bytes)) = records.iter().next() else { return start };
+        let Ok(record) = Envelope::parse(bytes).and_then(|envelope| envelope.peek::<AuditRecord>()) else {
+            return start;
+        };
+        let before = record.seq.saturating_sub(1);
+        let wanted = name_of(before, &record.previous);
+        let follows =
+            |files: &&Files| files.records.get(&wanted).is_some_and(|bytes| Digest::of(bytes) == record.previous);
+        let Some((runner, files)) = all.iter().find(|(runner, files)| **runner != self.runner && follows(files)) else {
+            return start;
+        };
+        if let Some(after) = files.records.keys().find(|other| number_of(other).is_some_and(|number| number > before)) {
+            self.problems.push(format!(
+                "record `{name}` follows record `{wanted}` of key {runner}, and so does record `{after}` of that key"
+            ));
+        }
+        self.continues = Some(Former { runner: runner.clone(), record: wanted });
+        Head { seq: before, digest: record.previous }
     }
 
     /// Notes the records between two numbers as missing, or two records with one number.
@@ -112,6 +148,7 @@ impl Chain {
             | AuditEvent::Refused { .. }
             | AuditEvent::ConnectionRefused { .. }
             | AuditEvent::Cancelled { .. }
+            | AuditEvent::KeyReplaced { .. }
             | AuditEvent::IamChange { .. }
             | AuditEvent::IamUsed { .. } => {}
         }

@@ -150,6 +150,18 @@ fn two_records_with_one_number_are_found() {
 }
 
 #[test]
+fn a_number_beyond_all_is_a_problem_like_any_other() {
+    let mut files = chain(1, 2);
+    for name in [format!("{}-0", u64::MAX), format!("{}-1", u64::MAX), "x".to_owned(), "9-0".to_owned()] {
+        files.records.insert(name, b"{}".to_vec());
+    }
+
+    let found = problems(files);
+
+    assert!(found.iter().any(|problem| problem.starts_with(&format!("records 3 to {} are missing", u64::MAX - 1))));
+}
+
+#[test]
 fn a_chain_that_was_cut_at_its_end_is_found_with_the_record_that_was_seen() {
     let last = name(&chain(1, 5), 5);
 
@@ -212,4 +224,69 @@ fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     assert!(empty.contains("has no audit records"), "{empty}");
     assert_eq!(read[&id(1)].records, files.records);
     assert_eq!(problems(read.into_values().next().unwrap()), [""; 0]);
+}
+
+/// Returns the chain of a runner with the key of seed 1 that made the key of seed 2 after `count` records, as the files of
+/// the two keys.
+fn renewed(count: u64, more: u64) -> BTreeMap<String, Files> {
+    let first = chain(1, count);
+    let mut second = Files { key: Some(public(2)), records: BTreeMap::new() };
+    let mut head = Digest::of(first.records.values().last().unwrap());
+    for seq in count + 1..=count + more {
+        let (name, bytes) = record(2, seq, &head, "globex");
+        head = Digest::of(&bytes);
+        second.records.insert(name, bytes);
+    }
+    [(id(1), first), (id(2), second)].into()
+}
+
+fn of_all(files: &BTreeMap<String, Files>) -> Vec<String> {
+    let verify = Verify { directory: "audit".into(), runners: Vec::new(), seen: Vec::new() };
+    verify.verified(files).all_problems().collect()
+}
+
+#[test]
+fn a_new_key_continues_the_records_of_the_former_key() {
+    let files = renewed(3, 2);
+    let verify = Verify { directory: "audit".into(), runners: Vec::new(), seen: Vec::new() };
+
+    let verified = verify.verified(&files);
+
+    assert_eq!(verified.all_problems().collect::<Vec<_>>(), [""; 0]);
+    let second = verified.chains.iter().find(|chain| chain.runner == id(2)).unwrap();
+    let former = second.continues.as_ref().unwrap();
+    assert_eq!((&former.runner, &former.record), (&id(1), &name(&files[&id(1)], 3)));
+    assert!(verified.chains.iter().filter(|chain| chain.continues.is_some()).count() == 1);
+}
+
+#[test]
+fn a_former_chain_that_was_cut_or_changed_or_removed_is_found_by_the_key_that_continues_it() {
+    let missing = format!("{}: records 1 to 3 are missing", id(2));
+    let (mut cut, mut removed, mut other) = (renewed(3, 2), renewed(3, 2), renewed(3, 2));
+    let last = name(&cut[&id(1)], 3);
+    cut.get_mut(&id(1)).unwrap().records.remove(&last);
+    removed.remove(&id(1));
+    let (changed, bytes) = record(1, 3, &Digest::of(b"x"), "globex");
+    let records = &mut other.get_mut(&id(1)).unwrap().records;
+    records.remove(&last);
+    records.insert(changed, bytes);
+
+    assert_eq!(of_all(&cut), std::slice::from_ref(&missing));
+    assert_eq!(of_all(&removed), std::slice::from_ref(&missing));
+    assert!(of_all(&other).contains(&missing));
+}
+
+#[test]
+fn a_former_key_that_signs_on_after_the_new_key_is_found() {
+    let mut files = renewed(3, 2);
+    files.insert(id(1), chain(1, 4));
+    let (third, fourth) = (name(&files[&id(1)], 3), name(&files[&id(1)], 4));
+
+    let first = name(&files[&id(2)], 1);
+    let expected = format!(
+        "{}: record `{first}` follows record `{third}` of key {}, and so does record `{fourth}` of that key",
+        id(2),
+        id(1)
+    );
+    assert_eq!(of_all(&files), [expected]);
 }

@@ -40,7 +40,7 @@ impl Verify {
     }
 
     pub(super) fn verified(&self, files: &BTreeMap<String, Files>) -> Verified {
-        let chains: Vec<Chain> = files.iter().map(|(runner, files)| Chain::verify(runner, files)).collect();
+        let chains: Vec<Chain> = files.iter().map(|(runner, own)| Chain::verify(runner, own, files)).collect();
         let foreign = files.keys().filter(|runner| !self.runners.is_empty() && !self.runners.contains(runner));
         let foreign = foreign.map(|runner| format!("runner key {runner} is not a key that `--runner` names"));
         let absent = self.runners.iter().filter(|runner| !files.contains_key(*runner));
@@ -89,6 +89,14 @@ fn render(verified: &Verified, out: Output) -> String {
     let mut lines: Vec<String> = problems.into_iter().take(SHOWN).collect();
     if more > 0 {
         lines.push(format!("and {more} more; `--json` prints all"));
+    }
+    for chain in &verified.chains {
+        if let Some(former) = &chain.continues {
+            lines.push(format!(
+                "key {} continues the records of key {} after `{}`",
+                chain.runner, former.runner, former.record
+            ));
+        }
     }
     let running: Vec<String> =
         verified.chains.iter().flat_map(|chain| &chain.without_end).map(ToString::to_string).collect();
