@@ -17,6 +17,8 @@ LACKS = (
 )
 # What an action looks for in the cluster in vain.
 NOT_FOUND = re.compile(r'\(NotFound\): [\w.]+ "([^"]+)" not found')
+# What `kubectl` says of the first of a list that is empty.
+NONE_FOUND = re.compile(r"array index out of bounds: index 0, length 0")
 # What a component may ask for that is not there: kinds of a newer API server or an operator, values of the stack.
 LACKING_PARTS = (
     (
@@ -25,7 +27,7 @@ LACKING_PARTS = (
     ),
     (re.compile(r"has no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
     (
-        re.compile(r"(\.[\w.\[\]]+): field not declared in schema"),
+        re.compile(r"(\.[\w.\[\]-]+): field not declared in schema"),
         "sets `{}`, which the API server here is too old for",
     ),
     (
@@ -96,6 +98,9 @@ def lacking(said, patterns=LACKS):
 
 def needs_removed(config, log):
     """Returns which part that was left out would have made what an action looks for in the cluster, or nothing."""
+    components = [name for kind, name in config.removed if kind == "component"]
+    if components and NONE_FOUND.search(log):
+        return f"finds an empty list in the cluster; left out are {', '.join(f'`{name}`' for name in components)}"
     for thing in NOT_FOUND.findall(log):
         for (kind, name), text in config.removed.items():
             if thing in text:

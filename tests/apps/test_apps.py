@@ -1,4 +1,4 @@
-"""Runs the example whole, and holds what a run makes of a config: stand-ins, values, and what is left out."""
+"""Runs the examples whole, and holds what a run makes of a config: stand-ins, values, and what is left out."""
 
 import contextlib
 import io
@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import hcl2
 
 import apps
+import clusters
 import collection
 import following
 import images
@@ -37,28 +38,50 @@ class WithFolder(unittest.TestCase):
 
 
 class Whole(unittest.TestCase):
-    def test_example_is_installed_changed_used_and_torn_down(self):
+    def run_whole(self, example):
+        """Returns what a run of an example found, and the lines that it printed."""
         if not (shutil.which("terraform") or shutil.which("tofu")):
             self.skipTest("there is neither `terraform` nor `tofu` on PATH")
         said = io.StringIO()
-
         with contextlib.redirect_stdout(said):
-            found = apps.run(EXAMPLE, SOURCES)
-
-        lines = said.getvalue().splitlines()
+            found = apps.run(HERE / "example" / example, SOURCES)
         self.assertIsNone(found["reason"], said.getvalue())
-        self.assertEqual(["network"], found["stand_ins"])
-        self.assertEqual("app shop: ok: 3 of 4 components, 1 of 2 actions", lines[-1])
-        for part in (
+        return found, said.getvalue().splitlines()
+
+    def assert_went_through(self, found, lines, *parts):
+        for part in parts:
+            self.assertTrue(any(part in line for line in lines), "\n".join([part, *lines]))
+        self.assertTrue(all(one["value"] == 1 for one in collection.figures([found])), "\n".join(lines))
+        [torn_down] = [line for line in lines if "tear down" in line]
+        self.assertRegex(torn_down, "[1-9][0-9]* done", "\n".join(lines))
+
+    def test_app_without_a_cluster_is_installed_changed_used_and_torn_down(self):
+        found, lines = self.run_whole("shop")
+
+        self.assertEqual((["network"], False), (found["stand_ins"], found["cluster"]))
+        self.assertEqual("app shop: ok: 4 of 5 components, 1 of 2 actions", lines[-1])
+        self.assert_went_through(
+            found,
+            lines,
             "left out: component `cache`: image `111111111111.dkr.ecr.us-east-1.amazonaws.com/cache` is in a private",
             "left out: action `flush`: needs component `cache`, which is left out",
             "stand-ins of modules: network, of images in: registry.example",
             "`greeting` to `good day-changed`: 1 done",
             "`show` ran",
-        ):
-            self.assertTrue(any(part in line for line in lines), f"{part}\n{said.getvalue()}")
-        [torn_down] = [line for line in lines if "tear down" in line]
-        self.assertRegex(torn_down, "[1-9][0-9]* done", said.getvalue())
+        )
+
+    def test_app_with_a_cluster_is_installed_changed_used_and_torn_down(self):
+        if lacking := clusters.missing():
+            self.skipTest(lacking)
+        if not shutil.which("helm"):
+            self.skipTest("there is no `helm` on PATH")
+
+        found, lines = self.run_whole("desk")
+
+        self.assertEqual((["sandbox"], True), (found["stand_ins"], found["cluster"]))
+        self.assertEqual("app desk: ok: 4 of 4 components, 1 of 1 actions", lines[-1])
+        # The chart, and the action that its deploy starts.
+        self.assert_went_through(found, lines, "`greeting` to `good day-changed`: 2 done", "`check` ran")
 
 
 class StandIns(WithFolder):
@@ -120,7 +143,7 @@ class Configs(WithFolder):
 
         self.config.leave_out("component", "network", "for a reason")
 
-        self.assertEqual({"cache", "web"}, set(self.config.entries("component")))
+        self.assertEqual({"cache", "orders", "web"}, set(self.config.entries("component")))
         self.assertIn(("component", "last"), self.config.left_out)
 
     def test_commit_of_a_repository_that_is_served_here_becomes_main(self):
@@ -183,6 +206,8 @@ class Lacking(unittest.TestCase):
             "which the cluster here lacks",
             "typed patch object: .spec.internalTrafficPolicy: field not declared in schema": "sets "
             "`.spec.internalTrafficPolicy`, which the API server here is too old for",
+            "object: .spec.versions[0].x-kubernetes-validations: field not declared in schema": "sets "
+            "`.spec.versions[0].x-kubernetes-validations`, which the API server here is too old for",
         }
 
         found = [following.lacking(reason, following.LACKING_PARTS) for reason in reasons]
@@ -196,6 +221,16 @@ class Lacking(unittest.TestCase):
         found = [following.needs_removed(config, said.format(name)) for name in ("db-login", "other")]
 
         self.assertEqual(["needs `db-login`, which action `init` would make, and that is left out", None], found)
+
+    def test_empty_list_is_lacking_only_when_a_component_was_left_out(self):
+        said = 'error executing jsonpath "{.items[0]}": array index out of bounds: index 0, length 0. Printing more'
+        configs = [
+            SimpleNamespace(removed=removed) for removed in ({("component", "client"): ""}, {("action", "a"): ""})
+        ]
+
+        found = [following.needs_removed(config, said) for config in configs]
+
+        self.assertEqual(["finds an empty list in the cluster; left out are `client`", None], found)
 
     def test_action_of_a_node_is_known_without_its_event(self):
         names = ("action:check", "action:check@post-deploy-component:api", "component:check")
@@ -249,12 +284,14 @@ class Values(unittest.TestCase):
 
         self.assertEqual({"domain": "example.com"}, answers)
 
-    def test_customer_answers_parameters_without_a_default(self):
+    def test_customer_answers_parameters_without_a_default_and_secrets(self):
         template = "Parameters:\n  A: {Type: String}\n  B: {Type: String, Default: x}\n  C: {AllowedValues: [m, n]}\n"
+        template += "  AppSecretKey: {Type: String, Default: ''}\n"
 
         answers = values.of_parameters(template + "Other: !Sub x\n", "222222222222")
 
-        self.assertEqual({"A": "freehold", "C": "m", "RunnerPrincipal": "arn:aws:iam::222222222222:root"}, answers)
+        runner = {"RunnerPrincipal": "arn:aws:iam::222222222222:root"}
+        self.assertEqual({"A": "freehold", "AppSecretKey": "freehold", "C": "m", **runner}, answers)
 
     def test_changed_input_keeps_its_type(self):
         changed = [values.changed(one) for one in ({"default": "true"}, {"default": "7"}, {"default": "a"}, {})]

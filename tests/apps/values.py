@@ -6,6 +6,8 @@ from programs import INSTALL
 
 # The command answers it, from the file with the secret.
 ENROLMENT = "EnrolmentSecret"
+# What the names of parameters for secrets of the app begin with.
+SECRET = "AppSecret"
 BY_NAME = {
     "email": "someone@example.com",
     "domain": "example.com",
@@ -41,10 +43,14 @@ def _is_open(one):
 
 
 def of_parameters(template, account):
-    """Returns an answer for each parameter without a default, and lets the account take the runner's role."""
+    """Returns an answer for each parameter without a default and each secret; the account may take the runner's role.
+
+    A customer may leave a secret empty; an app whose inputs ask for more than that works only with it.
+    """
     answers = {"RunnerPrincipal": f"arn:aws:iam::{account}:root"}
     for name, one in yaml.load(template, Loader=Template)["Parameters"].items():
-        if "Default" not in one and name not in (*answers, ENROLMENT):
+        is_open = "Default" not in one or name.startswith(SECRET)
+        if is_open and name not in (*answers, ENROLMENT):
             answers[name] = one["AllowedValues"][0] if "AllowedValues" in one else plausible(name, "string")
     return answers
 

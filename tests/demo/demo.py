@@ -1,5 +1,7 @@
 """A vendor ships, a customer installs, a runner deploys: the whole path with real binaries in two accounts.
 
+With a Kubernetes cluster where its programs are on this machine. What is left out is said first, and again at the end.
+
 Uses the cloud of `make up` when it is up, and leaves that running; otherwise one of its own, which ends with the demo.
 """
 
@@ -8,8 +10,10 @@ import sys
 
 import image_layout
 import results
+from demo_cluster import CHART, Cluster
 from programs import APP, BIN, CUSTOMER, FUNCTIONS, INSTALL, REGION, ROOT, TENANT, VENDOR, Failed, Programs
 
+GREETING = "good morning"
 # The action of the demo for a machine without Terraform: the original one shows an output of a Terraform module.
 ACTION_WITHOUT_TERRAFORM = """\
 name = "health-check"
@@ -28,10 +32,10 @@ command = "echo bucket {{ .nuon.components.storage.outputs.BucketName }}"
 """
 
 
-def run(programs):
+def run(programs, cluster):
     shutil.rmtree(programs.files, ignore_errors=True)
     programs.files.mkdir(parents=True)
-    name_missing_programs(programs)
+    tell_left_out(programs, cluster)
 
     programs.step("start the local cloud")
     programs.start_cloud()
@@ -42,8 +46,9 @@ def run(programs):
         "tenant", "deploy", "--name", TENANT, "--functions", functions, "--build-runner-principal", principal
     )
 
-    programs.step("vendor: an app with an image, two Terraform modules, a CloudFormation stack and an action")
+    programs.step(f"vendor: an app with {parts(programs, cluster)}")
     config = make_app(programs)
+    cluster.add(config)
 
     programs.step("vendor: check and sync the app")
     programs.freehold("app", "check", config)
@@ -62,30 +67,56 @@ def run(programs):
     programs.step("provision: everything, in the order of its dependencies")
     programs.freehold("workflow", "watch", workflow)
 
-    change = "greeting=good morning" if programs.terraform else "retention_days=30"
+    change, touched = change_of(programs, cluster)
     programs.step(f"vendor: change one input (`{change}`) and deploy only what depends on it")
     programs.freehold("deploy", INSTALL, "--input", change)
 
     programs.step(f"what exists now in the customer's account {CUSTOMER}")
     results.show_resources(programs)
+    if cluster.exists:
+        programs.step("what exists now in the customer's cluster")
+        cluster.show(programs, GREETING)
     programs.step("the same digests in both registries")
     results.show_digests(programs)
     programs.step("customer: where everything that runs came from, by the key of the own stack and without a network")
     results.show_lineage(programs)
     programs.step("the log of the job that ran last")
-    results.show_last_job(programs)
+    results.show_last_job(programs, touched)
     programs.step("who may read the install's orders queue")
     results.show_access(programs)
 
 
-def name_missing_programs(programs):
+def left_out(programs, cluster):
+    """Returns what the demo goes on without on this machine, and how it comes in."""
+    told = []
     if not programs.terraform:
-        print(
-            "terraform: neither `terraform` nor `tofu` is on PATH: goes on without the Terraform components; "
+        told.append(
+            "the Terraform components: neither `terraform` nor `tofu` is on PATH; "
             "install OpenTofu or Terraform 1.10 or newer from its publisher and run the demo again"
         )
     if programs.sandbox == "none":
-        print("bubblewrap: `bwrap` is not on PATH: jobs run without a sandbox; `apt-get install bubblewrap`")
+        told.append("the sandbox of jobs: `bwrap` is not on PATH; `apt-get install bubblewrap`")
+    return told + cluster.left_out()
+
+
+def tell_left_out(programs, cluster):
+    for what in left_out(programs, cluster):
+        print(f"left out: {what}")
+
+
+def parts(programs, cluster):
+    """Returns the parts of the app, in words."""
+    modules = ["two Terraform modules"] if programs.terraform else []
+    listed = ["an image", *modules, "a CloudFormation stack", *cluster.parts()]
+    return f"{', '.join(listed)} and an action"
+
+
+def change_of(programs, cluster):
+    """Returns the input that is changed, and the names of what a deploy of it has to touch."""
+    if not (programs.terraform or cluster.has_chart):
+        return "retention_days=30", ["action:health-check", "storage"]
+    readers = [name for name, is_there in ((CHART, cluster.has_chart), ("settings", programs.terraform)) if is_there]
+    return f"greeting={GREETING}", ["action:health-check", *readers]
 
 
 def make_app(programs):
@@ -132,10 +163,10 @@ def launch(programs, secret, template):
 
 
 def main():
-    programs = Programs()
+    programs, cluster = Programs(), Cluster()
     reason = None
     try:
-        run(programs)
+        run(programs, cluster)
     except Failed as failure:
         reason = str(failure)
     except KeyboardInterrupt:
@@ -148,6 +179,7 @@ def main():
     if reason:
         print(f"demo: failed: {reason}")
         return 1
+    tell_left_out(programs, cluster)
     print(f"done in {programs.seconds():.0f} s")
     print("demo: ok")
     return 0

@@ -52,9 +52,6 @@ MAY_LACK_A_ROW = {
     "api.server_errors": "the same run as `api.cases`",
     "iam.mutants_killed": "the run with mutants takes hours, and `make test` runs without them",
     "iam.mutants_seen": "the same run as `iam.mutants_killed`",
-    "apps.provisioned": "the apps are not part of this repository, so only a machine that has them runs them",
-    "apps.changed": "the same run as `apps.provisioned`",
-    "apps.torn_down": "the same run as `apps.provisioned`",
 }
 WORKSPACE = (f"{CARGO} --workspace --bins", "infra/package --local")
 
@@ -81,6 +78,16 @@ GROUPS = (
         needs=("bwrap", "terraform|tofu"),
     ),
     Group(
+        "triggers",
+        "whole lives of installs whose app has every trigger, while each message is delivered up to three times",
+        "2 min",
+        "trigger-figures --lives {lives} --seed {seed}",
+        "trigger-figures --lives 5 --seed {seed}",
+        folder=DEBUG / "examples",
+        # The other crate is named for its features: see its Cargo.toml.
+        build=(f"{CARGO} -p freehold-app -p freehold-features --example trigger-figures",),
+    ),
+    Group(
         "artifacts",
         "artifacts, statements and grants that were tampered with and have to be refused",
         "2 min",
@@ -97,6 +104,17 @@ GROUPS = (
         "canaries --canaries 20 --seed {seed}",
         build=(f"{CARGO} --package freehold-tests --bin canaries",),
         short_build=WORKSPACE[:1],
+    ),
+    Group(
+        "secrets",
+        "secrets of an app that its jobs print and that must not reach the vendor, or a list of processes",
+        "2 min",
+        "tests/figures/secrets",
+        # The scenario `cloud_secrets` is among the Rust tests.
+        "",
+        folder=ROOT,
+        build=WORKSPACE,
+        needs=("bwrap",),
     ),
     Group(
         "fuzz",
@@ -157,9 +175,9 @@ GROUPS = (
     Group(
         "apps",
         "public apps that are run whole: provisioned, changed, used and torn down",
-        "not measured as a whole",
-        "tests/apps/run --figures --page docs/apps.md",
-        # Two whole apps are among the tests of `tests/apps`.
+        "40 min on busy cores",
+        "tests/apps/run --figures --page docs/apps.md --results target/apps.jsonl",
+        # Two whole apps are among the tests of `tests/apps`, which `make test` runs.
         "",
         folder=ROOT,
         needs=("bwrap", "terraform|tofu"),

@@ -8,6 +8,8 @@ import rust_text
 _USE = re.compile(r"\b(pub(?:\([^)]*\))?\s+)?use\s+([^;]+);")
 _PATH = re.compile(r"\b(?:crate|self|super)(?:::\w+)+")
 _CHILD = re.compile(r"(?<![:\w])[a-z]\w*(?:::\w+)+")
+# Who may see an item; the path in it is not an import.
+_VISIBILITY = re.compile(r"\bpub\(in [^)]*\)")
 # A word that may be a name in scope: no part of a path behind its first, no field, no method, no declaration.
 _NAME = re.compile(
     r"(?<!:)(?<![^.]\.)(?<!\bconst )(?<!\benum )(?<!\bfn )(?<!\blet )(?<!\bmod )(?<!\bstatic )"
@@ -57,7 +59,7 @@ class _Crate:
     def _arrows(self, module):
         code = self.modules[module]
         paths = [path for match in _USE.finditer(code) if not match.group(1) for path, _ in _flat(match.group(2))]
-        rest = _USE.sub("", code)
+        rest = _VISIBILITY.sub("", _USE.sub("", code))
         paths += [match.group().split("::") for match in _PATH.finditer(rest)]
         paths += [match.group().split("::") for match in _CHILD.finditer(rest)]
         names = set(_NAME.findall(rest))

@@ -1,5 +1,9 @@
 """The table of docs/figures.md: parts of it are replaced, the rest keeps its dates, and nothing unknown stays."""
 
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
 import re
 import subprocess
 import unittest
@@ -81,6 +85,11 @@ class Circles(unittest.TestCase):
         read = Source(lib="mod folder;", folder__mod=parent, folder__inner="use super::Parent; pub fn a() {}")
         self.assertEqual(imports.circles(read), [])
 
+    def test_who_may_see_an_item_is_no_arrow(self):
+        inner = "pub(in crate::folder) struct Thing;"
+        read = Source(lib="mod folder;", folder__mod="mod inner; fn f() { inner::g() }", folder__inner=inner)
+        self.assertEqual(imports.circles(read), [])
+
 
 class Page(unittest.TestCase):
     def test_it_is_as_it_would_be_written_again(self):
@@ -122,6 +131,20 @@ def figures_described(page):
     return {name for names in lists for name in re.findall(r"`([a-z_.]+)`", names)}
 
 
+class Counters(unittest.TestCase):
+    def test_lines_of_a_counter_that_are_no_figures_are_its_progress(self):
+        loader = importlib.machinery.SourceFileLoader("figures_run", str(ROOT / "tests/figures/run"))
+        run = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+        loader.exec_module(run)
+        said = io.StringIO()
+
+        with contextlib.redirect_stderr(said):
+            figures, code = run._count("sh", ["sh", "-c", """echo half; echo '{"name": "a.b"}'; exit 3"""])
+
+        self.assertEqual(([{"name": "a.b"}], 3), (figures, code))
+        self.assertIn("half\n", said.getvalue())
+
+
 class Groups(unittest.TestCase):
     def test_a_group_and_its_short_form_are_the_same_program(self):
         for group in GROUPS:
@@ -137,7 +160,8 @@ class Groups(unittest.TestCase):
         ).stdout
         for group in GROUPS:
             if "/" not in group.program:
-                is_file = (ROOT / f"tests/src/bin/{group.program}.rs").exists()
+                places = (f"tests/src/bin/{group.program}.rs", f"crates/*/examples/{group.program}.rs")
+                is_file = any(any(ROOT.glob(place)) for place in places)
                 self.assertTrue(is_file or f'"{group.program}"' in sources, group.program)
 
     def test_help_teaches_every_group(self):

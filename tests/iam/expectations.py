@@ -5,6 +5,7 @@ import shared_account
 import templates
 
 READ, WRITE, UPDATE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"
+REMOVE = "dynamodb:DeleteItem"
 SEND, RECEIVE, SET = "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:SetQueueAttributes"
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
@@ -86,7 +87,7 @@ FUNCTIONS = {
     },
     "grant-artifact": {
         "rows": {READ},
-        "grant-rows": {WRITE},
+        "grant-rows": {READ, WRITE},
         "grants-queue": {RECEIVE},
         "orders": {SEND},
         "open-orders": {SEND},
@@ -99,10 +100,13 @@ FUNCTIONS = {
         **ROWS,
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
+        # It removes what is kept about a forgotten install: its grants, its queue and its permission to report.
+        "grant-rows": {REMOVE},
+        "orders": {"sqs:DeleteQueue"},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
         # It puts messages back that SQS has moved to the dead letters.
-        "reports": {SEND},
+        "reports": {SEND, SET},
         "open-reports": {SEND},
         "machine": {"states:StartExecution"},
         "execution": {"states:DescribeExecution"},
@@ -130,6 +134,7 @@ VENDOR = {
     "build-runner": {
         "build-queue": {RECEIVE},
         "build-enrolment": {"secretsmanager:GetSecretValue"},
+        "source-credential": {"secretsmanager:GetSecretValue"},
         "reports": {SEND},
         "open-reports": {SEND},
         "registry": {PUSH, PULL},
@@ -152,13 +157,13 @@ VENDOR = {
         "vendor-elsewhere": {"kms:Decrypt", "kms:Sign", "kms:GetPublicKey"},
     },
     "vendor-stranger": {},
-    # The policies of some resources deny an administrator too: signing, pushing images, orders, roles.
+    # The policies of some resources deny an administrator too: signing, pushing images, orders, roles, credentials.
     "vendor-admin": {
         "rows": {READ, WRITE, "dynamodb:DeleteTable"},
         "app-rows": {WRITE},
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
-        "grant-rows": {WRITE},
+        "grant-rows": {READ, WRITE, REMOVE},
         **dict.fromkeys(
             ("reports", "dispatch-queue", "grants-queue"),
             {SEND, RECEIVE, "sqs:PurgeQueue", SET, "sqs:DeleteQueue"},
@@ -176,6 +181,7 @@ VENDOR = {
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},
         **{f"function-{name}": {INVOKE, "lambda:UpdateFunctionCode"} for name in FUNCTIONS},
         "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+        "source-credential": {"secretsmanager:PutSecretValue"},
         "vendor-bucket": {LIST, "s3:DeleteBucket"},
         "vendor-elsewhere": ELSEWHERE,
         "vendor-role": {TAKE, "iam:PassRole", "iam:PutRolePolicy", SIMULATE},

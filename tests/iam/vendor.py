@@ -1,5 +1,8 @@
 """A tenant in its vendor's account: the roles and resources of the tenant stack, and who else is in the account."""
 
+import json
+from pathlib import Path
+
 import policies
 import templates
 from accounts import Account
@@ -104,7 +107,7 @@ class Tenant:
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
     def add_build_runner_surroundings(self):
-        """Adds the build runner's enrolment secret, and a role for sources and another role elsewhere."""
+        """Adds the build runner's enrolment secret, the credential of a source, a role for sources and another role."""
         trust = policies.open_to_account(self.account.number, "sts:*")
         source, other = (f"arn:aws:iam::{FOREIGN}:role/{name}" for name in (f"source-of-{self.name}", "other-source"))
         both = ["sts:AssumeRole", "sts:TagSession"]
@@ -116,6 +119,21 @@ class Tenant:
             self.account.arn("secretsmanager", f"secret:fh-{self.name}/build-enrolment-AbCdEf"),
             ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
         )
+        self.account.add_resource(
+            "source-credential",
+            "source-credential",
+            self.account.arn("secretsmanager", f"secret:fh-{self.name}/source/https/git.example/team-AbCdEf"),
+            ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
+            self.source_policy(),
+        )
+
+    def source_policy(self):
+        """Returns the policy that `freehold tenant source add` gives to the secret of a source."""
+        text = (Path(__file__).parents[2] / "infra/source-policy.json").read_text()
+        values = {"PARTITION": "aws", "ACCOUNT": self.account.number, "TENANT": self.name}
+        for name, value in values.items():
+            text = text.replace(f"%{{{name}}}", value)
+        return json.loads(text)
 
     def add_functions(self):
         for kind in templates.FUNCTIONS:
@@ -164,7 +182,7 @@ class Tenant:
             ("app-rows", "app-rows", [(put, row("app#1"))]),
             ("tokens", "tokens", [(get, row("token#1"))]),
             ("tokens-given-back", "tokens-given-back", given_back),
-            ("grants", "grant-rows", [(put, row("grant#1"))]),
+            ("grants", "grant-rows", [(action, row("grant#1")) for action in (get, put, "dynamodb:DeleteItem")]),
         ):
             self.account.add_resource(name, kind, table, actions)
 

@@ -157,6 +157,7 @@ class Section:
     def parameters(self):
         own = {name: value for name, value in self.plain["Parameters"].items()}
         until = self.full["Parameters"]["BreakGlassUntil"]
+        either = {"AllowedValues": (literal(["true", "false"]), literal(["false"]))}
         self.added(
             "Parameters",
             own,
@@ -171,7 +172,7 @@ class Section:
             vary={
                 "RunnerUrl": {"Default": (r"/^(https:\/\/[A-Za-z0-9._~:\/?&=%+-]+)?$/",)},
                 "RunnerSha256": {"Default": ("/^([0-9a-f]{64})?$/",)},
-                "PrivateEndpoints": {"AllowedValues": (literal(["true", "false"]), literal(["false"]))},
+                **dict.fromkeys(("PrivateEndpoints", "DnsFirewall"), either),
             },
         )
 

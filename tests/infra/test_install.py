@@ -4,6 +4,7 @@
 import json
 import re
 import unittest
+from fnmatch import fnmatchcase
 
 import linting
 import templates
@@ -29,6 +30,9 @@ TYPES = {
     "AWS::IAM::Role",
     "AWS::KMS::Alias",
     "AWS::KMS::Key",
+    "AWS::Route53Resolver::FirewallDomainList",
+    "AWS::Route53Resolver::FirewallRuleGroup",
+    "AWS::Route53Resolver::FirewallRuleGroupAssociation",
     "AWS::S3::Bucket",
     "AWS::SecretsManager::Secret",
 }
@@ -115,6 +119,42 @@ class Install(unittest.TestCase):
         document = properties(self.template, "Boundary")["PolicyDocument"]
 
         self.assertLess(len(json.dumps(document, separators=(",", ":"))), 6144)
+
+    def test_no_colon_in_a_path_makes_a_role_the_installs(self):
+        """AWS IAM User Guide, "IAM JSON policy elements: Resource": a wildcard at the end of a segment can match beyond
+        the colons, and a path of IAM may have colons (CreateRole, "Path").
+        """
+        own = f"{TENANT}--{INSTALL}"
+        mode = f"role/fh-{own}--x"
+        colons = [
+            # A mode by its beginning, which the kill switch of the app's roles and the state would leave alone.
+            f"arn:aws:iam::{ACCOUNT}:{mode}:role/{own}--y",
+            f"arn:aws:iam::{ACCOUNT}:{mode}:iam::{ACCOUNT}:role/freehold/{own}/y",
+            # A role of the vendor's own account.
+            f"arn:aws:iam::{TENANT_ACCOUNT}:role/x:iam::{ACCOUNT}:role/{own}--y",
+        ]
+        plain = [f"arn:aws:iam::{ACCOUNT}:role/{own}--y", f"arn:aws:iam::{ACCOUNT}:role/freehold/{own}/team/y"]
+
+        for action in ("iam:CreateRole", "iam:PassRole", "sts:AssumeRole"):
+            for arn in colons:
+                self.assertTrue(self._is_denied(action, arn), f"{action} {arn}")
+            for arn in plain:
+                self.assertFalse(self._is_denied(action, arn), f"{action} {arn}")
+
+    def _is_denied(self, action, arn):
+        """Returns whether the boundary denies an action by its resource alone; a wildcard matches any characters."""
+        document = properties(self.template, "Boundary")["PolicyDocument"]
+        document = Evaluator(self.template, "freehold", ACCOUNT, {}).resolve(document)
+
+        def has(statement, key, text):
+            return any(fnmatchcase(text, pattern) for pattern in as_list(statement.get(key, [])))
+
+        return any(
+            has(each, "Action", action)
+            and has(each, "Resource", arn) ^ ("NotResource" in each and not has(each, "NotResource", arn))
+            for each in document["Statement"]
+            if each["Effect"] == "Deny" and "Condition" not in each
+        )
 
     def test_the_customers_boundary_is_a_policy_of_the_own_account(self):
         pattern = self.template["Parameters"]["PermissionsBoundaryArn"]["AllowedPattern"]

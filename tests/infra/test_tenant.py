@@ -17,6 +17,7 @@ RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Succe
 SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T--*.fifo"}
 VERSIONS = {"s3:GetObject s3:B/versions/*"}
+DEAD = ("DeadLetters", "OrdersDeadLetters")
 
 
 def consume(queue):
@@ -68,7 +69,10 @@ ALLOWED = {
     | {"ecr:BatchDeleteImage Repository.Arn"},
     "Sweep": TABLE
     | send("DispatchQueue", "GrantsQueue", "ReportsQueue")
-    | {"sqs:ReceiveMessage DeadLetters.Arn", "sqs:DeleteMessage DeadLetters.Arn"}
+    | {f"sqs:{action}Message {queue}.Arn" for action in ("Receive", "Delete") for queue in DEAD}
+    # It removes what is kept about a forgotten install.
+    | {f"sqs:{action} sqs:fh-T--*.fifo" for action in ("DeleteQueue", "GetQueueUrl")}
+    | {"sqs:SetQueueAttributes ReportsQueue.Arn"}
     | START
     | LOOK
     | RESUME
@@ -311,6 +315,8 @@ class Tenant(unittest.TestCase):
                 self.assertEqual(who(action, pk), everyone - {"grant-artifact", "prune-artifacts"}, pk)
             self.assertEqual(who(action, "app#shop"), everyone - {"grant-artifact"}, action)
         self.assertEqual(who("GetItem", "grant#gr_1"), {"grant-artifact"})
+        for action in ("Query", "DeleteItem"):
+            self.assertEqual(who(action, "grant#gr_1"), {"sweep"}, action)
         for pk in ("job#job_1", "workflow#wf_1", "install#prod", "app#shop"):
             self.assertEqual(who("GetItem", pk), everyone, pk)
         self.assertEqual(who("GetItem", "installs"), everyone - {"grant-artifact"})
@@ -324,6 +330,25 @@ class Tenant(unittest.TestCase):
                     self.assertLessEqual(set(as_list(statement["Action"])), WITHOUT_RESOURCE, name)
                 if statement["Effect"] == "Allow":
                     self.assertEqual([a for a in as_list(statement["Action"]) if "*" in a], [], name)
+
+    def test_only_the_build_role_reads_secrets_and_only_those_of_its_enrolment_and_its_sources(self):
+        roles = of_type(self.template, "AWS::IAM::Role") | of_type(self.template, "AWS::IAM::ManagedPolicy")
+        read = {
+            (name, resource_text(resource))
+            for name, role in roles.items()
+            for statement in statements(role)
+            for resource in as_list(statement["Resource"])
+            if statement["Effect"] == "Allow"
+            and any(action.startswith("secretsmanager:") for action in as_list(statement["Action"]))
+        }
+
+        self.assertEqual(
+            read,
+            {
+                ("BuildRunnerRole", "secretsmanager:secret:fh-T/build-enrolment-??????"),
+                ("BuildRunnerRole", "secretsmanager:secret:fh-T/source/*"),
+            },
+        )
 
     def test_the_build_role_takes_the_roles_of_private_registries_that_were_named_and_no_other(self):
         takes = [

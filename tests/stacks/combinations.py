@@ -126,9 +126,8 @@ def combinations(template, draw, most):
 
     Whether the customer fills in an optional input is drawn for each.
     """
-    values = template["Parameters"]["PrivateEndpoints"]["AllowedValues"]
-    # Endpoints are for customers in the vendor's own region.
-    networks = [network for network in mutants.NETWORKS if network.get("PrivateEndpoints", "false") in values]
+    # Endpoints are for customers in the vendor's own region, and the firewall for names is for apps without a network.
+    networks = [network for network in mutants.NETWORKS if mutants.is_offered(template, network)]
     switches = [*invariants.switches(template), "EnableRunner", "EnableAppRoles"]
     boundaries = ["", f"arn:aws:iam::{templates.ACCOUNT}:policy/everybody"]
     total = math.prod([2] * len(switches) + [len(boundaries), len(networks)])

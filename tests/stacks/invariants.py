@@ -269,6 +269,11 @@ def _network(made, parameters):
         expected |= {kind: expected.get(kind, 0) + number for kind, number in more.items()}
     elif apps:
         yield f"an app that gets no network has {apps}"
+    answered = parameters.get("DnsFirewall") == "true" and private and new
+    if names := [type_ for type_ in types if type_.startswith("AWS::Route53Resolver::")]:
+        yield from _names(made, answered)
+    if bool(names) != answered:
+        yield f"the resolver of the network has {names}"
     if s3_endpoint:
         yield from _packages(made, parameters.get("InstallPackages", "true") == "true")
     count = {kind: types.count(f"AWS::EC2::{kind}") for kind in expected}
@@ -281,6 +286,17 @@ def _network(made, parameters):
         yield f"the network is {count}, not {expected}"
     if types.count("AWS::AutoScaling::AutoScalingGroup") != 1 or types.count("AWS::EC2::LaunchTemplate") != 1:
         yield "there is not exactly one machine"
+
+
+def _names(made, wanted):
+    """The resolver of the stack's own network answers for names of AWS, and for no other."""
+    rules = properties(made, "NameRules")["FirewallRules"]
+    lists = [properties(made, rule["FirewallDomainListId"]["Ref"])["Domains"] for rule in rules]
+    found = [(rule["Action"], names) for rule, names in zip(rules, lists, strict=True)]
+    if found != [("ALLOW", [{"Fn::Sub": "*.${AWS::URLSuffix}"}]), ("BLOCK", ["*"])]:
+        yield f"the resolver answers by {found}"
+    if not wanted or properties(made, "NameRulesOfVpc")["VpcId"] != {"Ref": "Vpc"}:
+        yield "the rules for names are for another network"
 
 
 def _packages(made, wanted):

@@ -17,6 +17,7 @@ NETWORKS = [
     {"RunnerPrincipal": ROOT, **EXISTING, **PRIVATE},
     {},
     PRIVATE,
+    {**PRIVATE, "DnsFirewall": "true"},
     EXISTING,
     {**EXISTING, **PRIVATE},
     {**EXISTING, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
@@ -24,6 +25,14 @@ NETWORKS = [
     {**OWN_SUBNET, **PRIVATE, "InstallPackages": "false", "RunnerUrl": RUNNER_URL},
     {**OWN_SUBNET, **PRIVATE, "RouteTableIds": "rtb-0123456789abcdef0"},
 ]
+
+
+def is_offered(template, network):
+    """Returns whether the template's parameters take the values of a network."""
+    offered = {
+        name: template["Parameters"][name].get("AllowedValues") for name in network if name in template["Parameters"]
+    }
+    return all(values is None or network[name] in values for name, values in offered.items())
 
 
 def missed(template):
@@ -46,7 +55,8 @@ def covering_combinations(template):
     roles = list(invariants.switches(template))
     own = f"arn:aws:iam::{ACCOUNT}:policy/everybody"
     combinations = []
-    for at, (runner, boundary, network) in enumerate(itertools.product(("true", "false"), ("", own), NETWORKS)):
+    networks = [network for network in NETWORKS if is_offered(template, network)]
+    for at, (runner, boundary, network) in enumerate(itertools.product(("true", "false"), ("", own), networks)):
         on = {
             role: "true" if (at + place) % len(roles) < len(roles) // 2 else "false" for place, role in enumerate(roles)
         }

@@ -1,5 +1,5 @@
-//! Roles across two accounts: a runner configured by its stack alone, modes that the customer switches off and on, and
-//! break-glass, which expires by itself.
+//! Roles across two accounts: a runner configured by its stack alone, modes that the customer switches off and on, the kill
+//! switch, and break-glass, which expires by itself.
 
 #![cfg(test)]
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use aws_sdk_sqs::primitives::{DateTime, DateTimeFormat};
 use freehold_tests::harness::wait::until;
-use freehold_tests::harness::{Capability, Needs, World, app};
+use freehold_tests::harness::{Capability, Install, Needs, World, app, clients};
 use serde_json::Value;
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforced], programs: &["bwrap"] };
@@ -84,6 +84,68 @@ async fn a_customer_switches_modes_and_opens_break_glass_for_a_while() -> anyhow
     until("break-glass is over", Duration::from_secs(120), async || Ok((now()? > end).then_some(()))).await?;
     assert_eq!(state_of(&run(&world, &["repair"]).await?), "blocked");
     Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_kill_switch_holds_orders_and_takes_sessions_until_it_is_on_again() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_roles.switch", NEEDS).await? else { return Ok(()) };
+    let directory = app::small(world.directory())?;
+    app::write(&directory, "actions/look.toml", &action("look", ""))?;
+    world.vendor(&["app", "sync", &directory.display().to_string()]).await?;
+    let install = world.install("globex", "small").await?;
+    let mut runner = world.runner_of_stack(&install).await?;
+    world.provisioned(&install).await?;
+    let session = world.acting_as(world.role(&install.account, "fh-acme--globex--runner").await?)?;
+    let mode = format!("arn:aws:iam::{}:role/fh-acme--globex--maintenance", install.account);
+    clients::assume(&session, &mode).await.context("the session is good for nothing before the switch")?;
+
+    world.change_stack(&install, &["EnableRunner=false"]).await?;
+    let off = "`EnableRunner` of install stack `freehold-acme--globex` is `false`";
+    runner.logs(off, Duration::from_secs(60)).await?;
+    let order = ["action", "run", "globex", "look"];
+    let (asked, held) = tokio::join!(world.run(&order), async {
+        let held = held(&world).await;
+        let refused = clients::assume(&session, &mode).await.is_err();
+        world.change_stack(&install, &["EnableRunner=true"]).await?;
+        held.map(|job| (job, refused))
+    });
+
+    let ((job, refused), asked) = (held?, asked?);
+    assert_eq!(state_of(&job), "queued", "{job}");
+    assert!(refused, "a session that was taken before still assumes a mode");
+    assert!(asked.error.contains("waiting for the runner of `globex` for "), "{}", asked.error);
+    assert_eq!(asked.code, 0, "{}\n{}", asked.error, runner.log());
+    assert_eq!(the_audit(&world, &install).await?["verified"], true);
+    Ok(())
+}
+
+/// Waits until an order has been queued for so long that the vendor was told; returns the job.
+async fn held(world: &World) -> anyhow::Result<Value> {
+    until("an order waits for 15 s", Duration::from_secs(60), async || {
+        let workflow = world.newest_workflow("globex").await?;
+        let Some(id) = workflow["nodes"][0]["job"].as_str().filter(|_| workflow["kind"] == "run-action") else {
+            return Ok(None);
+        };
+        let job = world.vendor(&["job", "show", id]).await?;
+        let created = job["created_at"].as_i64().context("a job without its time")? / 1000;
+        Ok((now()? - created > 15).then_some(job))
+    })
+    .await
+}
+
+/// Copies the audit records of the customer's bucket; returns the answer of `freehold install audit verify`.
+async fn the_audit(world: &World, install: &Install) -> anyhow::Result<Value> {
+    let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
+    let bucket = format!("fh-acme--globex--{}", install.account);
+    let objects = s3.list_objects_v2().bucket(&bucket).prefix("audit/").send().await?;
+    for key in objects.contents().iter().filter_map(|object| object.key()) {
+        let object = s3.get_object().bucket(&bucket).key(key).send().await?;
+        let file = world.directory().join(key);
+        std::fs::create_dir_all(file.parent().context("a key without a folder")?)?;
+        std::fs::write(file, object.body.collect().await?.into_bytes())?;
+    }
+    let verify = ["install", "audit", "verify", "audit", "--json"];
+    world.command(&install.account, &verify).await?.json()
 }
 
 /// Runs an action; returns its job.

@@ -117,7 +117,7 @@ impl Waiting {
                 GrantAnswer::Granted { .. } | GrantAnswer::Attested { .. } => Ok(()),
                 GrantAnswer::Refused { reason, .. } => Err(reason),
             },
-            Message::Order(_) | Message::Cancel(_) => Err("no grant".to_owned()),
+            Message::Order(_) | Message::Cancel(_) | Message::Retired(_) => Err("no grant".to_owned()),
         }
     }
 }

@@ -1,0 +1,222 @@
+//! A capability has one verb phrase: its operation, route, request, use case, function, machine, command and tests carry it.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::{files, read, top};
+
+/// Commands whose words are not those of their operation, with the reason.
+const OTHER_COMMANDS: [(&str, &str, &str); 4] = [
+    (
+        "EnrolBuildRunner",
+        "tenant build-runner",
+        "it makes the config file of a build runner, and registers the key on the way",
+    ),
+    ("SetInputs", "install inputs", "without `--input` it shows the inputs, as `app inputs` does"),
+    (
+        "SetToggles",
+        "install toggles",
+        "without `--on`, `--off` and `--default` it shows the toggles, as `install inputs` does",
+    ),
+    ("UploadSource", "app sync", "a source is uploaded only while its app is synced"),
+];
+
+/// The route whose last word is not one of its operation, with the reason.
+const OTHER_ROUTES: [(&str, &str, &str); 1] = [("SyncApp", "versions", "a sync makes a version of the app")];
+
+/// The machine that no operation is named after, with the reason.
+const OTHER_MACHINES: [(&str, &str); 1] =
+    [("provision-install", "`CreateInstall` starts it: a person creates an install, the machine provisions it")];
+
+/// The function that is not a use case, with the reason.
+const OTHER_FUNCTIONS: [(&str, &str); 1] = [("api", "it answers all operations")];
+
+/// An operation that changes something.
+struct Change {
+    /// The operation's name, such as `RunAction`.
+    id: String,
+    /// The last literal part of its path, such as `runs`.
+    route: String,
+    /// The name of its request, if it has a body.
+    request: Option<String>,
+}
+
+#[test]
+fn an_operation_that_changes_something_has_a_use_case_and_a_test_of_its_name() {
+    let (uses, tests) = (use_cases("src"), use_cases("tests/use_cases"));
+
+    let wrong = all_of(changes().iter().filter_map(|change| {
+        let file = words(&change.id).join("_");
+        let text = uses.iter().find(|(name, _)| *name == file).map(|(_, text)| text.as_str()).unwrap_or_default();
+        let has_type = text.contains(&format!("pub struct {} {{", change.id));
+        let has_test = tests.iter().any(|(name, _)| *name == file);
+        (!has_type || !has_test)
+            .then(|| format!("{}: `{file}.rs` with the type of its name, and a test file", change.id))
+    }));
+
+    assert!(wrong.is_empty(), "missing in crates/app:\n{wrong}");
+}
+
+#[test]
+fn a_route_ends_with_a_word_of_its_operation() {
+    let wrong = all_of(changes().iter().filter_map(|change| {
+        let excepted = OTHER_ROUTES.iter().any(|(id, route, _)| *id == change.id && *route == change.route);
+        let known = words(&change.id);
+        let fits = change.route.split('-').all(|word| known.iter().any(|one| singular(one) == singular(word)));
+        (!excepted && !fits).then(|| format!("{}: `{}`", change.id, change.route))
+    }));
+
+    assert!(wrong.is_empty(), "routes with words of their own:\n{wrong}");
+}
+
+#[test]
+fn a_request_is_named_after_its_operation() {
+    let wrong = all_of(changes().iter().filter_map(|change| {
+        let request = change.request.as_deref()?;
+        // Operations that only ask for a reason share its request.
+        (request != format!("{}Request", change.id) && request != "ReasonRequest")
+            .then(|| format!("{}: {request}", change.id))
+    }));
+
+    assert!(wrong.is_empty(), "requests of another name:\n{wrong}");
+}
+
+#[test]
+fn an_operation_that_changes_nothing_begins_with_show_list_or_render() {
+    let wrong = all_of(operations("get").iter().filter_map(|(id, ..)| {
+        let reads = ["show", "list", "render"].contains(&words(id).first()?.as_str());
+        (!reads).then(|| id.clone())
+    }));
+
+    assert!(wrong.is_empty(), "operations of GET:\n{wrong}");
+}
+
+#[test]
+fn an_operation_that_changes_something_has_a_command_of_its_words() {
+    let commands = commands();
+
+    let wrong = all_of(changes().iter().filter_map(|change| {
+        let known: Vec<String> = words(&change.id).iter().map(|word| singular(word).to_owned()).collect();
+        let excepted = OTHER_COMMANDS.iter().find(|(id, ..)| *id == change.id).map(|(_, command, _)| *command);
+        let found = commands.iter().any(|command| match excepted {
+            Some(excepted) => command == excepted,
+            None => {
+                let parts: Vec<&str> = command.split([' ', '-']).collect();
+                parts.contains(&known[0].as_str()) && parts.iter().all(|part| known.iter().any(|word| word == part))
+            }
+        });
+        (!found).then(|| format!("{}: none of {} commands is made of its words", change.id, commands.len()))
+    }));
+
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_state_machine_is_named_after_an_operation() {
+    let template = read(&top().join("infra/tenant.yaml"));
+    let named = template.lines().filter_map(|line| line.split_once("StateMachineName: !Sub fh-${TenantName}--"));
+    let machines: Vec<&str> = named.map(|(_, name)| name.trim()).collect();
+    let changes = changes();
+
+    let wrong = all_of(machines.iter().filter_map(|machine| {
+        let excepted = OTHER_MACHINES.iter().any(|(name, _)| name == machine);
+        let fits = changes.iter().any(|change| words(&change.id).join("-") == *machine);
+        (!excepted && !fits).then(|| (*machine).to_owned())
+    }));
+
+    assert!(machines.len() >= 5, "found only {machines:?} in infra/tenant.yaml");
+    assert!(wrong.is_empty(), "machines without an operation of their name:\n{wrong}");
+}
+
+#[test]
+fn a_function_is_named_after_its_use_case() {
+    let (uses, tests) = (use_cases("src"), use_cases("tests/use_cases"));
+    let functions = files(&top().join("functions/src/bin"), "rs");
+
+    let wrong = all_of(functions.iter().filter_map(|file| {
+        let name = file.file_stem()?.to_str()?;
+        let excepted = OTHER_FUNCTIONS.iter().any(|(function, _)| *function == name);
+        let has = |found: &[(String, String)]| found.iter().any(|(file, _)| *file == name.replace('-', "_"));
+        let is_named = excepted || (has(&uses) && has(&tests));
+        (!is_named).then(|| name.to_owned())
+    }));
+
+    assert!(wrong.is_empty(), "functions without a use case and a test of their name:\n{wrong}");
+}
+
+/// Returns the operations of the API that change something.
+fn changes() -> Vec<Change> {
+    let found = operations("post").into_iter().map(|(id, path, operation)| Change {
+        id,
+        route: path.rsplit('/').next().unwrap_or_default().to_owned(),
+        request: operation
+            .pointer("/requestBody/content/application~1json/schema/$ref")
+            .and_then(Value::as_str)
+            .and_then(|name| name.rsplit('/').next())
+            .map(str::to_owned),
+    });
+    found.collect()
+}
+
+/// Returns the name, the path and the description of each operation with this method.
+fn operations(method: &str) -> Vec<(String, String, Value)> {
+    let document: Value = serde_json::from_str(&read(&top().join("docs/openapi.json"))).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+    let found = paths.iter().filter_map(|(path, methods)| {
+        let operation = methods.get(method)?;
+        Some((operation["operationId"].as_str()?.to_owned(), path.clone(), operation.clone()))
+    });
+    let found: Vec<_> = found.collect();
+    assert!(found.len() > 10, "docs/openapi.json has only {} operations of {method}", found.len());
+    found
+}
+
+/// Returns the name and the text of each file in the folders of this part of `crates/app`. A module that is a folder has
+/// its folder's name.
+fn use_cases(part: &str) -> Vec<(String, String)> {
+    let found = files(&top().join("crates/app").join(part), "rs").into_iter().filter_map(|file| {
+        let named = if file.ends_with("mod.rs") { file.parent()? } else { file.as_path() };
+        Some((named.file_stem()?.to_str()?.to_owned(), read(&file)))
+    });
+    found.collect()
+}
+
+/// Returns each command of `freehold`, such as `action run`, as the enumerations of its source name them.
+fn commands() -> Vec<String> {
+    let mut commands = Vec::new();
+    for file in files(&top().join("cli/src"), "rs") {
+        let text = fs::read_to_string(file).unwrap();
+        let Some((before, variants)) = text.split_once("Command {\n") else { continue };
+        let Some((_, noun)) = before.rsplit_once("enum ") else { continue };
+        let variants = variants.split("\n}\n").next().unwrap_or_default();
+        for line in variants.lines().filter_map(|line| line.strip_prefix("    ")) {
+            let name: String = line.chars().take_while(char::is_ascii_alphabetic).collect();
+            if name.starts_with(char::is_uppercase) {
+                commands.push(format!("{} {}", words(noun).join("-"), words(&name).join("-")).trim().to_owned());
+            }
+        }
+    }
+    assert!(commands.len() > 30, "found only {commands:?} in cli/src");
+    commands
+}
+
+/// Returns the words of a name, in lower case: `RunAction` has `run` and `action`.
+fn words(name: &str) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for letter in name.chars() {
+        match words.last_mut() {
+            Some(word) if !letter.is_ascii_uppercase() => word.push(letter),
+            _ => words.push(letter.to_ascii_lowercase().to_string()),
+        }
+    }
+    words
+}
+
+fn singular(word: &str) -> &str {
+    word.strip_suffix('s').unwrap_or(word)
+}
+
+fn all_of(wrong: impl Iterator<Item = String>) -> String {
+    wrong.collect::<Vec<_>>().join("\n")
+}
