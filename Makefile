@@ -1,12 +1,15 @@
 # Each recipe calls a script, which describes what it does.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check docs bench figures up down package dist clean
+.PHONY: help demo cluster test check docs bench figures up down package dist clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 demo: ## deploy an app from one vendor to one customer, on this machine
 	@tests/demo/run
+
+cluster: ## build the programs of Kubernetes clusters on the local cloud, once per machine; takes minutes to half an hour
+	@localstack/kubernetes/build
 
 test: ## run every test that this machine can run; ends with a list of what was skipped, and why
 	@tests/run
