@@ -3,6 +3,7 @@
 #![cfg(test)]
 
 mod capabilities;
+mod decisions;
 
 use std::collections::BTreeMap;
 use std::fs;
