@@ -3,6 +3,7 @@
 use std::error::Error;
 
 use aws_smithy_types::error::ErrorMetadata;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 /// The meaning of an AWS error code. Services use different codes for the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,13 @@ const REGION_OFF: [&str; 5] =
 #[must_use]
 pub fn is_region_off(code: &str) -> bool {
     REGION_OFF.contains(&code)
+}
+
+/// Returns the code and the message of a service's answer, or only the code when it has no message. `None` when there is
+/// no code, for example because no answer came.
+pub fn code_and_message<E: ProvideErrorMetadata>(error: &E) -> Option<String> {
+    let code = error.code()?;
+    Some(error.message().map_or_else(|| code.to_owned(), |message| format!("{code}: {message}")))
 }
 
 /// Returns the messages of `error` and its causes on one line. It leaves out a message that the line already contains,

@@ -4,7 +4,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use freehold_app::ports::PortError;
-use freehold_aws_errors::{Meaning, chain};
+use freehold_aws_errors::{Meaning, chain, code_and_message};
 
 /// Returns the port error for a failed call. `what` names the thing that was called, such as `table`.
 pub fn port_error<E>(what: &str, error: SdkError<E, HttpResponse>) -> PortError
@@ -14,11 +14,7 @@ where
     let what = what.to_owned();
     let status = error.raw_response().map(|response| response.status().as_u16());
     let answered = matches!(&error, SdkError::ServiceError(_));
-    let reason = match (error.code(), error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(code), None) => code.to_owned(),
-        _ => chain(&error),
-    };
+    let reason = code_and_message(&error).unwrap_or_else(|| chain(&error));
     match Meaning::of(error.code()) {
         Meaning::Denied => PortError::Denied { what, reason },
         Meaning::Transient | Meaning::Quota => PortError::Transient { what, reason },

@@ -12,6 +12,7 @@ use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
 use aws_types::SdkConfig;
+use freehold_aws_errors::code_and_message;
 use freehold_protocol::Digest;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
@@ -168,8 +169,5 @@ pub(super) fn explain<E>(error: &E) -> String
 where
     E: std::error::Error + ProvideErrorMetadata,
 {
-    match (error.code(), error.message()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
-        _ => crate::aws::explain(error),
-    }
+    code_and_message(error).unwrap_or_else(|| crate::aws::explain(error))
 }
