@@ -115,15 +115,9 @@ fn tar(name: &str, content: &[u8]) -> anyhow::Result<Vec<u8>> {
     Ok(archive.into_inner()?)
 }
 
-/// Returns bytes that look random and are the same for the same seed (the generator is SplitMix64).
+/// Returns pseudo-random bytes, which are the same for the same seed.
 fn noise(seed: u64, size: usize) -> Vec<u8> {
-    let mut state = seed;
-    let words = std::iter::repeat_with(|| {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = state;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (word ^ (word >> 31)).to_le_bytes()
-    });
-    words.flatten().take(size).collect()
+    let mut bytes = vec![0; size];
+    fastrand::Rng::with_seed(seed).fill(&mut bytes);
+    bytes
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use wildmatch::WildMatchPattern;
+
 /// One thing that can happen to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
@@ -187,10 +189,11 @@ impl Counted {
         if let Some(fate) = call.and_then(|call| self.calls.get(call)) {
             return *fate;
         }
-        let mut draws = Draws(operation.bytes().fold(seed, |hash, byte| mix(hash ^ u64::from(byte))) ^ self.seen);
+        let own = operation.bytes().fold(seed, |seed, byte| fastrand::Rng::with_seed(seed ^ u64::from(byte)).u64(..));
+        let mut draws = fastrand::Rng::with_seed(own ^ self.seen);
         self.seen += 1;
-        let fires = draws.unit() < self.rule.probability && self.seen > self.rule.skip && self.fired < self.rule.times;
-        let fate = fires.then(|| self.rule.fault.unwrap_or_else(|| draws.pick(&ANY)));
+        let fires = draws.f64() < self.rule.probability && self.seen > self.rule.skip && self.fired < self.rule.times;
+        let fate = fires.then(|| self.rule.fault.unwrap_or_else(|| draws.choice(ANY).unwrap_or(ANY[0])));
         self.fired += u64::from(fires);
         if let Some(call) = call {
             self.calls.insert(call.to_owned(), fate);
@@ -199,50 +202,9 @@ impl Counted {
     }
 }
 
-/// The generator `splitmix64`: small, and the same on every machine.
-struct Draws(u64);
-
-impl Draws {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    #[expect(clippy::cast_precision_loss, reason = "53 bits are what a fraction holds")]
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    fn pick(&mut self, faults: &[Fault]) -> Fault {
-        let at = self.next() % faults.len() as u64;
-        faults[usize::try_from(at).unwrap_or(0)]
-    }
-}
-
-fn mix(mut bits: u64) -> u64 {
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    bits ^ (bits >> 31)
-}
-
-/// Returns whether `text` is what `pattern` says, where `*` stands for anything.
+/// Returns whether `text` matches `pattern`, where each `*` stands for any text.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    let Some((before, rest)) = pattern.split_once('*') else {
-        return pattern == text;
-    };
-    let Some(mut text) = text.strip_prefix(before) else {
-        return false;
-    };
-    loop {
-        if matches(rest, text) {
-            return true;
-        }
-        let mut left = text.chars();
-        if left.next().is_none() {
-            return false;
-        }
-        text = left.as_str();
-    }
+    WildMatchPattern::<'*', '\0'>::new(pattern).matches(text)
 }
 
 impl fmt::Display for Rule {

@@ -26,17 +26,17 @@ pub(crate) enum Mail {
     Report(String, Timestamp),
 }
 
-/// A small generator (SplitMix64): a test's seed decides everything.
+/// Pseudo-random numbers: a test's seed decides everything.
 #[derive(Debug, Clone)]
-pub(crate) struct Rng(pub(crate) u64);
+pub(crate) struct Rng(fastrand::Rng);
 
 impl Rng {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(fastrand::Rng::with_seed(seed))
+    }
+
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end as u64) as usize
+        self.0.usize(..end)
     }
 }
 

@@ -225,7 +225,7 @@ async fn life(seed: Option<u64>, one_in: Option<usize>) -> String {
     let mut world = World::new();
     world.chaos = seed.map(Rng);
     if let (Some(seed), Some(one_in)) = (seed, one_in) {
-        let (mut rng, last) = (Rng(seed ^ 0x5eed), Arc::clone(&world.last_delivery));
+        let (mut rng, last) = (Rng::new(seed ^ 0x5eed), Arc::clone(&world.last_delivery));
         world.memory.faults.set(move |_| match rng.below(one_in) {
             _ if last.load(Ordering::Relaxed) => None,
             0 if rng.below(2) == 0 => Some(Fault::Before),

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use wildmatch::WildMatchPattern;
+
 use crate::build::file;
 use crate::kinds::Kind;
 use crate::read::addresses::{Naming, naming};
@@ -116,17 +118,7 @@ fn expand(app: &App, path: &str) -> Vec<String> {
 
 /// Returns whether `name` matches `pattern`. Each `*` in it matches any text.
 fn matches(pattern: &str, name: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let Some(mut rest) = name.strip_prefix(parts.next().unwrap_or_default()) else { return false };
-    let mut parts = parts.peekable();
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return rest.ends_with(part);
-        }
-        let Some(at) = rest.find(part) else { return false };
-        rest = rest.get(at + part.len()..).unwrap_or_default();
-    }
-    rest.is_empty()
+    WildMatchPattern::<'*', '\0'>::new(pattern).matches(name)
 }
 
 #[cfg(test)]

@@ -109,7 +109,7 @@ async fn what_happened_under_a_runner_that_was_replaced_stays_proven() {
 async fn any_order_of_deliveries_leaves_the_same_proof() {
     for seed in 0..8 {
         let mut world = World::with_app().await;
-        world.chaos = Some(Rng(seed));
+        world.chaos = Some(Rng::new(seed));
         world.create().await;
         world.run().await;
         world.hello("globex");

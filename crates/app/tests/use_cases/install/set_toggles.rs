@@ -231,7 +231,7 @@ async fn messages_in_any_order_and_up_to_three_times_remove_and_deploy_once() {
     let before = World::with_toggles().await;
     for seed in 0..10 {
         let mut world = before.copy();
-        world.chaos = Some(Rng(seed));
+        world.chaos = Some(Rng::new(seed));
         world.switch(&[("info", false)]).await.unwrap();
         deploy(&mut world, "deploy-1").await;
         world.switch(&[("info", true)]).await.unwrap();

@@ -156,7 +156,7 @@ async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles
         });
         let job = job.expect("the job was lost");
 
-        let mut rng = Rng(seed);
+        let mut rng = Rng::new(seed);
         let copies: Vec<_> = waiting.iter().flat_map(|one| vec![one.clone(); 1 + rng.below(3)]).collect();
         waiting = copies;
         while !waiting.is_empty() {

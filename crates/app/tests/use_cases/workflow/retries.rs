@@ -41,7 +41,7 @@ async fn messages_in_any_order_and_up_to_three_times_retry_no_more_often() {
     let before = World::with_retries(2, 3).await;
     for seed in 0..20 {
         let mut world = before.copy();
-        world.chaos = Some(Rng(seed));
+        world.chaos = Some(Rng::new(seed));
 
         let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
         world.settle().await;

@@ -57,7 +57,7 @@ async fn messages_in_any_order_and_up_to_three_times_start_each_action_once() {
     let before = world().await;
     for seed in 0..20 {
         let mut world = before.copy();
-        world.chaos = Some(Rng(seed));
+        world.chaos = Some(Rng::new(seed));
 
         let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
         let again = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();

@@ -18,9 +18,9 @@ enum Type {
 
 /// Returns the case of `seed`.
 pub(crate) fn case(seed: u64) -> Case {
-    let mut maker = Maker { state: seed, variables: Vec::new(), dot: None };
-    // Seeds in a row would else draw the same numbers, shifted by one.
-    maker.state = maker.next();
+    // Adjacent seeds would give similar first draws.
+    let own = fastrand::Rng::with_seed(seed).u64(..);
+    let mut maker = Maker { numbers: fastrand::Rng::with_seed(own), variables: Vec::new(), dot: None };
     let tree = maker.tree();
     let count = 1 + maker.below(4);
     let text = (0..count).map(|_| maker.statement(3, false)).collect();
@@ -28,24 +28,15 @@ pub(crate) fn case(seed: u64) -> Case {
 }
 
 struct Maker {
-    state: u64,
+    numbers: fastrand::Rng,
     variables: Vec<(String, Type)>,
     /// What the dot is; nothing when it is the root.
     dot: Option<Type>,
 }
 
 impl Maker {
-    /// `SplitMix64`.
-    fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
     fn below(&mut self, end: usize) -> usize {
-        (self.next() % end as u64) as usize
+        self.numbers.usize(..end)
     }
 
     fn one_in(&mut self, count: usize) -> bool {

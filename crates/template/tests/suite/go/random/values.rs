@@ -153,17 +153,13 @@ impl Maker {
             3 => format!("({} {} {})", self.pick(&["div", "mod"]), self.whole(d), 1 + self.below(9)),
             4 => {
                 let number = self.path("n");
-                self.call(self.state_word(&["int", "int64"]), &number)
+                let word = self.pick(&["int", "int64"]);
+                self.call(word, &number)
             }
             5 => format!("(add1 {})", self.whole(d)),
             6 => format!("(ternary {} {} {})", self.whole(d), self.whole(d), self.flag(d)),
             _ => format!("(len {})", self.map(d)),
         }
-    }
-
-    /// Picks by the state as it is, for a call that borrows the maker again.
-    fn state_word(&self, from: &[&'static str]) -> &'static str {
-        from[(self.state % from.len() as u64) as usize]
     }
 
     pub(super) fn flag(&mut self, depth: usize) -> String {
