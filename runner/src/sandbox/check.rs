@@ -22,7 +22,7 @@ use crate::config::limits::Limits;
 /// Makes a box and tests its isolation from inside. Returns a text that lists what the box isolates.
 ///
 /// # Errors
-/// A message that names the tests that failed, or says why there is no box.
+/// A message that names the failed tests, or the reason why there is no box.
 pub async fn check(limits: &Limits) -> Result<String, String> {
     let fallen: Vec<String> =
         walls(limits).await?.into_iter().filter(|wall| !wall.stands).map(|wall| wall.name).collect();
@@ -43,7 +43,7 @@ pub async fn walls(limits: &Limits) -> Result<Vec<Wall>, String> {
     })
 }
 
-/// Returns whether jobs have another user than the runner, and a sentence about that user.
+/// Returns whether jobs run as a user other than the runner's, and a sentence about that user.
 pub fn user() -> (bool, String) {
     let user = JobUser::find();
     (user != JobUser::Same, user.describe())
@@ -80,6 +80,7 @@ async fn try_walls(limits: &Limits, bwrap: PathBuf) -> Result<Vec<Wall>, Box<dyn
     printed.read_to_string(&mut text).await?;
     match made.next().await {
         Some(FromInit::Ended { code: 0 }) => Ok(text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?),
-        other => Err(format!("the box did not run its program and sent {other:?}").into()),
+        Some(other) => Err(format!("the box did not run its program, and sent the message `{}`", other.name()).into()),
+        None => Err("the box ended before its program".into()),
     }
 }

@@ -25,11 +25,12 @@ const HEAD: usize = 8;
 /// A message from the runner to the first process of a box.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum ToInit {
-    /// Starts the program. The message comes once, with the file descriptors for standard output and standard error.
+    /// Starts the program. The runner sends this message once, with the file descriptors for standard output and
+    /// standard error.
     Start(Box<Start>),
     /// Sends the signal of this number to the program's process group.
     Signal(i32),
-    /// Removes the content of the workspace. The message comes instead of `Start`.
+    /// Removes the content of the workspace. The runner sends this message instead of `Start`.
     Clear,
     /// Sets the deadline at which the box ends (`CLOCK_BOOTTIME`, in nanoseconds).
     Live { until: u64 },
@@ -59,6 +60,21 @@ pub(super) enum FromInit {
     Ended {
         code: i32,
     },
+}
+
+impl FromInit {
+    /// Returns the name of the message, for error messages.
+    pub(super) const fn name(&self) -> &'static str {
+        match self {
+            Self::Ready => "ready",
+            Self::Listening => "listening",
+            Self::Started => "started",
+            Self::NotStarted { .. } => "not started",
+            Self::OverDisk { .. } => "over disk",
+            Self::Cleared { .. } => "cleared",
+            Self::Ended { .. } => "ended",
+        }
+    }
 }
 
 /// A program to start in a box.

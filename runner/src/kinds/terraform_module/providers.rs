@@ -1,5 +1,6 @@
-//! Provides the providers that come with a module. The runner unpacks each provider once on this machine, and jobs can
-//! only read it. Terraform finds the providers in a mirror that contains no others, and does not ask a registry.
+//! Makes the providers that come with a module available to jobs. The runner unpacks each provider once on this
+//! machine, and jobs can only read it. Terraform finds the providers in a mirror that contains no others, and does not
+//! ask a registry.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -58,8 +59,8 @@ pub(super) async fn unpack(
         return Err(unusable(
             artifact,
             &format!(
-                "its providers are packed for `{packed}`, and this runner is `{platform}`; take versions of the providers that \
-                 have a package for it, or a runner of another platform"
+                "the module's providers are packed for `{packed}`, and this runner is `{platform}`; take versions of \
+                 the providers that have a package for it, or a runner of another platform"
             ),
         ));
     }
@@ -136,7 +137,26 @@ fn write_cli_config(job: &Job) -> Result<String, Failure> {
     let unwritten = |error: std::io::Error| Failure::because("could not write into the workspace", &error);
     std::fs::create_dir_all(job.workspace.join(MIRROR)).map_err(unwritten)?;
     let mirror = sandbox::inside(job, MIRROR);
-    let text = format!("provider_installation {{\n  filesystem_mirror {{\n    path = {mirror:?}\n  }}\n}}\n");
+    let mirror = quoted(&mirror);
+    let text = format!("provider_installation {{\n  filesystem_mirror {{\n    path = {mirror}\n  }}\n}}\n");
     std::fs::write(job.workspace.join(CLI_CONFIG), text).map_err(unwritten)?;
     Ok(sandbox::inside(job, CLI_CONFIG))
+}
+
+/// Returns a text as a quoted string of HCL, in which `${` and `%{` would begin a template (HCL native syntax
+/// specification, "Template Expressions").
+fn quoted(text: &str) -> String {
+    let escaped = text.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+    format!("\"{}\"", escaped.replace("${", "$${").replace("%{", "%%{"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_part_of_a_quoted_path_is_a_template() {
+        assert_eq!(quoted("/var/lib/freehold"), r#""/var/lib/freehold""#);
+        assert_eq!(quoted(r#"/a"b\c/${d}/%{e}"#), r#""/a\"b\\c/$${d}/%%{e}""#);
+    }
 }

@@ -118,12 +118,12 @@ impl Boxed {
         if let Some((other, purpose)) = users {
             other.map(init, purpose).await?;
         }
-        // `bwrap` waits for this byte when the job has another user. Otherwise nobody reads it.
+        // When the job runs as a user other than the runner's, `bwrap` waits for this byte. Otherwise nobody reads it.
         let _ = std::fs::File::from(ready).write_all(b"!");
         match self.channel.receive().await? {
             Some((FromInit::Ready, _)) => Ok(()),
             Some((other, _)) => {
-                Err(std::io::Error::other(format!("its first process sent the unexpected message {other:?}")))
+                Err(std::io::Error::other(format!("its first process sent the unexpected message `{}`", other.name())))
             }
             None => Err(std::io::Error::other("its first process ended at once")),
         }
@@ -137,12 +137,14 @@ impl Boxed {
         let gone = || std::io::Error::other("the box ended before its program started");
         let listeners = match self.channel.receive().await?.ok_or_else(gone)? {
             (FromInit::Listening, listeners) if listeners.len() == wanted => listeners,
-            (other, _) => return Err(std::io::Error::other(format!("the box sent the unexpected message {other:?}"))),
+            (other, _) => {
+                return Err(std::io::Error::other(format!("the box sent the unexpected message `{}`", other.name())));
+            }
         };
         match self.channel.receive().await?.ok_or_else(gone)? {
             (FromInit::Started, _) => Ok(listeners.into_iter().map(TcpListener::from).collect()),
             (FromInit::NotStarted { reason }, _) => Err(std::io::Error::other(reason)),
-            (other, _) => Err(std::io::Error::other(format!("the box sent the unexpected message {other:?}"))),
+            (other, _) => Err(std::io::Error::other(format!("the box sent the unexpected message `{}`", other.name()))),
         }
     }
 

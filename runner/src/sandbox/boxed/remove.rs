@@ -1,5 +1,5 @@
-//! Removes the files that a job left on disk. When they belong to another user, the first process of a box removes
-//! them.
+//! Removes the files that a job left on disk. When they do not belong to the runner's user, the first process of a box
+//! removes them.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,6 +44,7 @@ async fn clear(tree: &Path, config: &Config) -> io::Result<()> {
     match made.next().await {
         Some(FromInit::Cleared { error: None }) => Ok(()),
         Some(FromInit::Cleared { error: Some(error) }) => Err(io::Error::other(error)),
-        other => Err(io::Error::other(format!("the box sent the unexpected message {other:?}"))),
+        Some(other) => Err(io::Error::other(format!("the box sent the unexpected message `{}`", other.name()))),
+        None => Err(io::Error::other("the box ended before it had removed the files")),
     }
 }
