@@ -27,8 +27,8 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     sync_parent(path)
 }
 
-/// Like [`write_atomic`], but not durable: a power failure soon afterwards may lose the file. A crash of the process
-/// does not lose it.
+/// Writes `bytes` like [`write_atomic`], but not durably: a power failure soon afterwards may lose the file. A crash of
+/// the process does not lose the file.
 pub(crate) fn write_atomic_relaxed(path: &Path, bytes: &[u8]) -> Result<()> {
     let staged = staged(path);
     open_private(&staged)?.write_all(bytes)?;

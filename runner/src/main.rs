@@ -26,11 +26,11 @@ struct Cli {
 const AFTER_HELP: &str = "\
 Exit codes:
   0  drained: running jobs ended and reports went out, after SIGTERM or SIGINT, or because the install stack of `--stack`
-     changed and the runner has to be started again with what it says now (doctor: all is well)
+     changed and the runner has to be started again with its new outputs (doctor: all is well)
   1  stopped at once by a second signal, or the state directory cannot be used, or another machine took the install over
      twice within a day (doctor: something is blocked)
   2  the command line, the config file or the install stack is wrong
-  3  AWS refused it for too long: it cannot enrol, or cannot take orders
+  3  AWS refused the runner for too long: it cannot enrol, or cannot take orders
 
 Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS tool reads them; on EC2 none is needed.
 

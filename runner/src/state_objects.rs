@@ -1,6 +1,6 @@
 //! Names the objects in the runner's bucket that hold a state: the Terraform state of a component or of the sandbox
-//! (which has a prefix of its own), and the lists of the objects that a component applied to a cluster and of the copies
-//! of secrets there.
+//! (which has a prefix of its own), and the lists of the objects that a component applied to a cluster and of the
+//! copies of secrets there.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;

@@ -41,7 +41,7 @@ impl UnpackedTrees {
     /// Returns the tree of `digest`, if it exists.
     pub(crate) fn find(&self, digest: &Digest) -> io::Result<Option<UnpackedTree>> {
         let path = self.tree(digest);
-        // A tree that is being unpacked or removed has another name: nobody waits for that here.
+        // A tree that is being unpacked or removed has another name. This function does not wait for it.
         if !path.is_dir() {
             return Ok(None);
         }
@@ -78,7 +78,7 @@ impl UnpackedTrees {
             let size = match unpack(&fresh).and_then(|()| Ok(finish(&fresh)?)) {
                 Ok(size) => size,
                 Err(error) => {
-                    // The disk may be full of it.
+                    // The partly unpacked tree may fill the disk.
                     let _ = remove(&fresh);
                     return Err(error);
                 }
@@ -146,7 +146,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets every user read the files below `top`, because jobs run as another user than the runner. Flushes all files to
+/// Lets every user read the files below `top`, because jobs run as a user other than the runner's. Flushes all files to
 /// disk, so that a power failure leaves no empty files. Returns the size of the tree in bytes.
 fn finish(top: &Path) -> io::Result<u64> {
     let mut waiting = vec![top.to_owned()];

@@ -15,10 +15,11 @@ use rustix::io::Errno;
 /// The maximum size, in bytes, of a document that the runner reads, such as a manifest or a program's output.
 pub(crate) const MAX_DOCUMENT: u64 = 256 * 1024 * 1024;
 
-/// The flags that open a directory on the path to a file. `PATH`: the directory need not be readable. `NOFOLLOW`: it must
-/// not be a link.
+/// The flags that open a directory on the path to a file. `PATH`: the directory need not be readable. `NOFOLLOW`: it
+/// must not be a link.
 const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// The flags that open a file to read it. `NONBLOCK`: a pipe without a writer would block the runner. `NOCTTY`: a terminal would become the runner's own.
+/// The flags that open a file to read it. `NONBLOCK`: a pipe without a writer would block the runner. `NOCTTY`: a
+/// terminal would become the runner's own.
 const READ: OFlags =
     OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
 const CREATE: OFlags =
@@ -60,7 +61,7 @@ pub(crate) async fn read(workspace: &Path, name: impl AsRef<Path>, most: u64) ->
     blocking(workspace, name, move |workspace, name| read_plain(workspace, name, most)).await
 }
 
-/// Like [`read`], for a UTF-8 text of at most [`MAX_DOCUMENT`] bytes.
+/// Returns a UTF-8 text of at most [`MAX_DOCUMENT`] bytes, like [`read`].
 pub(crate) async fn read_text(workspace: &Path, name: impl AsRef<Path>) -> Result<String, WorkspaceError> {
     let name = name.as_ref();
     let not_text = |error| failed(name)(io::Error::new(io::ErrorKind::InvalidData, error));
@@ -127,7 +128,7 @@ fn write_new(workspace: &Path, name: &Path, text: &[u8], kind: Kind) -> io::Resu
     file.write_all(text)
 }
 
-/// Returns the directory of `name` below `workspace`, and the last part of `name`. When `makes` is true, it creates
+/// Returns the directory of `name` below `workspace`, and the last part of `name`. When `makes` is true, creates
 /// missing directories.
 fn directory_of<'a>(workspace: &Path, name: &'a Path, makes: bool) -> io::Result<(OwnedFd, &'a OsStr)> {
     let leads_out = || io::Error::new(io::ErrorKind::InvalidInput, "it is outside of the workspace");

@@ -29,8 +29,8 @@ pub struct Limits {
     pub processes: u64,
     /// The number of open files of each process.
     pub open_files: u64,
-    /// The size of the workspace of a job, in MiB. The default is smaller when the workspaces of all slots together would
-    /// not fit on the disk.
+    /// The size of the workspace of a job, in MiB. The default is smaller when the workspaces of all slots together
+    /// would not fit on the disk.
     pub disk_mib: u64,
     /// The number of files and directories in the workspace of a job.
     pub files: u64,

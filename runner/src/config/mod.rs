@@ -66,14 +66,15 @@ pub struct Config {
     pub accepted_contract: Option<Digest>,
     /// The path of the program `terraform` or `tofu`. `None` selects the first of these two programs on `PATH`.
     pub terraform: Option<PathBuf>,
-    /// The digests of programs that the runner starts, by the name of their file, such as `helm`. A program with another
-    /// digest does not run.
+    /// The digests of programs that the runner starts, by the name of their file, such as `helm`. A program with
+    /// another digest does not run.
     pub programs: BTreeMap<String, Digest>,
     /// The URL of a server from which the build runner fetches Terraform's providers instead of their registries. The
     /// server speaks the provider network mirror protocol, and the URL ends with a slash.
     pub provider_mirror: Option<String>,
-    /// The hosts that may resolve to addresses of a private network, such as `git.corp.example` or `db.corp.example:5432`,
-    /// beside those that the accepted contract marks so. They permit no host.
+    /// The hosts that may resolve to addresses of a private network, such as `git.corp.example` or
+    /// `db.corp.example:5432`, in addition to the hosts that the accepted contract marks in this way. This list alone
+    /// does not permit a connection to a host.
     pub inside_hosts: Vec<String>,
     pub sandbox: SandboxKind,
     /// The limits for one job's use of the machine.
@@ -139,7 +140,7 @@ impl Modes {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The runner cannot read the file.
-    #[error("cannot read the config file `{file}`; give its path with `--config`, and read permission to this user")]
+    #[error("cannot read the config file `{file}`; give its path with `--config`, and let this user read it")]
     Unreadable { file: String, source: std::io::Error },
     /// The file is not TOML, or one of its keys is unknown, missing or of the wrong type.
     #[error("config file `{file}` cannot be used: {detail}")]
@@ -320,7 +321,8 @@ impl Reader<'_> {
         if text.trim().is_empty() { Err(self.wrong(key, format!("is empty; {way_out}"))) } else { Ok(text) }
     }
 
-    /// Without TLS, anyone on the network could read orders and reports, so `http://` is only for a queue on this machine.
+    /// Checks the URL of a queue. Without TLS, anyone on the network could read orders and reports, so `http://` is
+    /// accepted only for a queue on this machine.
     fn queue(&self, key: &'static str, url: String) -> Result<String, ConfigError> {
         let plain = url.strip_prefix("http://").map(|rest| rest.split('/').next().unwrap_or_default());
         match plain {

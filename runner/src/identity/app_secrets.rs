@@ -89,7 +89,7 @@ impl AppSecrets {
                     let parameter = (!secret.auto_generate).then(|| secret.parameter());
                     return Err(AppSecretError::Missing { secret: secret.name.clone(), parameter });
                 }
-                // The secret is optional. A template that reads it fails with a message that names it.
+                // The secret is optional. A template that reads the secret fails, and the message names the secret.
                 None => {}
             }
         }

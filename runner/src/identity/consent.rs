@@ -12,9 +12,12 @@ use crate::config::{Config, Role};
 /// The reason why an order's contract is not accepted.
 #[derive(Debug, thiserror::Error)]
 enum NotAccepted {
-    #[error("the order does not say which contract its release has")]
+    #[error("the order does not name the contract of its release")]
     Unsaid,
-    #[error("the release has the contract `{asked}`, and the order does not say how it differs from the accepted one")]
+    #[error(
+        "the release has the contract `{asked}`, and the order does not contain the difference from the accepted \
+        contract"
+    )]
     Unknown { asked: Digest },
     #[error("the release has the contract `{asked}`, and the terms that came with the order are not valid: {error}")]
     Unproven { asked: Digest, error: TermsError },
@@ -121,8 +124,8 @@ mod tests {
         strange["tunnels"] = json!([]);
 
         let cases = [
-            (refused_without_documents(&narrow, None), "does not say which contract"),
-            (refused(&narrow, &wide, None), "the order does not say how it differs"),
+            (refused_without_documents(&narrow, None), "does not name the contract"),
+            (refused(&narrow, &wide, None), "the order does not contain the difference"),
             // Documents of other terms than the digests name.
             (refused(&narrow, &wide, Some((&wide, &wide))), "are not valid: terms have the digest"),
             (refused(&narrow, &wide, Some((&narrow, &narrow))), "are not valid: terms have the digest"),

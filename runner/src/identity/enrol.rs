@@ -41,7 +41,7 @@ pub enum SecretError {
 /// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
 
-/// Announces the runner, and again whenever a secret of the app changed. Sends a heartbeat every hour.
+/// Announces the runner at the start, and again whenever a secret of the app has changed. Sends a heartbeat every hour.
 pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key: PublicKey, beat: Beat) {
     let mut announced = digests(&agent).await;
     announce(&agent, &secrets, (&key, &announced), &beat).await;

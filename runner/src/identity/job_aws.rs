@@ -92,8 +92,8 @@ impl AccountHosts for ClusterEndpoints {
         }
         Ok(self.proxy.owner_of_cluster_at(name).await?.map(|owner| match owner {
             ClusterOwner::Install => Scope::Private,
-            // A private endpoint of a cluster of somebody else is out of reach. At a public address, the cluster decides
-            // who may use it, by credentials and by address.
+            // The job cannot reach a private endpoint of somebody else's cluster. A cluster with a public endpoint
+            // itself decides who may use it, by credentials and by address.
             ClusterOwner::Other => Scope::Public,
         }))
     }

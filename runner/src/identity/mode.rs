@@ -19,7 +19,7 @@ use crate::config::{Config, Role};
 use crate::identity::session_policy;
 use crate::identity::standing::{StackState, Standing};
 
-/// Credentials are replaced this long before they expire.
+/// The time before their expiry at which credentials are replaced.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
 /// The longest session, in seconds, that STS permits when a role assumes another role (role chaining).
 const SESSION_SECS: i32 = 3_600;
@@ -90,8 +90,8 @@ impl Roles {
         }
     }
 
-    /// Finds out why the role of `session` denies the runner. STS answers the same in all cases, so this function reads
-    /// the stack.
+    /// Finds out why the role of `session` denies the runner. STS gives the same answer for every cause, so this
+    /// function reads the stack.
     async fn denied(&self, session: &RoleSession, why: &str) -> NoCredentials {
         let (switch, role, stack) = (&session.switch, &session.role, self.standing.stack_name());
         match self.standing.stack().await {
@@ -101,7 +101,7 @@ impl Roles {
                 }
                 match switch.is_off(&parameters) {
                     Some(parameter) => NoCredentials::ModeOff(
-                        switch.off(&format!("parameter `{parameter}` of install stack `{stack}` says so")),
+                        switch.off(&format!("parameter `{parameter}` of install stack `{stack}` does not permit it")),
                     ),
                     None => NoCredentials::Failed(format!(
                         "role `{role}` refuses this runner although install stack `{stack}` has it switched on ({why}); \
@@ -227,7 +227,8 @@ impl Switch {
         &self.what
     }
 
-    /// Returns the parameter that switches the role off, if one does. Call it when the role denied the runner.
+    /// Returns the parameter that switches the role off, if there is one. Only call this when the role denied the
+    /// runner.
     pub(crate) fn is_off(&self, parameters: &BTreeMap<String, String>) -> Option<&str> {
         let value = parameters.get(&self.parameter)?;
         match (value.as_str(), self.ends) {
@@ -324,8 +325,8 @@ mod tests {
 
         assert_eq!(
             reason,
-            "mode `maintenance` is switched off: parameter `EnableMaintenance` of install stack `freehold-acme--globex-prod` says \
-             so; to allow it, set parameter `EnableMaintenance` of the install stack to `true`"
+            "mode `maintenance` is switched off: parameter `EnableMaintenance` of install stack `freehold-acme--globex-prod` does \
+             not permit it; to allow it, set parameter `EnableMaintenance` of the install stack to `true`"
         );
     }
 

@@ -1,4 +1,4 @@
-//! Renews the key of a runner that was told that another key has replaced its own. Each step is stored before the next
+//! Renews the key of a runner after a notice that another key has replaced its own. Each step is stored before the next
 //! one begins, so that a start after a crash continues where the last process ended.
 //!
 //! | file in the state directory | content |
@@ -20,8 +20,8 @@ use crate::identity::runner_key::{self, Identity, IdentityError};
 
 const NOTICE: &str = "retired.json";
 const RENEWAL: &str = "renewed.json";
-/// The minimum time between two renewals, in seconds. Without it, two machines of one install would replace each other's
-/// key for ever.
+/// The minimum time between two renewals, in seconds. Without it, two machines of one install would replace each
+/// other's key for ever.
 const AGAIN_SECS: u64 = 24 * 3600;
 
 /// The notice that a key of this runner was replaced.
@@ -40,7 +40,7 @@ struct Renewal {
     former: Vec<PublicKey>,
 }
 
-/// The reason why the runner cannot start under a living key.
+/// The reason why the runner has no key with which it can start.
 #[derive(Debug, thiserror::Error)]
 pub enum RenewalError {
     #[error(transparent)]
@@ -100,7 +100,7 @@ fn renew(
     let last: Option<Renewal> = read(&path)?;
     let begun = last.as_ref().is_some_and(|last| last.from == *current.id());
     if !begun {
-        // A clock that ran ahead must not stop the runner until that time.
+        // If the clock was ahead at the last renewal, the runner must not wait for that time.
         if last.as_ref().is_some_and(|last| last.at <= now && now.since(last.at) < AGAIN_SECS * 1000) {
             let (key, by) = (current.id().clone(), notice.replaced_by.clone());
             return Err(RenewalError::Again { key, install: install.clone(), by, path });
@@ -109,7 +109,7 @@ fn renew(
         former.push(current.public_key());
         write(&path, &Renewal { from: current.id().clone(), at: now, former })?;
     }
-    // Without this, a new key would be announced without the enrolment secret.
+    // The marker belongs to the old key. If it stayed, the new key would be announced without the enrolment secret.
     let marker = runner_key::enrolled_marker(state_dir);
     match std::fs::remove_file(&marker) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

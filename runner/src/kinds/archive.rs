@@ -18,9 +18,9 @@ pub enum ArchiveError {
     Escapes(String),
     #[error("`{path}` is a {what}; only files, directories and links inside the archive can be packed")]
     NotPlain { path: String, what: &'static str },
-    #[error("it holds more than {MAX_BYTES} bytes or {MAX_ENTRIES} files")]
+    #[error("the archive has more than {MAX_BYTES} bytes or {MAX_ENTRIES} files")]
     TooLarge,
-    #[error("it is not a gzipped tar, or the disk is full")]
+    #[error("the archive is not a gzipped tar, or the disk is full")]
     Io(#[from] io::Error),
 }
 

@@ -1,5 +1,5 @@
-//! The mark that an attempt stores beside a state. It names the attempt and says whether the attempt ended in order,
-//! which means that it left neither a lock nor a pending change.
+//! The mark that an attempt stores beside a state. It names the attempt and records whether the attempt ended in order,
+//! which means that the attempt left neither a lock nor a pending change.
 //!
 //! A killed attempt may leave a Terraform lock or a pending Helm release. A new attempt may take it over only if the
 //! mark names an attempt that did not end in order and cannot be running any more. There are two such cases:
@@ -26,7 +26,7 @@ const MAX_BYTES: usize = 64 * 1024;
 struct Mark {
     job: JobId,
     fence: Fence,
-    /// Whether the attempt ended in order, without leaving a lock or a pending change.
+    /// Whether the attempt ended in order, which means without leaving a lock or a pending change.
     ended: bool,
 }
 

@@ -1,8 +1,8 @@
-//! `secrets`: copies secrets of the app into a cluster (server-side apply). Each becomes a Kubernetes secret with the
-//! key `value`. Earlier copies that are not wanted any more are removed.
+//! `secrets`: copies secrets of the app into a cluster (server-side apply). Each secret becomes a Kubernetes secret
+//! with the key `value`. Earlier copies that the order does not name are removed.
 //!
-//! A redelivery starts again from the beginning: applying a copy is idempotent, and the inventory names each copy that an
-//! earlier attempt may have made.
+//! A redelivery starts again from the beginning: applying a copy is idempotent, and the inventory names each copy that
+//! an earlier attempt may have made.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -67,8 +67,8 @@ impl From<Failure> for Trouble {
     }
 }
 
-/// Returns whether a job that only removes copies succeeds despite `error`. What is in a cluster that is gone needs no
-/// removal, and a teardown continues without a cluster that it cannot use.
+/// Returns whether a job that only removes copies succeeds despite `error`. Copies in a cluster that no longer exists
+/// need no removal, and a teardown continues if it cannot use the cluster.
 fn may_be_left(job: &Job, error: &ClusterError) -> bool {
     let tears_down = matches!(job.order.mode, Mode::Deprovision);
     match error {
@@ -86,7 +86,7 @@ fn may_be_left(job: &Job, error: &ClusterError) -> bool {
     }
 }
 
-/// What the job changes in the cluster.
+/// The changes that the job makes in the cluster.
 struct ChangeOfCopies {
     access: ClusterAccess,
     api: Api,
@@ -203,8 +203,8 @@ fn data(secret: &Secret, value: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns the annotation of a copy. No component has a name with a colon, and two vendors may have installs of one name
-/// in a cluster.
+/// Returns the annotation of a copy. No component has a name with a colon, and two vendors may have installs of one
+/// name in a cluster.
 fn owner(job: &Job) -> String {
     format!("{}/secrets:copies", freehold_protocol::names::owner(&job.order.tenant, &job.order.install))
 }

@@ -1,5 +1,5 @@
-//! An inventory: a list of the objects that a component has applied, or of the copies of secrets, in the runner's bucket.
-//! By this list, the runner finds the objects that are not wanted any more.
+//! An inventory: a list of the objects that a component has applied, or of the copies of secrets, in the runner's
+//! bucket. By this list, the runner finds the objects that are not wanted any more.
 //!
 //! The list is not in the cluster, because it would be lost when its namespace is deleted. It names the cluster,
 //! because a new cluster does not have the objects of an old one.

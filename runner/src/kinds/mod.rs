@@ -1,4 +1,4 @@
-//! The kinds of jobs that a runner does in an install's account, and the code that they share.
+//! The kinds of jobs that a runner runs in an install's account, and the code that they share.
 
 mod action;
 pub mod archive;
@@ -45,7 +45,8 @@ impl Execute for InstallKinds {
     }
 }
 
-/// Does the job and returns its outcome. When `job.stop` asks it to stop, it ends soon and leaves no process running.
+/// Runs the job and returns its outcome. When `job.stop` requests a stop, the job ends soon and leaves no process
+/// running.
 pub async fn execute(job: &Job) -> Outcome {
     let ended = match tool_image::prepare(job).await {
         Ok(()) => run(job).await,

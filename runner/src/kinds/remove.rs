@@ -1,5 +1,5 @@
 //! `remove`: removes the resources that another kind of job made. Each kind makes a plan of its removal, and destroys
-//! data only if the order says so.
+//! data only if the order permits this.
 
 use freehold_protocol::order::{RemovePart, Work};
 

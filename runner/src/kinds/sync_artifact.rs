@@ -20,7 +20,7 @@ use crate::work::job::Job;
 
 /// Makes sure that the install registry holds `artifact`, and returns the repository. If the artifact is already there,
 /// this needs one request: a manifest is pushed after everything that it names, so the top manifest proves that all
-/// parts exist. It first verifies the provenance: the tenant must have signed a statement about the artifact and this
+/// parts exist. First verifies the provenance: the tenant must have signed a statement about the artifact and this
 /// component.
 ///
 /// The push uses the runner's own role and not the mode's, because the roles of modules and actions can only read the
@@ -32,7 +32,7 @@ pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repo
     sync_artifact_of(job, component, artifact).await
 }
 
-/// As [`sync_artifact`], for the artifact of `component`.
+/// Copies the artifact of `component`, like [`sync_artifact`].
 pub(super) async fn sync_artifact_of(
     job: &Job,
     component: &ComponentName,
@@ -85,7 +85,7 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
             Ok(_) => return Ok(manifests),
             Err(RegistryError::Expired { .. }) if round + 1 < MAX_ROUNDS => {
                 round += 1;
-                job.log.line(&format!("granted URLs expired; asking again for what is missing ({round})"));
+                job.log.line(&format!("granted URLs expired; requesting the missing blobs again ({round})"));
             }
             Err(error) => return Err(error.into()),
         }

@@ -17,8 +17,8 @@ pub(super) struct Templates {
     tree: Value,
     /// The owner of the templates, as messages name it, such as ``component `api` ``.
     owner: String,
-    /// For each secret of the app without a value, a sentence that says how to enter it. The keys are the paths in
-    /// templates.
+    /// A sentence for each secret of the app without a value, which explains how to enter the value. The keys are the
+    /// paths in templates.
     empty: BTreeMap<String, String>,
 }
 
@@ -42,18 +42,18 @@ impl Templates {
         }
     }
 
-    /// Renders `text`. The failure calls it `what`.
+    /// Renders `text`. The failure's message names the text by `what`.
     pub(super) fn text(&self, what: &str, text: &str) -> Result<String, Failure> {
         freehold_template::render(text, &self.tree, &Limits::default()).map_err(|error| self.failed(what, &error))
     }
 
-    /// Renders every string in `value`. The failure calls it `what`.
+    /// Renders every string in `value`. The failure's message names the value by `what`.
     pub(super) fn value(&self, what: &str, value: &Value) -> Result<Value, Failure> {
         freehold_template::render_value(value, &self.tree, &Limits::default())
             .map_err(|error| self.failed(what, &error))
     }
 
-    /// Renders each value of a map. The failure calls a value `what` and names its key.
+    /// Renders each value of a map. The failure's message names a value by `what` and its key.
     pub(super) fn map(&self, what: &str, map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Failure> {
         map.iter().map(|(name, text)| Ok((name.clone(), self.text(&format!("{what} `{name}`"), text)?))).collect()
     }
@@ -78,8 +78,8 @@ fn missing_output(error: &Error) -> Option<&str> {
     }
 }
 
-/// Returns a sentence for each secret without a value that says how to enter the value. Two keys lead to each sentence:
-/// the paths in templates of the secret's value and of its ARN.
+/// Returns a sentence for each secret without a value, which explains how to enter the value. Each sentence has two
+/// keys: the paths in templates of the secret's value and of its ARN.
 fn ways_to_fill(secrets: &[Secret], tree: &Value) -> BTreeMap<String, String> {
     let kept = tree.pointer("/nuon/secrets");
     let empty = secrets.iter().filter(|secret| kept.is_none_or(|kept| kept.get(&secret.name).is_none()));

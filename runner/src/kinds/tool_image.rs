@@ -1,4 +1,5 @@
-//! Makes the image of a job ready: it is in the install registry, verified and unpacked, before a program of the job starts.
+//! Prepares the image of a job before a program of the job starts: copies the image into the install registry, verifies
+//! it and unpacks it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +21,9 @@ use crate::registry::ecr_repository;
 use crate::tool_image::{self, CONFIG, ImageConfig, Layer, LayerError, MAX_PACKED, ROOT, ToolImage};
 use crate::work::job::Job;
 
-/// How many bytes of unpacked images stay on the machine when no job uses them.
+/// The total size of the unpacked images that stay on the machine while no job uses them, in bytes.
 const KEPT: u64 = 8 << 30;
-/// The largest config of an image, in bytes, and the most layers.
+/// The maximum size of an image's config, in bytes, and the maximum number of its layers.
 const MAX_CONFIG: u64 = 1 << 20;
 const MAX_LAYERS: usize = 128;
 
@@ -31,13 +32,13 @@ static PULL: Mutex<()> = Mutex::const_new(());
 
 /// The image that a job runs in.
 enum Wanted<'a> {
-    /// That of a component, which the order brings.
+    /// The image of a component, which the order names.
     Component(&'a Ordered),
     /// An image of the install registry that an action names.
     Named { digest: Digest, reference: String },
 }
 
-/// Unpacks the image that the order or its action names, where programs of the job run in a box.
+/// Unpacks the image that the order or its action names, if programs of the job run in a box.
 pub(super) async fn prepare(job: &Job) -> Result<(), Failure> {
     if !runs_programs(job.order.work.made_by()) {
         return Ok(());
@@ -102,7 +103,8 @@ const fn runs_programs(work: &Work) -> bool {
     }
 }
 
-/// Returns the image of an action. Only one of the install registry, by digest, is known to be the one that was built.
+/// Returns the image that an action names. The name must have the install registry and a digest: only then is this
+/// certain to be the image that was built.
 fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
     let reference = Templates::of(job).text("image", &action.image)?;
     let parts = reference.split_once('@');
@@ -120,8 +122,8 @@ fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
     }
 }
 
-/// Compares the image with the terms that the order carries, which consent has compared with the accepted ones. Without
-/// an image, programs see the file system of the machine, which needs consent too.
+/// Checks that the order's terms contain the image. The runner has already compared these terms with the accepted
+/// terms. Without an image, programs see the file system of the machine; the terms must contain this too.
 fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failure> {
     let asked = order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
     let Some(terms) = asked else { return Ok(()) };
@@ -133,7 +135,8 @@ fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failur
             known.is_some_and(|known| Some(&known.image) == action.map(|action| &action.image))
         }
         Some(Wanted::Component(ordered)) => terms.tool_image.as_ref() == Some(&ordered.component) && in_image_of_all,
-        // A teardown has no image when the version that deployed the part names another one than the install's version.
+        // A teardown has no image when the version that deployed the part names another image than the install's
+        // version.
         None => matches!(order.work, Work::Remove(_)) || terms.tool_image.is_none() && in_image_of_all,
     };
     if agreed {
@@ -143,7 +146,8 @@ fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failur
     Err(Failure::new(format!("{what} is not in the contract of the order; report it to the vendor")))
 }
 
-/// Without a box there is no root file system but the machine's.
+/// Refuses the image of an action, or logs that the image of a component is not used: without a box, programs see only
+/// the machine's root file system.
 fn without_box(job: &Job, wanted: &Wanted<'_>) -> Result<(), Failure> {
     let about = wanted.describe();
     if matches!(wanted, Wanted::Named { .. }) {
@@ -166,7 +170,7 @@ async fn ready(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
     if let Some(image) = find(job, wanted.digest()).await? {
         return Ok(image);
     }
-    // Half of an image, which a runner left that ended meanwhile, may fill the disk.
+    // A runner that ended while it unpacked an image has left a part of the image, which may fill the disk.
     prune(job).await?;
     let image = until_stopped(job, pull(job, wanted)).await?;
     prune(job).await?;
@@ -186,10 +190,10 @@ async fn find(job: &Job, digest: &Digest) -> Result<Option<ToolImage>, Failure> 
 }
 
 fn unkept(error: &dyn std::error::Error) -> Failure {
-    Failure::because("could not keep it on this machine", error)
+    Failure::because("could not store it on this machine", error)
 }
 
-/// Fetches the image from the install registry, into which the order's image is copied first where it lacks it.
+/// Fetches the image from the install registry. First copies the order's image there if the install registry lacks it.
 async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
     let repository = match wanted {
         Wanted::Component(ordered) => sync_artifact_of(job, &ordered.component, &ordered.artifact).await?,
@@ -201,12 +205,15 @@ async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
     let manifest = manifest(&repository, digest).await?;
     let parts = manifest.parts().map_err(Failure::new)?;
     let Some((config, layers)) = parts.blobs.split_first().filter(|(_, layers)| !layers.is_empty()) else {
-        return Err(Failure::new("it has no layers; name a component of type `container_image` or `docker_build`"));
+        return Err(Failure::new(
+            "the image has no layers; name a component of type `container_image` or `docker_build`",
+        ));
     };
     let packed = layers.iter().fold(0_u64, |packed, layer| packed.saturating_add(layer.size));
     if config.size > MAX_CONFIG || layers.len() > MAX_LAYERS || packed > MAX_PACKED {
         return Err(Failure::new(format!(
-            "it has {} layers with {packed} bytes, and at most {MAX_LAYERS} with {MAX_PACKED} are unpacked",
+            "the image has {} layers with {packed} bytes, more than the limit of {MAX_LAYERS} layers or {MAX_PACKED} \
+            bytes",
             layers.len()
         )));
     }
@@ -291,7 +298,7 @@ async fn unpack(job: &Job, digest: &Digest, config: PathBuf, layers: Vec<Layer>)
     let unpacked = unpacked.await.map_err(|error| unkept(&error))?;
     drop(waits);
     for file in files {
-        // What stays is removed with the workspace.
+        // Files that cannot be removed here are removed with the workspace.
         let _ = std::fs::remove_file(file);
     }
     unpacked.map_err(|error| Failure::because("could not unpack it", &error))

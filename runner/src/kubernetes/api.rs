@@ -26,11 +26,11 @@ const CALL: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
 /// The waits before the retries of a call. They are long enough for the restart of a control plane.
 const AGAIN: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
-/// The most lines and bytes that are read of a program's log.
+/// The maximum numbers of lines and bytes that are read of a program's log.
 const LOG_LINES: &str = "1000";
 const LOG_BYTES: &str = "1048576";
 const JSON: &str = "application/json";
-/// Asks for metadata only, because the data of a Helm release can have a megabyte.
+/// The content type that requests only metadata, because the data of a Helm release can have a megabyte.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// The content type of a server-side apply. The body is JSON, which is also valid YAML.
 const APPLY: &str = "application/apply-patch+yaml";
@@ -149,7 +149,7 @@ impl Api {
         self.send(Method::PATCH, url, &id.to_string(), Some((APPLY, &object.value))).await
     }
 
-    /// Returns the change that applying `object` would make. When its kind or namespace does not exist yet, that is
+    /// Returns the change that applying `object` would make. If its kind or namespace does not exist yet, the change is
     /// `Create`.
     pub(crate) async fn change(&self, object: &Object, live: Option<&Value>) -> Result<Change, ClusterError> {
         match self.apply(object, Applied::Planned).await {

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::object::Id;
 
-/// The kinds that hold data. The deletion of a `Namespace` deletes everything in it, and that of a
-/// `CustomResourceDefinition` all objects of its kind, in every namespace.
+/// The kinds that hold data. The deletion of a `Namespace` deletes everything in it, and the deletion of a
+/// `CustomResourceDefinition` deletes all objects of its kind, in every namespace.
 const HOLDERS: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"];
 
 /// The change of one object.

@@ -14,7 +14,7 @@ pub(crate) enum Health {
     Failed(String),
 }
 
-/// Returns the health of a live object. A kind without a rule is healthy unless its condition `Ready` says otherwise.
+/// Returns the health of a live object. A kind without a rule is healthy unless its condition `Ready` is not true.
 pub(crate) fn health(object: &Value) -> Health {
     let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
     if number(object, "/status/observedGeneration")

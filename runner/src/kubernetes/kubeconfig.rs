@@ -62,8 +62,8 @@ impl Drop for Kubeconfig {
     }
 }
 
-/// Replaces the token whenever it must be renewed. A failure is only logged: the old token works for some more minutes, and the next
-/// try may succeed.
+/// Replaces the token whenever it must be renewed. A failure is only logged: the old token works for some more minutes,
+/// and the next try may succeed.
 async fn renew(directory: PathBuf, tokens: Tokens) {
     loop {
         tokens.until_renewal().await;

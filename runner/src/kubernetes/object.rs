@@ -1,4 +1,4 @@
-//! The objects of a manifest, and the ids by which a cluster knows them.
+//! The objects of a manifest, and the ids that identify them in a cluster.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Reads from the pods of a Kubernetes Job why they wait or failed, and what their programs say at their end.
+//! Reads from the pods of a Kubernetes Job why they wait or failed, and the termination messages of their programs.
 
 use serde_json::Value;
 
@@ -18,8 +18,8 @@ pub(crate) fn reason(pod: &Value) -> Option<String> {
         })
 }
 
-/// Returns the message that the program of a pod has left (Kubernetes documentation, "Determine the Reason for Pod
-/// Failure"). After a failure without a message, it is the end of the program's log.
+/// Returns the termination message of a pod's program (Kubernetes documentation, "Determine the Reason for Pod
+/// Failure"). After a failure without a message, Kubernetes uses the last lines of the program's log.
 pub(crate) fn message(pod: &Value) -> Option<&str> {
     terminated(pod)?.get("message")?.as_str().filter(|message| !message.trim().is_empty())
 }

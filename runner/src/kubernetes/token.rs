@@ -29,8 +29,8 @@ const SIGNATURE: Duration = Duration::from_secs(60);
 /// The time after which a token is replaced. A cluster accepts a token for 15 minutes, but not after the end of the
 /// credentials that signed it.
 pub(super) const RENEW: Duration = Duration::from_secs(240);
-/// A token is replaced this long before the end of the credentials that signed it. Kubernetes clients read the file with
-/// the token once a minute.
+/// A token is replaced this long before the end of the credentials that signed it. Kubernetes clients read the file
+/// with the token once a minute.
 const BEFORE_END: Duration = Duration::from_secs(120);
 /// The shortest time between two tokens, when the credentials are about to end and there are no others yet.
 const SHORTEST: Duration = Duration::from_secs(10);
@@ -55,8 +55,8 @@ pub(super) struct Held {
 }
 
 impl Tokens {
-    /// Returns a token that the cluster still accepts: it is at most [`RENEW`] old, and its credentials do not end soon.
-    /// The job's log redacts it.
+    /// Returns a token that the cluster still accepts: it is at most [`RENEW`] old, and its credentials do not end
+    /// soon. The job's log redacts it.
     pub(super) async fn current(&self) -> Result<String, ClusterError> {
         let mut held = self.held.lock().await;
         if let Some(held) = held.as_ref()

@@ -8,8 +8,8 @@ use serde_json::{Map, Number, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 100;
-/// The maximum number of values in a text, including the values that aliases repeat. A long string that an alias repeats
-/// counts as one value for each [`BYTES_OF_VALUE`].
+/// The maximum number of values in a text, including the values that aliases repeat. A long string that an alias
+/// repeats counts as one value for each [`BYTES_OF_VALUE`].
 const MAX_VALUES: usize = 2_000_000;
 const BYTES_OF_VALUE: usize = 64;
 
@@ -56,7 +56,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Value, String> {
         if depth > MAX_DEPTH {
-            return Err(self.wrong(&format!("it nests deeper than {MAX_DEPTH}")));
+            return Err(self.wrong(&format!("the value is nested more than {MAX_DEPTH} levels deep")));
         }
         self.count(1)?;
         let (anchor, value) = match event {
@@ -78,7 +78,7 @@ impl<'t> Reader<'t> {
             | Event::DocumentStart(_)
             | Event::DocumentEnd
             | Event::SequenceEnd
-            | Event::MappingEnd => return Err(self.wrong("it ends too early")),
+            | Event::MappingEnd => return Err(self.wrong("the document ends too early")),
         };
         if anchor > 0 {
             self.count(size(&value))?;
@@ -123,7 +123,7 @@ impl<'t> Reader<'t> {
 
     fn count(&mut self, values: usize) -> Result<(), String> {
         let left = self.left.checked_sub(values);
-        self.left = left.ok_or_else(|| self.wrong(&format!("it holds more than {MAX_VALUES} values")))?;
+        self.left = left.ok_or_else(|| self.wrong(&format!("the document has more than {MAX_VALUES} values")))?;
         Ok(())
     }
 }
@@ -248,7 +248,7 @@ mod tests {
 
             let refused = documents(&text).unwrap_err();
 
-            assert!(refused.ends_with("it holds more than 2000000 values"), "{}", refused.len());
+            assert!(refused.ends_with("the document has more than 2000000 values"), "{}", refused.len());
         }
     }
 

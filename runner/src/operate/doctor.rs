@@ -30,7 +30,7 @@ pub enum State {
     Works(String),
     /// The customer has switched the checked thing off.
     Off(String),
-    /// Broken; the text also says how to fix it.
+    /// The checked thing does not work; the text also explains how to fix it.
     Blocked(String),
 }
 

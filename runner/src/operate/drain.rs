@@ -22,7 +22,7 @@ pub enum Phase {
 #[derive(Debug, Clone)]
 pub struct Drain {
     phase: watch::Sender<Phase>,
-    /// Whether the runner was asked to end. Without that, a runner whose key was replaced drains and goes on.
+    /// Whether the runner was asked to end. A runner whose key was replaced drains too, but was not asked to end.
     asked: Arc<AtomicBool>,
 }
 
@@ -49,7 +49,8 @@ impl Drain {
         });
     }
 
-    /// Asks the runner to end: the first time when its jobs have ended, and from the second time on at once.
+    /// Asks the runner to end. The first call drains the runner: it ends when its jobs have ended. Every later call
+    /// stops it at once.
     pub fn ask(&self) {
         if self.asked.swap(true, Ordering::Relaxed) {
             info!("Stopping now");

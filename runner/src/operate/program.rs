@@ -14,7 +14,7 @@ use crate::operate::start::{self, Exit};
 use crate::sandbox;
 use crate::work::agent::Execute;
 
-/// The events that are logged unless `RUST_LOG` says otherwise. The AWS SDK would report each look-up of credentials.
+/// The filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials.
 const LOGGED: &str = "info,aws_config=warn";
 
 /// Sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.

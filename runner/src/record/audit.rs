@@ -20,7 +20,7 @@ use crate::identity::runner_key::Identity;
 use crate::wire::clock;
 
 const FILE: &str = "audit.jsonl";
-/// The file with the number of the last record before which the bucket has every record.
+/// The file with a record's number. The bucket has every record up to this one.
 const SENT: &str = "audit.sent";
 /// The maximum length of a record, in bytes.
 const LONGEST: u64 = 64 * 1024;
@@ -121,14 +121,14 @@ impl Audit {
         Ok(Self { identity, tenant, install, path, chain, bucket: None, former: Vec::new() })
     }
 
-    /// Also puts the public keys that this runner had before into the bucket.
+    /// Returns the trail with the public keys that this runner had before, which it also puts into the bucket.
     #[must_use]
     pub fn after(self, former: Vec<PublicKey>) -> Self {
         Self { former, ..self }
     }
 
-    /// Also writes each record to the bucket `name`, at the latest with the next [`Audit::announce`], and the records that an
-    /// earlier process did not write there.
+    /// Returns the trail with the bucket `name`. It then writes each record to this bucket, at the latest with the next
+    /// [`Audit::announce`], including records that an earlier process did not write there.
     ///
     /// # Errors
     /// An [`AuditError`] when the file cannot be read.
@@ -139,7 +139,7 @@ impl Audit {
     fn copied_to(mut self, bucket: Arc<dyn Bucket>) -> Result<Self, AuditError> {
         let io = |source| AuditError::Io { path: self.path.clone(), source };
         let sent: u64 = match std::fs::read_to_string(self.sent_file()) {
-            // The bucket takes a record twice, so a damaged number only costs time.
+            // The bucket accepts a record a second time, so a damaged number only costs time.
             Ok(text) => text.trim().parse().unwrap_or(0),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => 0,
             Err(error) => return Err(io(error)),
@@ -188,7 +188,8 @@ impl Audit {
         self.note_sent()
     }
 
-    /// Stores up to which record the bucket has all, so that the next process continues there.
+    /// Stores the number of the last record up to which the bucket has all records, so that the next process continues
+    /// there.
     fn note_sent(&self) -> Result<(), AuditError> {
         let chain = self.chain();
         let sent = chain.pending.first().map_or(chain.seq, |(seq, _)| seq.saturating_sub(1));

@@ -17,8 +17,8 @@ use crate::work::job::Job;
 
 /// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
-/// The host pattern by which the terms of a contract name AWS, and the same of the other partitions. [`aws`] replaces them
-/// with a narrower list.
+/// The host pattern by which the terms of a contract name AWS, and the same of the other partitions. [`aws`] replaces
+/// them with a narrower list.
 const AWS: [&str; 3] = ["*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu"];
 /// Endpoints of AWS that do not depend on the install's region, of each partition that has some. IAM is not among them,
 /// because the runner itself serves it.
@@ -84,7 +84,7 @@ pub fn own_loopback(job: &Job, url: &str) -> Option<Service> {
     Some(Service { at, name: None, serve: Arc::new(Out { egress, way: Way::Endpoint(to) }) })
 }
 
-/// The server for one listener. `way` says which destinations its connections may reach.
+/// The server for one listener. `way` defines the destinations that its connections may reach.
 struct Out {
     egress: Egress,
     way: Way,
@@ -119,8 +119,8 @@ fn is_all_of_aws(host: &str) -> bool {
     AWS.contains(&written.split(':').next().unwrap_or_default())
 }
 
-/// Returns the hosts that may be in a private network beside the endpoints of AWS: those that the program or the
-/// runner's config marks so, and those that the release's terms mark so.
+/// Returns the hosts that may be in a private network beside the endpoints of AWS: the hosts that the program, the
+/// runner's config or the release's terms mark in this way.
 fn inside(job: &Job, program: &Program<'_>) -> Vec<String> {
     let marked = terms(job).into_iter().flat_map(|terms| terms.inside_hosts);
     let own = program.inside_hosts.iter().chain(&job.config.inside_hosts);
@@ -133,9 +133,9 @@ fn rules(region: &str, hosts: &[String], inside: Vec<String>) -> Rules {
     permitted.except(parsed(Endpoint::names_of_iam(region))).inside(parsed(aws(region).chain(inside)))
 }
 
-/// Returns the rules among `hosts`. A template at the beginning of a host stands for one label, because the customer has
-/// agreed to every value of it: `{{ .nuon.install.id }}.apps.example` is `?.apps.example`. A host with another template is
-/// not a rule.
+/// Returns the rules among `hosts`. A template at the beginning of a host stands for one label, because the customer
+/// has agreed to every value of it: `{{ .nuon.install.id }}.apps.example` is `?.apps.example`. A host with another
+/// template is not a rule.
 fn parsed(hosts: impl IntoIterator<Item = String>) -> impl Iterator<Item = Rule> {
     let rule = |host: String| match host.strip_prefix("{{").and_then(|rest| rest.split_once("}}.")) {
         Some((_, rest)) if !rest.contains(['{', '$']) => format!("?.{rest}").parse().ok(),
@@ -150,8 +150,8 @@ fn terms(job: &Job) -> Option<Terms> {
     job.order.terms.as_ref()?.asked().ok().flatten()
 }
 
-/// Returns the endpoints of AWS for a region. All of AWS's domain would be too wide, because customers of AWS have names
-/// below it.
+/// Returns the endpoints of AWS for a region. All of AWS's domain would be too wide, because customers of AWS have
+/// names below it.
 fn aws(region: &str) -> impl Iterator<Item = String> {
     let suffix = dns_suffix(region);
     let partition = WITHOUT_REGION.iter().rfind(|(prefix, _)| region.starts_with(prefix));

@@ -14,9 +14,9 @@ pub enum Ended {
     Stopped(StopReason),
 }
 
-/// Returns the time limit for a program to end by itself after a stop. Terraform writes its state during this time. It
-/// is less than [`crate::work::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is about to
-/// start.
+/// Returns the time limit for a program to end by itself after a stop. Terraform writes its state during this time. The
+/// limit is less than [`crate::work::job::STOP_GRACE`]. After a lost lease it is short, because another attempt is
+/// about to start.
 pub(super) const fn grace(reason: StopReason) -> Duration {
     match reason {
         StopReason::Cancelled | StopReason::TimedOut | StopReason::Draining => Duration::from_secs(15),

@@ -79,7 +79,8 @@ pub fn find_program_of(job: &Job, names: &[&str]) -> Option<PathBuf> {
     job.image.get().map_or_else(|| find_program(names), |image| image.find_program(names))
 }
 
-/// Says that none of `names` is there: `of_machine`, or that the job's image lacks them.
+/// Returns the message for missing programs `names`: `of_machine` when the job runs without an image, otherwise a text
+/// that names the image.
 pub fn lacks_program(job: &Job, names: &[&str], of_machine: &str) -> String {
     job.image.get().map_or_else(
         || of_machine.to_owned(),
@@ -102,8 +103,8 @@ pub fn find_program(names: &[&str]) -> Option<PathBuf> {
 /// The variable that lets jobs without a box run as root.
 const JOBS_AS_ROOT: &str = "FREEHOLD_JOBS_AS_ROOT";
 
-/// Returns why jobs of this process must not run with `sandbox`: without a box, a job of a runner that is root owns the
-/// machine.
+/// Checks that jobs of this process may run with `sandbox`: without a box, a job of a runner that runs as root controls
+/// the whole machine.
 ///
 /// # Errors
 /// A sentence with the ways out.
@@ -117,8 +118,9 @@ fn judge_user(sandbox: SandboxKind, is_root: bool, consents: bool) -> Result<(),
         return Ok(());
     }
     Err(format!(
-        "the config says `sandbox = \"none\"` and this user is root, so that every job would own this machine; leave the \
-         key out, start the runner as another user, or set `{JOBS_AS_ROOT}=1` on a machine that has nothing else"
+        "the config has `sandbox = \"none\"` and the runner runs as root, so every job would control this machine; \
+         leave the key out, start the runner as another user, or set `{JOBS_AS_ROOT}=1` on a machine that has nothing \
+         else"
     ))
 }
 

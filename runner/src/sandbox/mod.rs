@@ -5,7 +5,7 @@
 //! - The program can write to disk only in the job's workspace and in the directories that [`Program::writable`] names.
 //! - The program does not see processes outside of the box, home directories, or the runner's state.
 //! - The network of the box is only a loopback, and the runner serves its addresses.
-//! - The program has no capability. Where the machine allows it, it has another user than the runner.
+//! - The program has no capability. Where the machine allows it, the program runs as a user other than the runner's.
 //! - The box ends when the runner ends, for whatever reason, and when the runner does not extend its deadline.
 
 mod boxed;
@@ -63,7 +63,8 @@ pub async fn run(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError>
 /// namespaces there. It reaches only the hosts in [`Program::hosts`].
 ///
 /// # Errors
-/// The same errors as [`run()`], and [`SandboxError::NoUsers`] when the machine does not have enough users for an image.
+/// The same errors as [`run()`], and [`SandboxError::NoUsers`] when the machine does not have enough users for an
+/// image.
 pub async fn run_image_build(job: &Job, program: Program<'_>) -> Result<Ended, SandboxError> {
     run_for(job, program, Purpose::ImageBuild).await
 }

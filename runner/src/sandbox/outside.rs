@@ -1,5 +1,5 @@
-//! Lets the runner itself connect to one host for a job, outside of the job's box. The checks are those for the programs
-//! in a box.
+//! Lets the runner itself connect to one host for a job, outside of the job's box. The checks are those for the
+//! programs in a box.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,8 +27,8 @@ pub struct Outside {
 }
 
 impl Outside {
-    /// Leads to `to`. `is_inside` marks it as a host that may be in a private network; `inside_hosts` of the runner's config
-    /// does so too. Passes refusals to `refused`.
+    /// Returns a listener that leads to `to`. `is_inside` marks `to` as a host that may be in a private network, like
+    /// `inside_hosts` of the runner's config. Passes refusals to `refused`.
     ///
     /// # Errors
     /// When there is no free loopback port.
@@ -60,8 +60,8 @@ impl Outside {
     }
 }
 
-/// Returns whether `to` is on the loopback of this machine, and may be: the runner's AWS endpoint is there too, as with the
-/// local cloud.
+/// Returns whether `to` is on the loopback of this machine and is permitted there, because the runner's AWS endpoint is
+/// there too, as with the local cloud.
 fn is_here(to: &Destination) -> bool {
     own_endpoint().is_some() && matches!(to.host, Host::Address(address) if address.is_loopback())
 }

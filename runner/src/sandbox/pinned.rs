@@ -34,8 +34,8 @@ pub struct Pinned {
     pub state: Result<PathBuf, String>,
 }
 
-/// Refuses a program whose content differs from what the config of its name says. A name that the config does not have
-/// passes.
+/// Refuses a program whose digest differs from the digest that the config has for its name. A program whose name the
+/// config does not contain passes.
 ///
 /// # Errors
 /// [`SandboxError::OtherProgram`].
@@ -56,8 +56,8 @@ pub fn pinned(config: &Config) -> Vec<Pinned> {
     config.programs.iter().map(|one| Pinned { name: one.0.clone(), state: state(one) }).collect()
 }
 
-/// Returns the name under which the config has `program`, and its digest. The path in the key `terraform` may end with any
-/// name.
+/// Returns the name under which the config has `program`, and its digest. The path in the key `terraform` may end with
+/// any name.
 fn named<'a>(config: &'a Config, program: &Path) -> Option<(&'a str, &'a Digest)> {
     let named = |(name, _): &(&String, &Digest)| {
         let own = program.file_name().is_some_and(|file| file == name.as_str());

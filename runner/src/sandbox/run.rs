@@ -21,7 +21,7 @@ use crate::work::job::{Job, StopReason};
 /// Runs `program` until it ends or the attempt must stop.
 pub(super) async fn run(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<Ended, SandboxError> {
     let image = job.image.get();
-    // The path of a program of an image means nothing on this machine.
+    // A path inside an image is not a path of this machine.
     let executable = image.map_or_else(|| canonical(program.executable), |_| program.executable.to_owned());
     let name = executable.display().to_string();
     let not_run = |source| SandboxError::NotRun { program: name.clone(), source };

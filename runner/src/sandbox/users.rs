@@ -1,4 +1,4 @@
-//! Finds the user under which jobs run. If the machine allows it, this is another user than the runner's.
+//! Finds the user that jobs run as: a user other than the runner's, if the machine allows it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use super::purpose::{IMAGE_ROOT, IMAGE_USERS, Purpose};
 
 /// The user id inside a box under which programs run.
 pub(super) const INSIDE_USER: u32 = 1000;
-/// The user id inside a box that is the runner's user outside, when the job has another user.
+/// The user id inside a box that is the runner's user outside, when the job runs as a user other than the runner's.
 pub(super) const RUNNER_INSIDE: u32 = 0;
 /// The user id of jobs when the runner is root. Neither systemd nor usual tools for users assign this number or the
 /// 65,535 after it.
@@ -44,7 +44,7 @@ enum Map {
 }
 
 impl JobUser {
-    /// Returns another user if this machine allows it, and the runner's user otherwise.
+    /// Returns a user other than the runner's if this machine allows it, and the runner's user otherwise.
     pub fn find() -> Self {
         if rustix::process::geteuid().is_root() {
             return Self::Other(OtherUser { uid: OF_ROOT, gid: OF_ROOT, count: IMAGE_USERS, map: Map::Written });
@@ -60,8 +60,8 @@ impl JobUser {
     /// Returns a sentence about the user of a job.
     pub fn describe(&self) -> String {
         match self {
-            Self::Same => "a job has the runner's own user: give the runner's user a range in `/etc/subuid` and \
-                           `/etc/subgid` and install `newuidmap`, so that a job gets another user"
+            Self::Same => "jobs run as the runner's own user: give that user a range in `/etc/subuid` and \
+                           `/etc/subgid` and install `newuidmap`, so that jobs run as another user"
                 .to_owned(),
             Self::Other(other) => {
                 format!("a job runs as user {} of this machine, which is not the runner's user", other.uid)

@@ -1,7 +1,8 @@
 //! Makes boxes before jobs need them, so that the start of a job's first program is only one message.
 //!
 //! A waiting box has an empty workspace directory. An attempt that takes the box renames this directory to the path of
-//! its own workspace. The mount inside the box is not affected by the new name. The boxes have the image of the last job.
+//! its own workspace. The mount inside the box is not affected by the new name. The boxes have the image of the last
+//! job.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,8 @@ struct Inner {
     waiting: Mutex<VecDeque<WaitingBox>>,
     /// The image of the next boxes, if the last job had one.
     image: Mutex<Option<Digest>>,
-    /// The lock of the task that makes boxes. Two such tasks would make more boxes than needed, and delay jobs meanwhile.
+    /// The lock of the task that makes boxes. Two such tasks would make more boxes than needed, and delay jobs
+    /// meanwhile.
     filling: tokio::sync::Mutex<()>,
     /// The number for the name of the next workspace directory.
     next: AtomicU64,
@@ -68,8 +70,8 @@ impl WarmBoxes {
         Self(Arc::new(Inner { config, waiting: Mutex::default(), image, filling, next: AtomicU64::new(0) }))
     }
 
-    /// Makes an empty directory at `workspace` for a job. If a box with `image` was waiting, the directory comes with that
-    /// box, which is returned too.
+    /// Makes an empty directory at `workspace` for a job. If a box with `image` was waiting, the directory comes with
+    /// that box, which is returned too.
     ///
     /// # Errors
     /// When the directory cannot be made, or exists already: a job never starts in the files of another attempt.
@@ -88,8 +90,8 @@ impl WarmBoxes {
         Ok(FirstBox::new(warm))
     }
 
-    /// Returns the next waiting box with `image`. Removes the directories of boxes with another image, and of boxes that
-    /// have ended, for example because a person killed them.
+    /// Returns the next waiting box with `image`. Removes the directories of boxes with another image, and of boxes
+    /// that have ended, for example because a person killed them.
     fn next_alive(&self, image: Option<&Digest>) -> Option<WaitingBox> {
         loop {
             let warm = self.0.waiting().pop_front()?;

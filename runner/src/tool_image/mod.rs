@@ -1,4 +1,5 @@
-//! A tool image that is unpacked on this machine: the root file system that programs of a job see. Nothing here fetches it.
+//! A tool image that is unpacked on this machine: the root file system that programs of a job see. This module does not
+//! fetch images.
 
 mod layer;
 mod path;
@@ -22,10 +23,10 @@ const STORE: &str = "images";
 /// The parts of an unpacked image: its root file system, and its config as the registry has it.
 pub(crate) const ROOT: &str = "root";
 pub(crate) const CONFIG: &str = "config.json";
-/// Where programs of an image are that sets no `PATH`.
+/// The `PATH` for an image that does not set one.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// An unpacked image, which stays on the machine for as long as this value does.
+/// An unpacked image. It stays on the machine while this value exists.
 #[derive(Debug, Clone)]
 pub struct ToolImage {
     digest: Digest,

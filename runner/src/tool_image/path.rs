@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// How many links one path may have, as in Linux.
+/// The maximum number of links in one path, as in Linux.
 const MAX_LINKS: usize = 40;
 
 enum Step {

@@ -1,4 +1,5 @@
-//! Verifies messages of the control plane: size, signature, addressee and expiry. Pure: the caller passes the time.
+//! Verifies messages of the control plane: size, signature, addressee and expiry. This module does not read a clock:
+//! the caller passes the time.
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;

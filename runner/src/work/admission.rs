@@ -12,7 +12,8 @@ use tokio::sync::{OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 #[derive(Debug)]
 pub struct Admission {
     slots: Arc<Semaphore>,
-    /// The line of waiting orders of each group. A group is named by the thing that its orders change, such as a component.
+    /// The line of waiting orders of each group. A group is named by the thing that its orders change, such as a
+    /// component.
     things: Mutex<HashMap<String, Arc<Line>>>,
 }
 

@@ -62,7 +62,7 @@ pub struct Agent {
     pub boxes: WarmBoxes,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
-    /// The key that has replaced this runner's key. Empty while the key lives.
+    /// The key that has replaced this runner's key. Empty while the key is in use.
     pub replaced_by: OnceLock<KeyId>,
 }
 
@@ -84,7 +84,8 @@ impl Agent {
         self.drain.advance(Phase::Draining);
     }
 
-    /// Drains the runner because `by` has replaced its key. Orders that the next runner can resume go back to the queue.
+    /// Drains the runner because `by` has replaced its key. Orders that the next runner can resume go back to the
+    /// queue.
     pub fn retire(&self, by: KeyId) {
         let _ = self.replaced_by.set(by);
         self.drain.advance(Phase::Draining);

@@ -14,8 +14,8 @@ use crate::wire::inbox::Delivery;
 use crate::work::agent::Agent;
 use crate::work::journal::Record;
 
-/// How often a notice for another runner is left in the queue. The two runners receive from one queue, so the runner that it
-/// is for may have to wait for its turn; or it may not exist any more.
+/// The number of times that a notice for another runner is left in the queue. Both runners receive from one queue, so
+/// the addressed runner may receive it later, or may no longer exist.
 const LEFT_TO_OTHERS: u32 = 8;
 
 /// Records the cancel, so that the order does not start later, and stops the attempt that the cancel names.
@@ -49,8 +49,8 @@ pub fn grant(agent: &Arc<Agent>, grant: ArtifactGrant, delivery: Delivery) {
     delete_later(agent, delivery.handle);
 }
 
-/// Stores that this runner's key was replaced, and drains the runner, which then makes a new key. A notice for another key
-/// changes nothing.
+/// Stores that this runner's key was replaced, and drains the runner, which then makes a new key. A notice for another
+/// key changes nothing.
 pub fn retired(agent: &Arc<Agent>, notice: &Retired, delivery: Delivery) {
     if notice.runner != *agent.reporter.runner() {
         if delivery.receive >= LEFT_TO_OTHERS {

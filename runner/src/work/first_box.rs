@@ -1,4 +1,4 @@
-//! A box that was made ahead for the first program of a job. Its type is hidden here, because `sandbox` depends on
+//! A box that was made in advance for the first program of a job. Its type is hidden here, because `sandbox` depends on
 //! jobs, and a job must not depend on `sandbox`.
 
 use std::any::Any;

@@ -42,7 +42,7 @@ impl HeldOrder {
         }
     }
 
-    /// Tells the attempt to stop. The first reason remains, but a lost lease replaces any other reason.
+    /// Asks the attempt to stop. The first reason remains, but a lost lease replaces any other reason.
     pub fn stop(&self, reason: StopReason) {
         self.stop.send_if_modified(|now| {
             let news = now.is_none() || (reason == StopReason::LeaseLost && *now != Some(StopReason::LeaseLost));
@@ -111,7 +111,7 @@ impl InFlight {
         self.changed.notify_waiters();
     }
 
-    /// Tells the attempt that a cancel names to stop. Returns whether this runner has such an attempt.
+    /// Stops the attempt that a cancel message names. Returns whether this runner has such an attempt.
     pub fn cancel(&self, job: &JobId, dispatch: u32, receive: Option<u32>) -> bool {
         let inner = self.lock();
         let held = inner.get(&(job.clone(), dispatch));
@@ -124,12 +124,12 @@ impl InFlight {
         }
     }
 
-    /// Tells all attempts to stop.
+    /// Stops all attempts.
     pub fn stop_all(&self, reason: StopReason) {
         self.lock().values().for_each(|held| held.stop(reason));
     }
 
-    /// Tells the attempts whose jobs the next runner can resume to stop.
+    /// Stops the attempts whose jobs the next runner can resume.
     pub fn stop_resumable(&self, reason: StopReason) {
         let inner = self.lock();
         inner.values().filter(|held| held.order.redelivery == Redelivery::Resume).for_each(|held| held.stop(reason));

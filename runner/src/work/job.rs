@@ -20,8 +20,8 @@ use crate::record::log::JobLog;
 use crate::tool_image::ToolImage;
 use crate::work::first_box::FirstBox;
 
-/// The time that a job has to end after [`Stop::stopped`]. Then its future is dropped, which must end all processes
-/// that it started. After [`StopReason::LeaseLost`], a job has only about 7 s.
+/// The time that a job has to end after [`Stop::stopped`]. Then the job's future is dropped; this must end all
+/// processes that the job has started. After [`StopReason::LeaseLost`], a job has only about 7 s.
 pub const STOP_GRACE: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// Everything that one attempt needs. The caller creates the workspace and removes it after the attempt.
@@ -39,7 +39,7 @@ pub struct Job {
     pub credentials: SharedCredentialsProvider,
     /// Requests artifacts that are missing in the install registry.
     pub grants: Arc<dyn Grants>,
-    /// A box that was made ahead for the job's first program, or empty.
+    /// A box that was made in advance for the job's first program, or empty.
     pub first_box: FirstBox,
     /// The image whose root file system the job's programs see. It is set when the image is unpacked; without one, the
     /// programs see the file system of the machine.

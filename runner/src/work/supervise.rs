@@ -102,8 +102,8 @@ pub async fn run(
     conclude(held.signal.reason(), outcome, limits, &log)
 }
 
-/// Returns the time at which a job that was told to stop is dropped. If its lease could not be renewed, this time is before
-/// the end of the lease.
+/// Returns the time at which a job that was asked to stop is dropped. If its lease could not be renewed, this time is
+/// before the end of the lease.
 fn last_moment(held: &HeldOrder, since: Instant) -> Instant {
     let polite = since + STOP_GRACE;
     match held.signal.reason() {
@@ -141,8 +141,8 @@ fn broke_off(error: &JoinError) -> Outcome {
     Outcome::Failed { reason: reason.to_owned(), partial: true }
 }
 
-/// Returns how the attempt ended. `outcome` is the job's own, and `stopped` is the reason why it had to stop, if it had
-/// to.
+/// Returns how the attempt ended. `outcome` is the job's own, and `stopped` is the reason why the job had to stop, if
+/// there is one.
 fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: &JobLog) -> Ended {
     let outcome = presentable(outcome, log);
     let succeeded = matches!(outcome, Outcome::Succeeded { .. });

@@ -201,7 +201,7 @@ async fn an_image_that_cannot_be_used_is_named_with_the_way_out() {
     let empty = of_layers(&cloud, own(), &[], &[hello]).await;
     let cases = [
         (foreign, "it is for `linux/s390x`, and this machine is `linux/"),
-        (broken, "could not unpack it: it cannot be unpacked: "),
+        (broken, "could not unpack it: the layer cannot be unpacked: "),
         (empty, "has no `bash` or `sh` on its `PATH`; add the program to it"),
     ];
 

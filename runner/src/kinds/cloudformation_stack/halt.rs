@@ -1,5 +1,5 @@
-//! Handles a stop of the job while CloudFormation changes the stack. CloudFormation can cancel only an update, and every
-//! other change goes on without the job.
+//! Handles a stop of the job while CloudFormation changes the stack. CloudFormation can cancel only an update. Every
+//! other change continues without the job.
 
 use std::time::Duration;
 
@@ -16,8 +16,8 @@ use crate::work::job::{Job, StopReason};
 /// The time limit for the calls after a stop.
 const CALLS: Duration = Duration::from_secs(15);
 
-/// Returns `done`. When the job was stopped during a change of the stack, it first cancels the change or says in the log
-/// that the change goes on. The next attempt waits for the end of such a change.
+/// Returns `done`. If the job was stopped during a change of the stack, first cancels the change, or logs that the
+/// change continues. The next attempt waits for the end of such a change.
 pub(super) async fn halted(
     job: &Job,
     client: &Client,

@@ -1,5 +1,5 @@
 //! Removes a stack of the install. It never removes a stack with termination protection. It removes a stack that holds
-//! data only when the order says so.
+//! data only when the order permits this.
 
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::DeployStack;
@@ -13,8 +13,8 @@ use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 
-/// The types of resources that hold data, as CloudFormation names them. Buckets are missing, because CloudFormation
-/// deletes only empty ones.
+/// The types of resources that hold data, as CloudFormation names them. Buckets are not in this list, because
+/// CloudFormation deletes only empty buckets.
 const HOLDERS: [&str; 22] = [
     "AWS::Backup::BackupVault",
     "AWS::Cassandra::Table",

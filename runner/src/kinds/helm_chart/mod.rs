@@ -179,8 +179,8 @@ impl Attempt<'_> {
 
     /// Writes into the mark that the attempt ended in order, unless it left the release pending.
     async fn end(&self, mark: &AttemptMark, done: bool) -> Result<(), Failure> {
-        // After a stop there is little time left. The mark keeps saying that the attempt did not end
-        // in order, so the next attempt checks the release.
+        // After a stop there is little time left. The mark still records that the attempt did not end in order, so the
+        // next attempt checks the release.
         if self.job.stop.reason().is_some() {
             return Ok(());
         }

@@ -75,7 +75,8 @@ struct Compare<'a> {
 }
 
 impl Compare<'_> {
-    /// Sets the namespace of each object: its own or that of the release. Objects of cluster-wide kinds get none.
+    /// Sets the namespace of each object: the namespace that the object names, or that of the release. Objects of
+    /// cluster-wide kinds get no namespace.
     async fn placed(&self, objects: Vec<Object>) -> Result<Vec<Object>, Failure> {
         let mut placed = Vec::new();
         for mut object in objects {
@@ -134,8 +135,8 @@ impl Compare<'_> {
         }
     }
 
-    /// Refuses a live object that does not belong to this release. Helm would also refuse it, but only after changing
-    /// others.
+    /// Refuses a live object that does not belong to this release. Helm would also refuse the object, but only after it
+    /// has changed others.
     fn check_owner(&self, id: &Id, live: &Value) -> Result<(), Failure> {
         let owner = owner(live);
         let (name, namespace) = (self.release.name.as_str(), self.release.namespace.as_str());

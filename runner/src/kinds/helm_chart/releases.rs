@@ -57,8 +57,8 @@ pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
     revisions.iter().any(|revision| revision.status == "deployed")
 }
 
-/// Returns the recovery for a release. `inherits` says that the previous attempt did not end in order, so a pending
-/// state comes from that attempt.
+/// Returns the recovery for a release. `inherits` is true if the previous attempt did not end in order; a pending state
+/// then comes from that attempt.
 #[must_use]
 pub(super) fn recovery(revisions: &[Revision], inherits: bool) -> Recovery {
     let Some(last) = revisions.last() else { return Recovery::Nothing };

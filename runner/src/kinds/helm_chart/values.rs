@@ -10,7 +10,8 @@ use crate::kubernetes::documents;
 use crate::work::job::Job;
 use crate::workspace::{self, Kind};
 
-/// The most names in the path of a value. Each name is a level of the values, and a deep value is written level by level.
+/// The maximum number of names in the path of a value. Each name is a level of the values, and a deep value is written
+/// level by level.
 const MOST_NAMES: usize = 64;
 
 /// Writes all values into the workspace and returns Helm's options for these files, in order. No value is in an
@@ -90,8 +91,8 @@ fn names(path: &str) -> Vec<String> {
     names
 }
 
-/// Converts a text by the rules of `helm --set` (Helm 3, `strvals`): texts of booleans, null and integers become such
-/// values.
+/// Converts a text by the rules of `helm --set` (Helm 3, `strvals`): the text of a boolean, of null or of an integer
+/// becomes that value.
 fn typed(value: Value) -> Value {
     let Value::String(text) = value else { return value };
     match text.to_ascii_lowercase().as_str() {

@@ -8,7 +8,7 @@ use crate::kinds::sync_artifact::sync_artifact;
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 
-/// Returns the image of the job as `host/name@digest`, after it has made sure that the install registry has it.
+/// Checks that the install registry has the image of the job, and returns the image as `host/name@digest`.
 pub(super) async fn find(job: &Job, work: &RunKubernetesJob, templates: &Templates) -> Result<String, Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     match &work.image {

@@ -1,9 +1,10 @@
 //! `job`: runs a program to its end, as a Kubernetes Job.
 //!
-//! A program is not run twice. The name of a Kubernetes Job contains the job and the dispatch number of the order, and
-//! the inventory names it before it exists. So a redelivery finds the Kubernetes Job of an earlier attempt and waits
-//! for its end. Only a new dispatch runs the program again, and only after it has failed in the dispatch before.
-//! The last Kubernetes Job of a component stays, so that people can look at it, until the next one.
+//! A redelivered order does not run the program again. The name of the Kubernetes Job contains the job and the dispatch
+//! number, and the attempt writes this name into the component's inventory (the list of its objects, in the runner's
+//! bucket) before it creates the Kubernetes Job. So a redelivery finds the Kubernetes Job of an earlier attempt and
+//! waits for its end. A new dispatch runs the program again if the program failed in the dispatch before. The last
+//! Kubernetes Job of a component stays until the next one, so that people can look at it.
 
 mod image;
 mod object;
@@ -26,8 +27,8 @@ use run::Run;
 /// The time limit for ending the program of an attempt that is stopped.
 const STOP: Duration = Duration::from_secs(20);
 
-/// Runs the program, or waits for the end of the one that an earlier attempt has started. When nobody will wait for its
-/// end any more, the program ends too.
+/// Runs the program, or waits for the end of the program that an earlier attempt has started. Ends the program if no
+/// attempt will wait for its end.
 pub(super) async fn run(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure> {
     let ended = run_to_end(job, work).await;
     if let Err(Failure::Stopped {
@@ -45,8 +46,8 @@ pub(super) async fn run(job: &Job, work: &RunKubernetesJob) -> Result<Done, Fail
     ended
 }
 
-/// Deletes what the attempts at this job have started. The attempt may have been stopped before it looked for what an
-/// earlier attempt had started.
+/// Deletes the Kubernetes Jobs that the attempts at this job have started. This attempt may have been stopped before it
+/// looked for those of earlier attempts.
 async fn stop(job: &Job, work: &RunKubernetesJob) -> Result<(), Failure> {
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
     let access = ClusterAccess::of(job, &work.cluster).await?;
@@ -82,7 +83,7 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     let changed = async {
         run.delete(&gone).await?;
         match earlier {
-            Some(id) => job.log.line(&format!("{id} was started by an earlier attempt: waits for its end")),
+            Some(id) => job.log.line(&format!("{id} was started by an earlier attempt: waiting for its end")),
             None => run.create(&wanted).await?,
         }
         Inventory::new(access.arn(), vec![current.clone()]).write(&bucket, &work.component).await?;
@@ -98,7 +99,7 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     Ok(Done { outputs: outputs.map(|(name, value)| (name.to_owned(), value)).collect(), artifact: None })
 }
 
-/// Keeps the Kubernetes Job that is about to be made, beside the plans of other kinds.
+/// Stores the planned Kubernetes Job in the bucket, beside the plans of other kinds of jobs.
 async fn keep_plan(job: &Job, bucket: &JobBucket, wanted: &Object) -> Result<(), Failure> {
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
     until_stopped(job, bucket.put(&key, wanted.value.to_string())).await

@@ -11,7 +11,8 @@ use crate::work::job::Job;
 
 /// The annotation that names the install and the component to which an object belongs.
 pub(super) const COMPONENT: &str = "freehold/component";
-/// The time for which the Kubernetes Job ends before the attempt, so that the attempt can report the end.
+/// The difference between the time limits of the attempt and of the Kubernetes Job, so that the attempt can report the
+/// end.
 const REST_SECS: u32 = 30;
 /// The maximum length of the component in a name. With the id of a job and a dispatch number, a name then has at most
 /// the 63 characters of a label's value (Kubernetes documentation, "Object Names and IDs").

@@ -1,4 +1,4 @@
-//! Starts a Kubernetes Job, waits for its end, and reads what its pods say.
+//! Starts a Kubernetes Job, waits for its end, and reads the messages and logs of its pods.
 
 use std::time::{Duration, Instant};
 
@@ -93,8 +93,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits for the end of the Kubernetes Job and writes the end of its log into the log of the job. Returns the
-    /// message that the program has left.
+    /// Waits until the Kubernetes Job has ended, and copies the last lines of its log into the log of the job. Returns
+    /// the program's termination message.
     pub(super) async fn wait(&self, id: &Id) -> Result<Option<Value>, Failure> {
         let mut said = String::new();
         loop {
@@ -131,7 +131,7 @@ impl Run<'_> {
         Ok(self.failure(format!("{id} has failed: {why}{}", reasons.concat())))
     }
 
-    /// Deletes the Kubernetes Jobs of this job with their pods, so that the program ends, and does not wait for that.
+    /// Deletes the Kubernetes Jobs of this job with their pods, so that the program ends. Does not wait for the end.
     pub(super) async fn stop(&self, before: &Inventory) -> Result<(), Failure> {
         for id in before.without(&[]).iter().filter(|id| is_of(id, self.work, &self.job.order.job)) {
             if self.live(id).await?.is_some() {
@@ -147,7 +147,7 @@ impl Run<'_> {
         Ok(self.api.list("pods", namespace, &format!("job-name={}", id.name)).await?)
     }
 
-    /// Writes the end of the log of each pod. When the cluster has no log, the message of the pod replaces it.
+    /// Writes the last lines of each pod's log. If the cluster has no log, writes the pod's message instead.
     async fn log(&self, id: &Id, pods: &[Value]) {
         let namespace = id.namespace.as_deref().unwrap_or_default();
         for one in pods {

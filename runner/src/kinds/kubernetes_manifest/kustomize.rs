@@ -98,7 +98,7 @@ async fn overlay(job: &Job, base: &Path, patches: &[Value]) -> Result<PathBuf, F
     Ok(OVERLAY.into())
 }
 
-/// Returns the options for Kustomize. It omits options with the default value, because the oldest versions do not know
+/// Returns the options for Kustomize. Omits options with the default value, because the oldest versions do not know
 /// them.
 fn arguments(options: &Value) -> Vec<String> {
     let mut words = Vec::new();

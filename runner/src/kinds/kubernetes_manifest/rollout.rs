@@ -31,7 +31,7 @@ pub(super) struct Rollout<'a> {
 
 impl Rollout<'_> {
     /// Reads the objects of the manifest and sets their namespaces and the component's annotation. Returns them in the
-    /// order in which they must be applied. Fails if neither the cluster nor the manifest knows a kind.
+    /// order in which they must be applied. Fails for a kind that neither the cluster nor the manifest defines.
     pub(super) async fn objects(&self, text: &str) -> Result<Vec<Object>, Failure> {
         let mut objects = read_objects("manifest", text).map_err(|why| self.failure(why))?;
         if objects.is_empty() {
@@ -207,8 +207,8 @@ impl Rollout<'_> {
         Failure::new(format!("component `{}`: {why}", self.work.component))
     }
 
-    /// Returns the failure for an object that the cluster refuses. For a conflict, it names the owners of the fields
-    /// and how to resolve the conflict.
+    /// Returns the failure for an object that the cluster refuses. For a conflict, the failure names the owners of the
+    /// fields and how to resolve the conflict.
     fn refused(&self, object: &Object, error: ClusterError) -> Failure {
         let Object { place, id, .. } = object;
         let owners = error.owners();

@@ -72,8 +72,8 @@ pub(super) async fn iam_quotas(sdk: &SdkConfig, work: &CheckInstall) -> Vec<Find
     }
 }
 
-/// Warns of a quota that is used by 90 % or more. This is not a failure, because preflight does not read the app's
-/// modules and so does not know how much the app creates.
+/// Warns if 90 % or more of a quota is used. This is not a failure, because preflight does not read the app's modules
+/// and so does not know how much the app creates.
 fn judge_iam(counted: &[(&str, i32, i32)]) -> Finding {
     const CHECK: &str = "quotas of IAM";
     let words = |(what, used, quota): &(&str, i32, i32)| format!("{used} of {quota} {what}");

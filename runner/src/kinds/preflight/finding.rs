@@ -28,7 +28,7 @@ pub(super) fn fail(check: &str, detail: impl AsRef<str>, fix: impl AsRef<str>) -
     finding(check, Verdict::Fail, detail.as_ref(), fix.as_ref())
 }
 
-/// Returns a warning for a check that could not be completed. It does not mean that later jobs will fail.
+/// Returns a warning for a check that could not be completed. The warning does not mean that later jobs will fail.
 pub(super) fn unchecked(check: &str, why: impl AsRef<str>, fix: impl AsRef<str>) -> Finding {
     warn(check, format!("could not be checked: {}", why.as_ref()), fix)
 }

@@ -54,7 +54,7 @@ pub(super) async fn terraform(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         return Vec::new();
     }
     let path = match checks::terraform_of(job) {
-        // What is in an image only runs in a box with it.
+        // A program of an image runs only in a box with this image.
         Ok(path) if job.image.get().is_some() => return vec![pass(CHECK, in_image(&path))],
         Ok(path) => path,
         Err(problem) => return vec![fail(CHECK, problem, "install Terraform or OpenTofu on the runner's machine")],
@@ -131,7 +131,7 @@ pub(super) async fn sandbox(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         (SandboxKind::None, _) => {
             warn(CHECK, "none: jobs see the whole machine", "set `sandbox = \"bubblewrap\"` in the runner's config")
         }
-        (SandboxKind::Bubblewrap, false) => pass(CHECK, "no deployed component needs it"),
+        (SandboxKind::Bubblewrap, false) => pass(CHECK, "no deployed component needs a box"),
         (SandboxKind::Bubblewrap, true) => match sandbox::check(&job.config.limits).await {
             Ok(holds) => pass(CHECK, holds),
             Err(problem) => fail(CHECK, problem, "see `freehold-runner doctor` on the runner's machine"),

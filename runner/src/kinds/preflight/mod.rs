@@ -2,8 +2,8 @@
 //! itself.
 //!
 //! The checks run in parallel, each with a deadline. A finding is a failure when a later job would certainly fail. It
-//! is a warning when that is only likely, or when the check could not run. The queues need no check: the order came
-//! through one of them, and the report goes through the other.
+//! is a warning when a failure is only likely, or when the check could not run. The queues need no check: the order
+//! came through one of them, and the report goes through the other.
 
 mod account;
 mod finding;
@@ -81,7 +81,7 @@ fn stack_names(job: &Job, work: &CheckInstall) -> (BTreeSet<String>, Vec<Finding
             Ok(name) => drop(names.insert(name)),
             Err(_) => unknown.push(unchecked(
                 &format!("stack {text}"),
-                "its name is known only after other components are deployed",
+                "the stack's name is known only after other components are deployed",
                 "",
             )),
         }

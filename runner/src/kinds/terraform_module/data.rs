@@ -1,4 +1,4 @@
-//! Decides which resources hold data, so that their removal would destroy the only copy of it.
+//! Decides which resources hold data, whose only copy their removal would destroy.
 
 use serde_json::Value;
 

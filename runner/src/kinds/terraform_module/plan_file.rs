@@ -1,5 +1,5 @@
-//! Copies the plan out of the workspace. Programs of the module have run in the workspace, so nothing in it is trusted
-//! twice: the bytes that are hashed are also the bytes that are stored and applied.
+//! Copies the plan out of the workspace. Programs of the module have run in the workspace and could change the plan
+//! between two reads. So the runner copies the plan once, and then hashes, stores and applies this copy.
 
 use std::fs::File;
 use std::io;
@@ -83,7 +83,7 @@ impl Drop for Directory {
     }
 }
 
-/// Copies at most [`MAX_PLAN`] bytes, also when the file grows meanwhile. Returns the copy.
+/// Copies at most [`MAX_PLAN`] bytes, even if the file grows meanwhile. Returns the copy.
 fn copy(from: &File, to: &Path) -> io::Result<File> {
     use std::io::Read as _;
     let mut copy = File::options().read(true).write(true).create_new(true).mode(0o644).open(to)?;

@@ -66,7 +66,7 @@ impl<'a> Terraform<'a> {
             let what = refused_variable(name);
             return Err(Failure::new(format!("component `{}`: {what}; {REFUSED_VARIABLE_HELP}", work.component)));
         }
-        // `TF_CLI_ARGS` is dropped, because its options would apply to every command, also to the apply of the plan.
+        // `TF_CLI_ARGS` is dropped, because its options would apply to every command, including the apply of the plan.
         // `TF_DATA_DIR` is dropped, because the build installed modules in Terraform's default data directory.
         let is_kept = |name: &str| !name.starts_with("TF_CLI_ARGS") && name != "TF_DATA_DIR";
         environment.extend(own.into_iter().filter(|(name, _)| is_kept(name)));
@@ -76,8 +76,8 @@ impl<'a> Terraform<'a> {
             ("TF_INPUT", "0".to_owned()),
             ("CHECKPOINT_DISABLE", "1".to_owned()),
             ("TF_PLUGIN_CACHE_DIR", plugins.display().to_string()),
-            // The AWS provider (from 5.62) sets this tag on each resource that it makes. The boundary denies new code
-            // and commands on resources without it.
+            // The AWS provider (from 5.62) sets this tag on each resource that it makes. The boundary denies calls that
+            // change the code of a resource, or run commands on it, if the resource does not have this tag.
             ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
         ];
         environment.extend(fixed.map(|(name, value)| (name.to_owned(), value)));
@@ -118,7 +118,7 @@ impl<'a> Terraform<'a> {
         self.job.log.line(&match wanted {
             "" => format!("terraform {found}"),
             wanted if wanted == found => format!("terraform {found}"),
-            wanted => format!("terraform {found}; the config asks for `{wanted}`"),
+            wanted => format!("uses terraform {found}, although the config asks for `{wanted}`"),
         });
         Ok(())
     }

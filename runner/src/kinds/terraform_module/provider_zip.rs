@@ -24,7 +24,7 @@ const MAX_FILES: usize = 10_000;
 pub enum ProviderZipError {
     #[error("it is not a zip")]
     Zip(#[from] ZipError),
-    #[error("`{0}` in it is not a regular file in its directory")]
+    #[error("entry `{0}` is not a regular file inside the package")]
     NotPlain(String),
     #[error("it holds more than {MAX_UNPACKED} bytes or {MAX_FILES} files")]
     TooLarge,

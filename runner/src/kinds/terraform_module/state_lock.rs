@@ -1,10 +1,10 @@
 //! Decides whether an attempt may remove a lock that an earlier attempt left on a state.
 //!
-//! Terraform locks a state by an object beside it and removes the object when it ends. An attempt that is killed leaves
-//! the object, and every later plan would wait for a process that has ended.
+//! Terraform locks a state by an object beside the state, and removes the object before Terraform ends. A killed
+//! attempt leaves the object, and every later plan would wait for a process that has ended.
 //!
-//! Terraform's lock does not say which attempt holds it. So before the first command that locks, the runner writes a
-//! mark ([`AttemptMark`]) beside the state: `terraform/<component>.fence.json`, or
+//! Terraform's lock does not name the attempt that holds it. So before the first command that locks, the runner writes
+//! a mark ([`AttemptMark`]) beside the state: `terraform/<component>.fence.json`, or
 //! `terraform/sandbox/sandbox.fence.json` for the app's sandbox. An attempt removes a lock only if the lock existed
 //! when the attempt began, and if the mark proves that the previous attempt left it. The attempt waits for any other
 //! lock and then reports it.
@@ -26,7 +26,7 @@ struct Lock {
     id: String,
 }
 
-/// The knowledge of one attempt about the lock on its state.
+/// The state's lock for one attempt: the attempt's mark, and the id of a lock that the attempt may remove.
 #[derive(Debug)]
 pub(super) struct StateLock {
     mark: AttemptMark,
@@ -48,7 +48,7 @@ impl StateLock {
         self.stale.as_deref()
     }
 
-    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `stopped` says that
+    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `stopped` means that
     /// Terraform may have been killed. Otherwise Terraform released its own lock, and a new lock belongs to somebody
     /// else.
     pub(super) async fn end(&self, bucket: &JobBucket, stopped: bool) -> Result<(), Failure> {

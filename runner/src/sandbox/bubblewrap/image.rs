@@ -1,4 +1,4 @@
-//! Shows the root file system of an image in a box, without what the box has of its own.
+//! Shows the root file system of an image in a box, except for the directories and files that the box has of its own.
 
 use std::ffi::OsStr;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Options;
 use crate::tool_image::follow;
 
-/// What a box makes itself, whatever an image has there.
+/// The paths that a box makes itself, even if an image has them too.
 const OWN: [&str; 11] = [
     "/proc",
     "/dev",
@@ -19,14 +19,15 @@ const OWN: [&str; 11] = [
     "/etc/nsswitch.conf",
     "/etc/resolv.conf",
     "/etc/hosts",
-    // The loader of the machine, which starts the first process, would load what this file of the image names.
+    // This file of an image names libraries. The machine's loader, which starts the first process, would load them.
     "/etc/ld.so.preload",
 ];
 
 impl Options {
-    /// Shows each entry of the image at `root`, read-only. A directory that has to hold something else too, which `others`
-    /// name, is made in the box, and its entries are shown one by one: nothing can be mounted in a directory that is
-    /// read-only. No link of the image is made in such a place: `bwrap` would follow it, even to the machine's own files.
+    /// Shows each entry of the image at `root`, read-only. `others` are paths that the box shows too. A directory above
+    /// one of them is made in the box, and its entries are shown one by one, because nothing can be mounted in a
+    /// read-only directory. If the image has a link in the place of such a directory, the box still gets a directory:
+    /// `bwrap` would follow the link, even to the machine's own files.
     pub(super) fn image(&mut self, root: &Path, others: &[PathBuf]) -> io::Result<()> {
         let taken: Vec<PathBuf> = OWN.iter().map(PathBuf::from).chain(others.iter().cloned()).collect();
         self.entries(root, root, Path::new("/"), &taken)

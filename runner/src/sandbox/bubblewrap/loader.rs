@@ -12,7 +12,7 @@ const INTERPRETER: u32 = 3;
 /// The longest path of a loader.
 const MAX_PATH: u64 = 4096;
 
-/// What a program needs to start that is linked to shared libraries.
+/// The files that a program with shared libraries needs for its start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Loader {
     pub(super) program: PathBuf,
@@ -21,7 +21,7 @@ pub(super) struct Loader {
 }
 
 impl Loader {
-    /// Returns the loader of `program`; nothing when the program is linked statically.
+    /// Returns the loader of `program`; `None` when the program is linked statically.
     pub(super) fn of(program: &Path) -> io::Result<Option<Self>> {
         let Some(loader) = interpreter(program)? else { return Ok(None) };
         let mut command = Command::new(&loader);
@@ -40,7 +40,7 @@ fn libraries(listed: &str) -> Vec<(String, PathBuf)> {
     let library = |line: &str| {
         let (name, rest) = line.trim().split_once(" => ")?;
         let path = rest.rsplit_once(" (").map_or(rest, |(path, _)| path);
-        // A name that is a path already is that of the loader.
+        // A name that is already a path is the loader's.
         (path.starts_with('/') && !name.contains('/')).then(|| (name.to_owned(), PathBuf::from(path)))
     };
     listed.lines().filter_map(library).collect()

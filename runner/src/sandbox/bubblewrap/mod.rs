@@ -23,7 +23,7 @@ use loader::Loader;
 
 /// The path inside a box of the program that runs as its first process.
 pub(in crate::sandbox) const INIT: &str = "/run/freehold/init";
-/// The paths inside a box with an image of the libraries of that program, and of their loader.
+/// The directory of that program's libraries and of their loader, inside a box with an image.
 const LIBRARIES: &str = "/run/freehold/lib";
 const LOADER: &str = "/run/freehold/lib/loader";
 /// The number of the first file descriptor that `bwrap` inherits beside the standard three.
@@ -70,9 +70,9 @@ const MASKED_DIRECTORIES: [&str; 5] = ["/proc/acpi", "/proc/asound", "/proc/bus"
 /// Directories that are already in every box, so that no option `--dir` has to make them.
 const OWN: [&str; 4] = ["/", "/tmp", "/dev", "/dev/shm"];
 
-/// The capabilities that the first process keeps when a job has another user. It needs them to start the program as
-/// that user, to change the owner of files, and to end the program's processes. They are valid only inside the box's
-/// user namespace.
+/// The capabilities that the first process keeps when a job runs as a user other than the runner's. It needs them to
+/// start the program as that user, to change the owner of files, and to end the program's processes. They are valid
+/// only inside the box's user namespace.
 const KEPT: [&str; 6] = ["CAP_SETUID", "CAP_SETGID", "CAP_CHOWN", "CAP_FOWNER", "CAP_DAC_OVERRIDE", "CAP_KILL"];
 
 /// The description of a box: its purpose, the paths that a program sees in it, and the size of its `/tmp`.
@@ -229,7 +229,7 @@ impl Options {
         }
     }
 
-    /// Shows the programs of the machine, and what they need of `/etc`.
+    /// Shows the programs of the machine, and the parts of `/etc` that they need.
     fn machine(&mut self) {
         for path in ROOT {
             match std::fs::read_link(path) {

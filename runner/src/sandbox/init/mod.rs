@@ -1,8 +1,8 @@
 //! The first process of a box: opens the listeners, runs the program, and ends the box at its deadline or when the
 //! runner has ended.
 //!
-//! `bwrap` starts the runner's own program as this process inside the namespaces. When it ends, the kernel ends every
-//! process in the box.
+//! `bwrap` starts the runner's own program as this process inside the namespaces. When this process ends, the kernel
+//! ends every process in the box.
 
 mod disk;
 mod nested;

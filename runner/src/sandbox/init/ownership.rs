@@ -1,4 +1,5 @@
-//! Makes the program's user the owner of the workspace's files before the program starts, and the runner after its end.
+//! Makes the program's user the owner of the workspace's files before the program starts, and makes the runner their
+//! owner again after the program has ended.
 //!
 //! No other process changes the files meanwhile: the program has not started yet, or all of its processes have ended.
 

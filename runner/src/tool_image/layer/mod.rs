@@ -1,7 +1,8 @@
-//! Unpacks the layers of an image, one over the other (OCI image specification 1.1, "Image Layer Filesystem Changeset").
+//! Unpacks the layers of an image, one over the other (OCI image specification 1.1, "Image Layer Filesystem
+//! Changeset").
 //!
-//! Owners, times and special modes are left out: a job has one user and no privilege. So are the directories that a box
-//! has of its own, such as `/dev`.
+//! Owners, times and special modes are left out, because a job has one user and no privilege. The directories that a
+//! box has of its own, such as `/dev`, are left out too.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -16,17 +17,19 @@ use tar::{Archive, Entry, EntryType};
 use crate::files;
 use crate::tool_image::path::follow;
 
-/// The most bytes of all layers as the registry has them.
+/// The maximum size of all layers together, as the registry has them, in bytes.
 pub(crate) const MAX_PACKED: u64 = 4 << 30;
-/// The most bytes and entries of an unpacked image.
+/// The maximum size of an unpacked image, in bytes, and the maximum number of its entries.
 const MAX_BYTES: u64 = 12 << 30;
 const MAX_ENTRIES: u64 = 500_000;
-/// The most bytes of what describes one entry, such as its long name: `tar` holds it in memory.
+/// The maximum size of the description of one entry, such as its long name, in bytes: `tar` holds the description in
+/// memory.
 const MAX_HEADER: u64 = 1 << 20;
 
-/// What a box has of its own.
+/// The directories that a box has of its own.
 const OWN: [&str; 3] = ["dev", "proc", "sys"];
-/// The beginning of the name that removes an entry of the layers below, and the name that removes all of them in a directory.
+/// The beginning of a name that removes an entry of the layers below, and the name that removes all their entries in a
+/// directory.
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
@@ -37,12 +40,12 @@ pub(crate) struct Layer {
     pub(crate) media_type: String,
 }
 
-/// Why a layer cannot be used.
+/// The reason why a layer cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayerError {
-    #[error("its entry `{0}` is not a path inside of the image")]
+    #[error("entry `{0}` is not a path inside of the image")]
     Escapes(String),
-    #[error("its entry `{0}` is neither a file, a directory nor a link; build the image without it")]
+    #[error("entry `{0}` is neither a file, a directory nor a link; build the image without it")]
     NotPlain(String),
     #[error("the image holds more than {MAX_BYTES} bytes or {MAX_ENTRIES} files")]
     TooLarge,
@@ -54,7 +57,7 @@ pub(crate) enum LayerError {
     Compression(String),
     #[error("the disk of `state_dir` is full; make it larger, or remove what does not belong there")]
     DiskFull,
-    #[error("it cannot be unpacked")]
+    #[error("the layer cannot be unpacked")]
     Io(#[source] io::Error),
 }
 
@@ -68,7 +71,7 @@ impl From<io::Error> for LayerError {
     }
 }
 
-/// What may still be unpacked of an image.
+/// The bytes and entries of an image that may still be unpacked.
 struct Left {
     bytes: u64,
     entries: u64,
@@ -81,7 +84,8 @@ pub(crate) fn unpack(layers: &[Layer], root: &Path, wanted: impl Fn() -> bool) -
     let goes_on = || if wanted() { Ok(()) } else { Err(LayerError::NotWanted) };
     for (index, layer) in layers.iter().enumerate() {
         if index > 0 {
-            // What a layer removes belongs to the layers below, wherever in the archive the layer says so.
+            // The removals of a layer apply to the layers below it. They come before the layer's own entries, in
+            // whatever order its archive has them.
             for_each(layer, &mut Left { bytes: MAX_BYTES, entries: MAX_ENTRIES }, |_, path| {
                 goes_on()?;
                 remove_below(root, path)
@@ -97,10 +101,10 @@ pub(crate) fn unpack(layers: &[Layer], root: &Path, wanted: impl Fn() -> bool) -
 
 type Source = Box<dyn Read>;
 
-/// Reads a layer, and no more bytes than it may have.
+/// A reader of a layer that reads no more bytes than the limits permit.
 struct Limited {
     source: RefCell<Source>,
-    /// The bytes of all entries, and those until the end of the next header.
+    /// The bytes that may still be read: of all entries, and until the end of the next header.
     bytes: Cell<u64>,
     header: Cell<u64>,
 }
@@ -166,7 +170,7 @@ fn open(layer: &Layer) -> Result<Source, LayerError> {
     }
 }
 
-/// Returns the path of an entry without its root; an entry that leads upwards is refused.
+/// Returns the path of an entry without the leading slash. Refuses a path that leads upwards.
 fn plain(path: &Path) -> Result<PathBuf, LayerError> {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -191,7 +195,7 @@ fn name_of(path: &Path) -> &[u8] {
     path.file_name().map(OsStrExt::as_bytes).unwrap_or_default()
 }
 
-/// Removes what the entry at `path` says that the layers below no longer have.
+/// Removes the entries of the layers below that the entry at `path` names for removal.
 fn remove_below(root: &Path, path: &Path) -> Result<(), LayerError> {
     let name = name_of(path);
     let Some(hidden) = name.strip_prefix(WHITEOUT) else { return Ok(()) };
@@ -212,7 +216,8 @@ fn remove_below(root: &Path, path: &Path) -> Result<(), LayerError> {
     remove(&above.join(std::ffi::OsStr::from_bytes(hidden)))
 }
 
-/// Writes the entry at `path`, in the place of what is there. At most `directories` above it are made.
+/// Writes the entry at `path`, and replaces an existing entry. Makes missing directories above it, at most
+/// `directories`.
 fn write<R: Read>(root: &Path, entry: &mut Entry<'_, R>, path: &Path, directories: &mut u64) -> Result<(), LayerError> {
     if name_of(path).starts_with(WHITEOUT) {
         return Ok(());

@@ -148,7 +148,7 @@ fn a_layer_of_another_kind_is_refused() {
     };
 
     assert!(tried("application/vnd.oci.image.layer.v1.tar+zstd").contains("packed by gzip"));
-    assert_eq!(tried("application/vnd.oci.image.layer.v1.tar+gzip"), "it cannot be unpacked");
+    assert_eq!(tried("application/vnd.oci.image.layer.v1.tar+gzip"), "the layer cannot be unpacked");
 }
 
 #[test]

@@ -13,8 +13,8 @@ use freehold_protocol::report::Fence;
 use crate::aws;
 use crate::work::agent::Agent;
 
-/// The maximum number of changes to IAM by one attempt. Each is two or three records in the customer's bucket, so a loop
-/// of a vendor's program must not make any number of them. The largest sandboxes make a few hundred changes.
+/// The maximum number of changes to IAM by one attempt. Each is two or three records in the customer's bucket, so a
+/// loop of a vendor's program must not make any number of them. The largest sandboxes make a few hundred changes.
 const MOST_CHANGES: u32 = 5_000;
 
 /// The IAM records of one attempt.
@@ -37,8 +37,8 @@ impl Changes {
             return Ok(());
         }
         Err(format!(
-            "this attempt has changed IAM {MOST_CHANGES} times, which is the most for one attempt; \
-             the next deploy continues, so check that the module does not change IAM in a loop"
+            "this attempt has changed IAM {MOST_CHANGES} times, which is the maximum for one attempt; the next deploy \
+             continues, so check that the module does not change IAM in a loop"
         ))
     }
 }

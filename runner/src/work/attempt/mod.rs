@@ -146,8 +146,9 @@ impl Attempt<'_> {
         }
     }
 
-    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that ended
-    /// here is in the journal: if this machine receives the order again under its new key, it reports that outcome.
+    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that
+    /// ended here is in the journal: if this machine receives the order again under its new key, it reports that
+    /// outcome.
     fn hand_back(&self) -> Message {
         let job = &self.held.order.job;
         info!(job.id = %job, "The order of job `{job}` goes back to the queue, because the key of this runner was replaced");
@@ -282,9 +283,9 @@ impl Attempt<'_> {
         self.finish(reporter, &JobLog::default(), outcome).await
     }
 
-    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off. When it failed because the
-    /// runner is switched off, an order that may be resumed is left in the queue (`Err` with the reason), and any other
-    /// is interrupted.
+    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off. If it failed because the
+    /// runner is switched off, returns `Err` with the reason for an order that may be resumed and is left in the queue;
+    /// any other order ends as interrupted.
     async fn blame_switch(&self, outcome: Outcome) -> Result<Outcome, String> {
         let Outcome::Failed { reason, partial } = outcome else {
             return Ok(outcome);
@@ -392,7 +393,8 @@ impl Attempt<'_> {
         let removed = Workspace(path.clone(), self.agent.config.clone());
         let image = self.held.order.tool_image.as_ref().map(|image| &image.artifact.digest);
         let first_box = match self.held.order.work.made_by() {
-            // Its image is known when its template is rendered.
+            // A template names this action's image, and it is rendered only later. So no box that was made in advance
+            // can be taken.
             Work::Action(action) if !action.image.is_empty() => {
                 files::make_private_dir(&path)?;
                 FirstBox::default()
@@ -402,7 +404,7 @@ impl Attempt<'_> {
                 self.agent.boxes.refill();
                 first_box
             }
-            // These kinds do not start with a program in a box, so a box made ahead would not help them.
+            // These kinds do not start with a program in a box, so a box that was made in advance would not help them.
             Work::ContainerImage(_)
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)

@@ -1,5 +1,5 @@
-//! The state that journal records describe, and the decision about an order that follows from it. Pure: no files, no
-//! clock.
+//! The state that journal records describe, and the decision about an order that follows from it. This module uses
+//! neither files nor a clock.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Group, JobId};
 use serde::{Deserialize, Serialize};
 
-/// How many jobs and cancels the state remembers. SQS keeps a message for at most 14 days, so older ones are no longer
-/// in the queue. The newest order of each group is never forgotten, because it prevents replays.
+/// The number of jobs and cancels that the state remembers. SQS keeps a message for at most 14 days, so older ones are
+/// no longer in the queue. The newest order of each group is never forgotten, because it prevents replays.
 const REMEMBERED: usize = 1_000;
 
 /// One event in the journal.

@@ -302,7 +302,7 @@ async fn a_release_that_the_customer_has_not_agreed_to_ends_blocked_and_is_writt
         panic!("{report:?}")
     };
     assert_eq!(block, freehold_protocol::report::Block::ContractNotAccepted);
-    assert!(reason.contains("does not say which contract"), "{reason}");
+    assert!(reason.contains("does not name the contract"), "{reason}");
     let audit = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
     assert_eq!(audit.lines().count(), 1);
 }
