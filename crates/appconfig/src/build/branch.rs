@@ -1,5 +1,5 @@
-//! Checks the files that say how a branch is rolled out: `branch.toml` and `branches/`. They are not part of an app
-//! version.
+//! Checks the files that describe how a branch is rolled out: `branch.toml` and `branches/`. They are not part of an
+//! app version.
 
 use std::collections::BTreeMap;
 

@@ -83,7 +83,7 @@ impl Sources {
         match given.as_slice() {
             [one] => return Some(one),
             [] => {
-                let message = format!("{owner} does not say where its {what} comes from");
+                let message = format!("{owner} does not name the source of its {what}");
                 self.error(place, message, &format!("add one of {choice}"));
             }
             [first, second, ..] => {

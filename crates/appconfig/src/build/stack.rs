@@ -36,8 +36,8 @@ pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSe
     settings
 }
 
-/// Returns the component whose image jobs run in, or what is wrong with it. A name that no component has is reported with
-/// all such names.
+/// Returns the component whose image jobs run in, or what is wrong with it. A name that no component has is reported
+/// with all such names.
 fn tool_image(checked: &Checked, components: &[Component]) -> (Option<ComponentName>, Option<Draft>) {
     let node = checked.root.get("tool_image");
     let component = node.and_then(|node| components.iter().find(|one| node.as_text() == Some(one.name.as_str())));
@@ -61,7 +61,7 @@ fn wrong_hosts(checked: &Checked, hosts: Option<&Node>) -> Vec<Draft> {
     let wrong = all.filter_map(|node| Some((node, node.as_text().filter(|text| wrong(text))?)));
     let draft = |(node, text): (&Node, &str)| {
         Draft::error(checked.place(node), format!("`{text}` is not a host"))
-            .help("write `host`, `host:port` or `*.host`; the customer agrees to each, so a template cannot stand here")
+            .help("write `host`, `host:port` or `*.host`; the customer agrees to each, so a template is not permitted")
     };
     wrong.map(draft).collect()
 }

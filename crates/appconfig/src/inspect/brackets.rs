@@ -7,7 +7,7 @@ pub(super) fn unclosed(text: &str) -> Option<(usize, char)> {
     let mut at = 0;
     while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
         let rest = text.get(at..).unwrap_or_default();
-        // A heredoc without an end goes on to the end of the text.
+        // A heredoc without an end continues to the end of the text.
         if matches!(open.last(), Some((_, '<'))) {
             break;
         }

@@ -11,13 +11,13 @@ use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 use crate::state::source::Held;
 
-/// Reports each output that a file reads of the part that `owner` defines and that its source in `held` does not
-/// declare, or declares as sensitive.
+/// Reports each output of the part that `owner` defines, if a file reads the output, and the part's source in `held`
+/// does not declare it or declares it as sensitive.
 pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], owner: &Checked, held: &Held, declared: &Outputs) {
     if !declared.whole {
         return;
     }
-    // A part that reads itself is a circle, which is reported as such.
+    // A part that reads itself is reported as a cycle.
     for file in files.iter().filter(|file| file.kind != Kind::Sandbox && file.file != owner.file) {
         for reading in file.uses.iter().filter(|reading| !reading.guarded) {
             let Some(name) = output_of(owner, &reading.path) else { continue };
@@ -28,7 +28,7 @@ pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], owner: &Checked,
     }
 }
 
-/// Returns the output of the part that `owner` defines to which a path leads, if it leads to one.
+/// Returns the output of the part that `owner` defines, if a path reads one.
 fn output_of<'a>(owner: &Checked, path: &'a [String]) -> Option<&'a str> {
     let name = match target(path)? {
         Target::Sandbox(name) if owner.kind == Kind::Sandbox => name,
@@ -41,7 +41,7 @@ fn output_of<'a>(owner: &Checked, path: &'a [String]) -> Option<&'a str> {
     (!matches!(name, "" | "*")).then_some(name)
 }
 
-/// The words for a source in messages.
+/// The texts that name a source in messages.
 struct Source {
     /// The source, such as "the module in `modules/net`".
     whole: String,

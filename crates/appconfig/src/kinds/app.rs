@@ -8,7 +8,7 @@ use super::components::REPO;
 pub(super) const METADATA: &[Key] = &[
     must("version", Text).doc("The version of the config format: `v2`"),
     may("display_name", Text).doc("The app's name for people; the directory's name if absent"),
-    may("description", Text).doc("One line that says what the app is"),
+    may("description", Text).doc("A description of the app in one line"),
     may("slack_webhook_url", Text)
         .doc("Accepted for compatibility with other tools; Freehold sends nothing to this address")
         .never(),
@@ -107,7 +107,10 @@ pub(super) const INSTALL: &[Key] = &[
         ]),
     )
     .doc("The place of the install in Google Cloud"),
-    may("inputs", Any).doc("Answers by input, each a string; one table or several (`[[inputs]]`)"),
+    may("inputs", Any).doc(
+        "The answers, by the name of the input, each as a string; in one table or in several \
+        (`[[inputs]]`)",
+    ),
     may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
     may("stack_overrides", Any).doc(
         "Accepted for compatibility with other tools; how the stack of the install differs from the stack of the app",

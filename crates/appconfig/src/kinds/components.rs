@@ -74,7 +74,7 @@ const HEALTH: &[Key] = &[
 
 const PROBE: &[Key] = &[
     must("type", Word(&["http", "tcp", "exec"])).doc("`http` gets an address, `tcp` connects, `exec` runs a command"),
-    may("name", Text).doc("What the probe is called; its address or command by default"),
+    may("name", Text).doc("The probe's name; its address or command by default"),
     may("url", Template).doc("For `http` an address, for `tcp` also `host:port`; a template"),
     may("command", Texts).doc("For `exec`: the program and its arguments, without a shell; templates"),
 ];
@@ -231,7 +231,7 @@ const KUSTOMIZE: &[Key] = &[
         .doc("`./path` of a directory next to this file, instead of a repository; all of its files are used"),
     PUBLIC_REPO,
     CONNECTED_REPO,
-    may("patches", Any).doc("Patches to apply afterwards"),
+    may("patches", Any).doc("Patches to apply to the objects of the source"),
     may("enable_helm", Flag).doc("Whether Kustomize may render charts; `false` by default"),
     may("load_restrictor", Word(&["rootOnly", "none"]))
         .doc("Whether files outside of the directory may be read; `rootOnly` by default"),
@@ -268,7 +268,7 @@ pub(super) const JOB: &[Key] = &[
     ),
     must("tag", Template).doc("The image's tag; a template that reads the `tag` of the same component's image"),
     may("cmd", Texts).doc("The program to run, instead of the image's entry point; templates"),
-    may("args", Texts).doc("Its arguments; templates"),
+    may("args", Texts).doc("The program's arguments; templates"),
     ENV_VARS,
 ];
 

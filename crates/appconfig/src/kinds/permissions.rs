@@ -36,14 +36,18 @@ const PLATFORM: Key =
 pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIES, BOUNDARY, ENABLED, PLATFORM];
 
 /// The key `type` of a role whose use is already known from the table or file that it is in.
-const TYPE: Key =
-    may("type", Word(ROLE_TYPES)).doc("When the role is used; the table or file of the role already decides this");
+const TYPE: Key = may("type", Word(ROLE_TYPES)).doc(
+    "The operations that the role is used for; the table or file of the role already \
+        decides this",
+);
 
 const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];
 
 pub(super) const TYPED_ROLE: &[Key] = &[
-    must("type", Word(ROLE_TYPES))
-        .doc("When the role is used: in one of the three modes, or only where an operation names it (`custom`)"),
+    must("type", Word(ROLE_TYPES)).doc(
+        "The operations that the role is used for: those of one of the three modes, or only those that name it \
+            (`custom`)",
+    ),
     NAME,
     DESCRIPTION,
     DISPLAY_NAME,
@@ -67,7 +71,7 @@ pub(super) const BREAK_GLASS: &[Key] =
     &[may("role", Tables(ROLE)).doc("Roles for emergencies; switched off until the customer switches them on")];
 
 pub(super) const OPERATION_ROLES: &[Key] = &[
-    may("type", Word(&["matrix"])).doc("The form of the rules: `matrix`"),
+    may("type", Word(&["matrix"])).doc("The form of the rules; `matrix` is the only one"),
     may(
         "rules",
         Tables(&[

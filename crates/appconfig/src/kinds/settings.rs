@@ -65,7 +65,7 @@ pub(super) const STACK: &[Key] = &[
         "custom_nested_stacks",
         Tables(&[
             must("name", Text).doc("The nested stack's name; unique in the stack"),
-            must("template_url", Template).doc("Where the template of the stack is"),
+            must("template_url", Template).doc("The address of the stack's template"),
             may("index", Whole).doc(
                 "The place of the stack in the order: the lowest number goes first, and no two stacks share a number; \
                  default `0`",

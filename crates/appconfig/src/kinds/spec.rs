@@ -30,7 +30,8 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Returns the sentence that says which values of a key have no effect. The reference adds it to the key's description.
+    /// Returns the sentence about the values of a key that have no effect. The reference adds it to the key's
+    /// description.
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,

@@ -89,7 +89,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Node, Malformed> {
         if depth > MAX_DEPTH {
-            return Err(self.wrong(format!("it nests deeper than {MAX_DEPTH}")));
+            return Err(self.wrong(format!("the value is nested more than {MAX_DEPTH} levels deep")));
         }
         let (span, before) = (self.last.clone(), self.left);
         self.count(1)?;
@@ -110,7 +110,7 @@ impl<'t> Reader<'t> {
             | Event::DocumentStart(_)
             | Event::DocumentEnd
             | Event::SequenceEnd
-            | Event::MappingEnd => return Err(self.wrong("it ends too early")),
+            | Event::MappingEnd => return Err(self.wrong("the document ends too early")),
         };
         let node = written_out(Node { span, data }, tag.as_deref());
         if anchor > 0 {
@@ -146,7 +146,7 @@ impl<'t> Reader<'t> {
 
     fn count(&mut self, values: usize) -> Result<(), Malformed> {
         let left = self.left.checked_sub(values);
-        self.left = left.ok_or_else(|| self.wrong(format!("it holds more than {MAX_VALUES} values")))?;
+        self.left = left.ok_or_else(|| self.wrong(format!("the document has more than {MAX_VALUES} values")))?;
         Ok(())
     }
 }

@@ -136,9 +136,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
             "Roles that an install has only after the customer has switched them on; a single role may be written \
              without `[[role]]`.",
         ),
-        Kind::OperationRoles => {
-            ("Which operation runs with which role", "Rules that give operations roles of their own.")
-        }
+        Kind::OperationRoles => ("Which operation runs with which role", "Rules that choose the roles of operations."),
         Kind::Sandbox => ("The sandbox", "The infrastructure that is created before any component."),
         Kind::Runner => ("The runner", "The program in the customer's account that does the work."),
         Kind::Stack => ("The install stack", "The stack that the customer deploys to begin an install."),
@@ -158,7 +156,11 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Triggers => {
             ("Triggers", "Accepted for compatibility with other tools, and not checked: triggers belong to actions.")
         }
-        Kind::Component => ("A component of any type", "One thing that is built, copied and deployed."),
+        Kind::Component => (
+            "A component of any type",
+            "One part of the app: an image, a Terraform module, a \
+            CloudFormation stack, a chart, manifests or a program that runs to its end.",
+        ),
         Kind::Action => ("An action", "Scripts that the runner executes, by hand or at events."),
         Kind::Install => (
             "An install",

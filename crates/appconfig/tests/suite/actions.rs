@@ -164,7 +164,7 @@ fn a_schedule_is_checked_field_by_field() {
     );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: the day of the week `mon-fry` is not 0 to 7
+    error: the day of the week `mon-fry` is not a number from 0 to 7
      --> actions/a.toml:4:28
       |
     4 | cron_schedule = "0 0 * jan mon-fry"

@@ -121,7 +121,7 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
       |
       = help: add `runtime = "go"`
 
-    error: the sandbox does not say where its module comes from
+    error: the sandbox does not name the source of its module
      --> sandbox.toml:1:8
       |
     1 | type = "pulumi"
@@ -137,7 +137,7 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
       |
       = help: remove it, or set `type`
 
-    error: the hour `25` is not 0 to 23
+    error: the hour `25` is not a number from 0 to 23
      --> sandbox.toml:3:21
       |
     3 | drift_schedule = "0 25 * * *"
@@ -366,7 +366,7 @@ fn a_host_inside_is_a_host_and_no_url_or_template() {
     2 | inside_hosts = ["*.corp.example", "https://git.corp.example", "{{ .nuon.install.id }}.corp.example"]
       |                                   ^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template cannot stand here
+      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template is not permitted
 
     error: `{{ .nuon.install.id }}.corp.example` is not a host
      --> runner.toml:2:63
@@ -374,7 +374,7 @@ fn a_host_inside_is_a_host_and_no_url_or_template() {
     2 | inside_hosts = ["*.corp.example", "https://git.corp.example", "{{ .nuon.install.id }}.corp.example"]
       |                                                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template cannot stand here
+      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template is not permitted
     "#);
 }
 

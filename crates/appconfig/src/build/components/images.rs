@@ -12,7 +12,7 @@ use crate::read::paths::join;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
-/// The keys that say where an image comes from.
+/// The keys that name the source of an image.
 const PLACES: [&str; 5] = ["public", "aws_ecr", "gcp_gar", "azure_acr", "oci_layout"];
 
 impl Builder<'_> {

@@ -211,14 +211,15 @@ impl Builder<'_> {
     }
 }
 
-/// Returns whether the stack's name begins with the prefix of the install's stacks. White space in templates is
-/// ignored.
+/// Returns whether the stack's name is the prefix of the install's stacks and at least one more character. White space
+/// is ignored, and `.freehold.` is equal to `.nuon.`.
 fn is_under_the_prefix(stack_name: &str) -> bool {
     let plain = |text: &str| text.split_whitespace().collect::<String>().replace("{{.freehold.", "{{.nuon.");
     plain(stack_name).strip_prefix(&plain(STACK_NAME)).is_some_and(|own| !own.is_empty())
 }
 
-/// Returns a job with the source of its image: the image itself, or the app version when a template names the image.
+/// Returns the source and the spec of a component of type `job`. The source is its image, or the app version when a
+/// template names the image.
 pub(super) fn job(checked: &Checked) -> (Source, ComponentSpec) {
     let root = &checked.root;
     let spec = ComponentSpec::Job {

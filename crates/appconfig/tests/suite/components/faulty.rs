@@ -45,7 +45,7 @@ fn a_component_without_what_it_deploys_says_what_to_add() {
         .with("components/c.toml", "name = \"c\"\ntype = \"helm_chart\"\nchart_name = \"c\"\n[[values_file]]\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: component `a` does not say where its manifest comes from
+    error: component `a` does not name the source of its manifest
      --> components/a.toml:2:8
       |
     2 | type = "kubernetes_manifest"
@@ -53,7 +53,7 @@ fn a_component_without_what_it_deploys_says_what_to_add() {
       |
       = help: add one of `manifest`, `kustomize`
 
-    error: the kustomization does not say where its directory comes from
+    error: the kustomization does not name the source of its directory
      --> components/b.toml:4:1
       |
     4 | [kustomize]
@@ -61,7 +61,7 @@ fn a_component_without_what_it_deploys_says_what_to_add() {
       |
       = help: add one of `path`, `directory`, `public_repo`, `connected_repo`
 
-    error: component `c` does not say where its chart comes from
+    error: component `c` does not name the source of its chart
      --> components/c.toml:2:8
       |
     2 | type = "helm_chart"
@@ -69,7 +69,7 @@ fn a_component_without_what_it_deploys_says_what_to_add() {
       |
       = help: add one of `public_repo`, `connected_repo`, `helm_repo`, `source`
 
-    error: a `values_file` does not say where its text comes from
+    error: a `values_file` does not name the source of its text
      --> components/c.toml:4:1
       |
     4 | [[values_file]]
@@ -269,7 +269,7 @@ fn an_invalid_schedule_is_marked_where_it_breaks() {
     );
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: the hour `25` is not 0 to 23
+    error: the hour `25` is not a number from 0 to 23
      --> components/web.toml:3:21
       |
     3 | drift_schedule = "0 25 * * *"

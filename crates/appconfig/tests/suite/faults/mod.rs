@@ -185,7 +185,7 @@ fn a_component_without_a_source_lists_the_choices() {
         .with("components/net.toml", "name = \"net\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    error: component `net` does not say where its module comes from
+    error: component `net` does not name the source of its module
      --> components/net.toml:2:8
       |
     2 | type = "terraform_module"
