@@ -49,7 +49,7 @@ async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() -> anyhow::Resul
     })
     .await?;
 
-    assert!(heard.contains("its runner was heard"), "{heard}");
+    assert!(heard.contains("its runner reported"), "{heard}");
     assert!(unasked.contains("pass `--confirm globex`"), "{unasked}");
     assert_eq!(again["install"], "globex", "{again}");
     assert!(lived.rows.len() > before.rows.len() + 10, "{lived:?}");

@@ -27,8 +27,8 @@ pub enum DispatchMessage {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         runner: Option<KeyId>,
     },
-    /// The notice that another key has replaced the key of this runner. `at` is the time of the decision to send it, and
-    /// the same for each copy of the notice.
+    /// The notice that another key has replaced the key of this runner. `at` is the time of the decision to send it,
+    /// and the same for each copy of the notice.
     Retired { install: InstallId, runner: KeyId, at: Timestamp },
     /// A version whose contract `dispatch-job` signs and stores. No message is sent to a runner.
     Contract { app: AppName, version: Digest },

@@ -129,7 +129,7 @@ pub trait OrdersQueue: Send + Sync {
     async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError>;
 }
 
-/// A message that a function could never handle.
+/// A message that a function can never handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
     pub body: String,
@@ -147,7 +147,7 @@ impl DeadLetter {
     pub const PUT_BACK: &str = "freehold-put-back";
 }
 
-/// The queue whose messages a function handles.
+/// The queue that triggers a function.
 #[async_trait]
 pub trait SourceQueue: Send + Sync {
     /// Hides the received message with this receipt handle for `secs` seconds from now.

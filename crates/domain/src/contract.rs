@@ -115,8 +115,8 @@ fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<Str
     vendors.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
 }
 
-/// Returns whether a template may read the input called `name`. In doubt it returns true: the customer may then accept
-/// a default that has no effect, but never overlooks one that has.
+/// Returns whether a template may read the input called `name`. If this is not certain, returns true: the customer then
+/// accepts a default that may have no effect, but never overlooks a default that has one.
 fn mentions(text: &str, name: &str) -> bool {
     let reads_all = || ["range", "toJson", "toPrettyJson", "toYaml", "values"].iter().any(|word| text.contains(word));
     text.contains("{{") && (text.contains(name) || reads_all())

@@ -152,7 +152,7 @@ impl Field {
         let digits = !word.is_empty() && word.len() <= 4 && word.bytes().all(|b| b.is_ascii_digit());
         match word.parse() {
             Ok(number) if digits && (self.least..=self.most).contains(&number) => Ok(number),
-            _ => Err(format!("is not {} to {}", self.least, self.most)),
+            _ => Err(format!("is not a number from {} to {}", self.least, self.most)),
         }
     }
 }
@@ -193,9 +193,12 @@ mod tests {
         let mistake = |text: &str| check(text).map_err(|found| (found.offset, found.message)).unwrap_err();
 
         assert_eq!(mistake("* * * *"), (0, "the schedule has 4 fields instead of 5".to_owned()));
-        assert_eq!(mistake("60 * * * *"), (0, "the minute `60` is not 0 to 59".to_owned()));
+        assert_eq!(mistake("60 * * * *"), (0, "the minute `60` is not a number from 0 to 59".to_owned()));
         assert_eq!(mistake("0 9-8 * * *"), (2, "the hour `9-8` ends before it begins".to_owned()));
-        assert_eq!(mistake("0 * * * funday"), (8, "the day of the week `funday` is not 0 to 7".to_owned()));
+        assert_eq!(
+            mistake("0 * * * funday"),
+            (8, "the day of the week `funday` is not a number from 0 to 7".to_owned())
+        );
         assert_eq!(mistake("*/0 * * * *"), (0, "the minute `*/0` has a step that is not between 1 and 59".to_owned()));
         assert_eq!(mistake("0 0 +1 * *").0, 4);
     }

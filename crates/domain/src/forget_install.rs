@@ -1,14 +1,15 @@
-//! Decides whether the vendor may forget an install: nothing may run there, nothing may be deployed there, and its
-//! runner must be silent.
+//! Decides whether the vendor may forget an install: nothing may run or be deployed there, and its runner must not have
+//! reported for [`SILENT_SECS`].
 
 use freehold_protocol::{ComponentName, InstallId, Timestamp, WorkflowId};
 
 use crate::install::Install;
 
-/// The time after which a runner counts as gone, in seconds. A runner that lives sends a heartbeat once an hour.
+/// The time without a report after which a runner counts as gone, in seconds. A runner that works sends a heartbeat
+/// once an hour.
 pub const SILENT_SECS: u64 = 2 * 3600;
 
-/// What the control plane knows of an install when the vendor asks to forget it.
+/// What the control plane knows about an install when the vendor asks to forget it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Standing {
     /// The components that are deployed; the sandbox is one of them.
@@ -30,20 +31,20 @@ pub enum ForgetError {
     )]
     Running { install: InstallId, workflow: WorkflowId },
     #[error(
-        "install `{install}` cannot be forgotten: {parts} deployed there; `freehold teardown {install}` removes what is \
-         deployed, or pass `--customer-gone` if it stays with the customer"
+        "install `{install}` cannot be forgotten: {parts} deployed there; run `freehold teardown {install}` first, or \
+         pass `--customer-gone` to leave the deployed parts in the customer's account"
     )]
     Deployed { install: InstallId, parts: String },
     #[error(
-        "install `{install}` cannot be forgotten: its runner was heard {minutes} min ago, so the customer's install \
-         stack is still there; the customer deletes the stack, and two hours after the last report the install can be \
-         forgotten; `--customer-gone` forgets it now"
+        "install `{install}` cannot be forgotten: its runner reported {minutes} min ago, so the install stack still \
+         exists; let the customer delete the stack and try again two hours after the last report, or pass \
+         `--customer-gone`"
     )]
     Heard { install: InstallId, minutes: u64 },
 }
 
-/// Checks that `install` may be forgotten. With `customer_gone`, what is deployed stays with the customer, and a workflow
-/// of a silent runner does not count. An install in which nothing ever ran may always be forgotten.
+/// Checks that `install` may be forgotten. With `customer_gone`, deployed components do not prevent it, nor does an
+/// open workflow if the runner no longer reports. An install in which nothing ever ran may always be forgotten.
 ///
 /// # Errors
 /// [`ForgetError`] with the first reason against it.
@@ -134,7 +135,7 @@ mod tests {
 
         let refused = refusal(&standing, false).unwrap();
 
-        assert!(refused.contains("`api`, `sandbox` are deployed there; `freehold teardown globex`"), "{refused}");
+        assert!(refused.contains("`api`, `sandbox` are deployed there; run `freehold teardown globex` first"), "{refused}");
         assert_eq!(refusal(&standing, true), None);
     }
 
@@ -142,7 +143,7 @@ mod tests {
     fn a_runner_that_was_heard_means_that_the_stack_is_there() {
         let refused = refusal(&heard(SILENT_SECS - 60), false).unwrap();
 
-        assert!(refused.contains("its runner was heard 119 min ago"), "{refused}");
+        assert!(refused.contains("its runner reported 119 min ago"), "{refused}");
         assert_eq!(refusal(&heard(60), true), None);
     }
 

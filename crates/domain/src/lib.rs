@@ -1,5 +1,5 @@
-//! The rules of jobs, workflows and installs: which states they may reach, and what runs next. No I/O, clock or
-//! randomness: callers pass in the time and new ids, and get decisions as values.
+//! The rules of jobs, workflows and installs: which states they may reach, and what runs next. The crate uses no I/O,
+//! clock or randomness: callers pass in the time and new ids, and get decisions as values.
 
 pub mod audit;
 pub mod build;

@@ -34,7 +34,7 @@ pub enum ToggleError {
     #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]
     Unknown { app: String, component: ComponentName, nearest: Option<String> },
     #[error(
-        "component `{0}` cannot be switched: every install has it, because its config does not say `toggleable = true`"
+        "component `{0}` cannot be switched: every install has it, because its config does not have `toggleable = true`"
     )]
     Fixed(ComponentName),
     #[error("{0}")]
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(refused(json!({ "cach": true })), "app `demo` has no component `cach`; did you mean `cache`?");
         assert_eq!(
             refused(json!({ "api": false })),
-            "component `api` cannot be switched: every install has it, because its config does not say `toggleable = true`"
+            "component `api` cannot be switched: every install has it, because its config does not have `toggleable = true`"
         );
         assert_eq!(
             refused(json!({ "db": false })),

@@ -27,7 +27,7 @@ use crate::table::{
 pub const GRANT_SECS: u64 = 600;
 
 /// The time in seconds within which a redelivered request is answered again. It is longer than the visibility timeout
-/// of the grants queue, after which a function that died leaves its request to the next one. It ends within the five
+/// of the grants queue, after which SQS delivers the request of a failed function again. It ends within the five
 /// minutes in which SQS drops a second message with the same deduplication id, so the runner gets one answer.
 pub const REDELIVERED_SECS: u64 = 240;
 /// The time in seconds after which a failed request can no longer be the one that has just marked its grant as used.
@@ -271,7 +271,7 @@ impl GrantArtifact {
         Ok(self.store.commit(vec![write]).await? == Committed::Done)
     }
 
-    /// Notes that the request got no answer, if it has marked the grant as used. A later redelivery is then answered.
+    /// Records that the request got no answer, if it has marked the grant as used. A later redelivery is then answered.
     async fn leave_unanswered(&self, request: &GrantMessage) -> Result<(), AppError> {
         let Some(burnt) = load::<BurntGrant>(&*self.store, &grant_key(&request.job, &request.grant)).await? else {
             return Ok(());
@@ -286,8 +286,8 @@ impl GrantArtifact {
         Ok(())
     }
 
-    /// Returns the build of `artifact`: of what the job deploys, of what it removes, or of the image that it runs in. When
-    /// it is none of them, returns one of them.
+    /// Returns the build that made `artifact`: the build of the part that the job deploys or removes, or of the image
+    /// that the job runs in. If neither made `artifact`, returns one of the two, and the caller refuses the request.
     async fn build_of(&self, job: &Job, artifact: &Digest) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let build = match target(&workflow, job) {

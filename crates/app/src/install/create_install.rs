@@ -33,8 +33,8 @@ impl CreateInstall {
     /// refused.
     ///
     /// # Errors
-    /// Invalid for wrong inputs or toggles or an unknown region, NotFound for an unknown app, Conflict for a name that another
-    /// install has or that collides with another name, or the ports' errors.
+    /// Invalid for wrong inputs or toggles or an unknown region, NotFound for an unknown app, Conflict for a name that
+    /// another install has or that collides with another name, or the ports' errors.
     pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
@@ -55,7 +55,7 @@ impl CreateInstall {
         let generation = table::gone_installs(&*self.store).await?.0.count;
         let fresh = Install {
             generation,
-            // A machine that served a forgotten install of this name takes no order whose serial is not newer.
+            // A machine that served a forgotten install of this name only takes orders with a higher serial.
             next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,

@@ -1,4 +1,4 @@
-//! The writes with which an install ceases to exist, after a deletion or when it was forgotten.
+//! The writes that remove an install which is deleted or forgotten.
 
 use freehold_domain::install::Install;
 use freehold_protocol::InstallId;

@@ -21,12 +21,12 @@ pub struct ForgetInstall {
 }
 
 impl ForgetInstall {
-    /// Marks the install as being forgotten. From then on no workflow starts there and no report is believed. A repeated
-    /// request changes nothing.
+    /// Marks the install as being forgotten. From then on no workflow starts there and every report is refused. A
+    /// repeated request changes nothing.
     ///
     /// # Errors
-    /// NotFound, Invalid for the build runner, Conflict while something runs or is deployed there or its runner is heard,
-    /// or the store's errors.
+    /// NotFound, Invalid for the build runner, Conflict while something runs or is deployed there or its runner still
+    /// reports, or the store's errors.
     pub async fn forget(&self, id: &InstallId, request: &ForgetInstallRequest) -> Result<ForgetStarted, AppError> {
         let marked = table::change(&*self.store, ("install", id), || async {
             let stored = table::install(&*self.store, id).await?;

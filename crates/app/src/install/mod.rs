@@ -1,5 +1,5 @@
-//! Installs: create, register, disable and enable them, set their inputs, delete installs in which nothing ever ran, and
-//! forget installs. The build runner's reserved install is registered here too.
+//! Installs: create, register, disable and enable them, set their inputs, delete installs in which nothing ever ran,
+//! and forget installs. The build runner's reserved install is registered here too.
 
 mod change;
 pub mod create_install;

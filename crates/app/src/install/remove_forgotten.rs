@@ -16,9 +16,9 @@ use crate::table::{
     open_key, token_key,
 };
 
-/// The time for which rows stay after the request, in seconds. A function that read the install before it was marked has
-/// ended by then, so it writes no row after the removal: no function may run longer than a minute. SQS needs the same
-/// time to delete a queue.
+/// The time for which rows stay after the request, in seconds. A function that read the install before it was marked
+/// has ended by then, so it writes no row after the removal: no function may run longer than a minute. SQS needs the
+/// same time to delete a queue.
 pub const QUIET_SECS: u64 = 90;
 
 /// The use case that removes what the tenant keeps about forgotten installs, with its ports.
@@ -46,7 +46,8 @@ pub struct Removed {
 }
 
 impl RemoveForgotten {
-    /// Continues the removal of every install that is being forgotten. A failure in one install does not stop the others.
+    /// Continues the removal of every install that is being forgotten. A failure in one install does not stop the
+    /// others.
     ///
     /// # Errors
     /// The store's errors when the list of these installs cannot be read.
@@ -88,7 +89,8 @@ impl RemoveForgotten {
         Ok(true)
     }
 
-    /// Closes every way by which something new could come from the install or go to it.
+    /// Ends all traffic with the install: removes its orders queue, its runner's permission to report, its open
+    /// workflows and its dead letters.
     async fn close(&self, install: &Install) -> Result<(), AppError> {
         self.queues.remove_orders_queue(&install.id).await?;
         RegisterInstall { store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }.admit().await?;
@@ -102,7 +104,7 @@ impl RemoveForgotten {
         Ok(())
     }
 
-    /// Ends a workflow and its execution. Nobody waits for its jobs, because no report of the install is believed.
+    /// Ends a workflow and its execution. Nothing waits for its jobs, because every report of the install is refused.
     async fn end_workflow(&self, id: &WorkflowId) -> Result<(), AppError> {
         let ended = table::change(&*self.store, ("workflow", id), || async {
             let Some(found) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(())) };
@@ -124,7 +126,7 @@ impl RemoveForgotten {
         Ok(())
     }
 
-    /// Removes the last rows in one commit: a call that was stopped before it continues, and after it nothing is left.
+    /// Removes the last rows in one commit. Until this commit, the next call continues a removal that was stopped.
     async fn end(&self, entry: &Forgetting) -> Result<(), AppError> {
         let id = &entry.install;
         table::change(&*self.store, ("install", id), || async {

@@ -71,7 +71,7 @@ pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<Install
 async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
     let last_contact = heard_of(store, &install).await?;
     let live = match &install.live {
-        // The workflows of an install that is being forgotten go before the install.
+        // The workflows of an install that is being forgotten are removed before the install.
         Some(live) if install.forgetting.is_some() => table::find_workflow(store, live).await?.map(|found| found.value),
         Some(live) => Some(table::workflow(store, live).await?.value),
         None => None,

@@ -19,8 +19,8 @@ pub fn tree(
 ) -> Value {
     let sandbox = ComponentName::sandbox();
     let place = role_place(tenant, install, &version.app);
-    // In an app with a sandbox, the record of this name is the sandbox's. In other apps, a component may have this
-    // name.
+    // In an app with a sandbox, the record with the sandbox's name describes the sandbox. In other apps, a component
+    // may have that name.
     let of_sandbox = version.sandbox.as_ref().and_then(|_| deployed.get(&sandbox));
     let outputs = of_sandbox.map(|deployed| json!(deployed.outputs)).unwrap_or_else(|| json!({}));
     let components: Map<String, Value> = deployed
@@ -50,7 +50,7 @@ pub fn tree(
     })
 }
 
-/// Returns whose stack the policies of an install's roles are in.
+/// Returns the names of the tenant, app and install whose stack contains the policies.
 pub(crate) fn role_place<'a>(tenant: &'a TenantName, install: &'a Install, app: &'a AppName) -> RolePlace<'a> {
     RolePlace { tenant, app, install: &install.id, account: &install.account, region: &install.region }
 }

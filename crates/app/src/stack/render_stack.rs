@@ -60,7 +60,7 @@ impl RenderStack {
             .app()
             .ok_or_else(|| AppError::invalid(format!("`{id}` is the build runner, not an install of an app")))?;
         let queue = install.orders_queue_url.clone().ok_or_else(|| {
-            AppError::not_yet(format!("orders queue of install `{id}` is being made; try again in a moment"))
+            AppError::not_yet(format!("orders queue of install `{id}` does not exist yet; try again in a moment"))
         })?;
         let version = self.versions.load(app, version).await?;
         // An earlier release of Freehold may have synced the version without its terms.

@@ -24,7 +24,7 @@ fn of_component(component: &Component) -> BTreeSet<String> {
 fn collect(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) if text.contains("{{") => {
-            // A text that is not a valid template is refused where it is rendered, with a message of its own.
+            // A text that is not a valid template is refused later, when it is rendered.
             let uses = Template::parse(text).map(|template| template.uses()).unwrap_or_default();
             found.extend(uses.into_iter().filter_map(output));
         }

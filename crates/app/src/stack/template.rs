@@ -7,8 +7,8 @@ use crate::AppError;
 
 /// The template, in the language of Go's `text/template`.
 const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
-/// The limits are above the limits of CloudFormation. A stack that is too large is therefore rendered, and can be
-/// refused with its size.
+/// The limits of a rendering. They are higher than CloudFormation's, so that a stack that is too large is rendered
+/// first and then refused with its size.
 const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 128 * 1024 * 1024 };
 
 /// Returns the template rendered with `stack`. The template is rendered once: a template inside a value is not rendered

@@ -289,7 +289,7 @@ pub async fn keep_order(
     }
 }
 
-/// Returns the proof that `job` deployed an artifact, if it did.
+/// Returns the proof that `job` deployed an artifact; `None` if the job did not deploy one.
 ///
 /// # Errors
 /// The store's errors.
@@ -311,7 +311,8 @@ pub async fn keep_first(store: &dyn Store, evidence: &Evidence) -> Result<(), Ap
     Ok(())
 }
 
-/// Returns the evidence at `key` with all its texts; `None` if it was not stored or lacks a text.
+/// Returns the evidence at `key` with all its texts; `None` if the evidence was not stored or one of its texts is
+/// missing.
 ///
 /// # Errors
 /// The store's errors.

@@ -14,7 +14,7 @@ pub struct Forgetting {
     pub since: Timestamp,
 }
 
-/// The number of installs that the tenant has deleted or forgotten. It names none of them.
+/// The number of installs that the tenant has deleted or forgotten. The row does not name them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoneInstalls {
     pub count: u32,

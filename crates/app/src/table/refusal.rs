@@ -1,5 +1,5 @@
-//! The rows of refused reports and grant requests, of notices to runners whose key was replaced, and of the counts of reports
-//! of unknown keys.
+//! The rows of refused reports and grant requests, of notices to runners whose key was replaced, and of the counts of
+//! reports of unknown keys.
 
 use freehold_protocol::grant::GrantRefusal;
 use freehold_protocol::{Digest, InstallId, KeyId, Timestamp};
@@ -58,7 +58,7 @@ impl Record for RetiredNotice {
     }
 }
 
-/// The receives of reports of unknown keys that one sender had since a time.
+/// The number of receives of one sender's reports of unknown keys, since a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownReports {
     /// The unique id of the role that sent them.

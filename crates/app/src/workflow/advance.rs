@@ -208,7 +208,8 @@ async fn result_writes(
             partial_writes(store, job, &node.target).await
         }
         (Target::Secrets { .. }, _) if job.may_have_changed() => {
-            // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are copies.
+            // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are
+            // copies.
             let copied = CopiedSecrets { install: job.install.clone(), fingerprint: Digest::of(b"partly copied") };
             Ok(vec![put(&copied, Expect::Any)?])
         }
@@ -253,7 +254,7 @@ async fn deployed_writes(
 }
 
 /// Returns the write that marks a deployed part as partial after a job that may have changed it without success. The
-/// next deploy then runs the part again, also a deploy of the version that the record names.
+/// next deploy then deploys the part again, even if the record names the same version.
 async fn partial_writes(store: &dyn Store, job: &Job, target: &Target) -> Result<Vec<Write>, AppError> {
     let part = match target {
         Target::Teardown { part, .. } => Some(part.clone()),

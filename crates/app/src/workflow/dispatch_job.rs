@@ -113,8 +113,8 @@ impl DispatchJob {
         Ok(kept)
     }
 
-    /// Returns whether the order was sent before, or may have been, so long ago that SQS would not drop a second copy.
-    /// An order is stored before it is sent, so an order that is not stored was never sent.
+    /// Returns whether the order was or may have been sent so long ago that SQS would not drop a second copy. An order
+    /// is stored before it is sent, so an order that is not stored was never sent.
     async fn may_be_a_second_copy(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
         let queued_at = job.history.last().map_or(job.created_at, |record| record.at);
         if self.clock.now().since(queued_at) <= RESEND_WORTH_SECS * 1000 {
@@ -149,8 +149,8 @@ impl DispatchJob {
         let delegate = self.signer.delegate(order.not_after).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
-        // The order can be sent without the documents of its terms: a runner that needs them reports that. It cannot be
-        // sent without its work.
+        // The order can be sent without the documents of its terms: a runner that needs them reports that. The order
+        // cannot be sent without its work.
         if too_large(&envelope) && order.terms.as_mut().is_some_and(|terms| terms.drop_documents()) {
             envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         }
@@ -181,8 +181,8 @@ impl DispatchJob {
         Ok(())
     }
 
-    /// Tells a runner that its key was replaced. The notice has a group of its own, so that it holds nothing back while
-    /// the runner with the living key leaves it in the queue.
+    /// Tells a runner that its key was replaced. The notice has a message group of its own: the runner with the current
+    /// key leaves it in the queue, and there it must not delay other messages.
     async fn send_retired(&self, install: &InstallId, runner: &KeyId, at: Timestamp) -> Result<(), AppError> {
         let Some(install) = self.install(install).await? else { return Ok(()) };
         let Some(living) = install.runner.as_ref().filter(|_| install.retired.contains(runner)) else { return Ok(()) };
@@ -237,8 +237,8 @@ impl DispatchJob {
         })
     }
 
-    /// Returns the image of the component `tools`, which the task's version names. A teardown works by an older version, which
-    /// may name none: the customer agreed to that version's terms.
+    /// Returns the image of the component `tools`, which the task's version names. A teardown uses an older version, to
+    /// whose terms the customer agreed; that version may name no such component.
     async fn tool_image(
         &self,
         workflow: &Workflow,

@@ -1,5 +1,5 @@
 //! Decides whether the result of a job that was lost may still be recorded when the report of its end comes. Workflows
-//! that began later may have changed the same part meanwhile, and their result stays.
+//! that began later may have changed the same part meanwhile; then their result is kept.
 
 use freehold_domain::job::Job;
 use freehold_domain::workflow::{Node, NodeState, Target, Workflow, WorkflowKind};
@@ -9,8 +9,9 @@ use crate::AppError;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, DeployedRecord, PAGE, Stored, WorkflowEntry, deployed_key, install_pk, load, parse};
 
-/// Returns the condition under which the job's deploy of `part` is recorded; `None` when a later workflow has worked on the
-/// part: also one that failed may have changed it. A job that was not lost is always recorded: it ends before a later workflow can change the part.
+/// Returns the condition under which the job's deploy of `part` is recorded. Returns `None` when a later workflow has
+/// worked on the part, because even a failed workflow may have changed it. A job that was not lost is always recorded,
+/// because it ended before a later workflow could change the part.
 pub(super) async fn deployed(
     store: &dyn Store,
     job: &Job,
@@ -33,8 +34,8 @@ pub(super) async fn deployed(
     Ok(condition)
 }
 
-/// Returns the write that removes the record of a part that the job removed; `None` when a later workflow has worked on the
-/// part.
+/// Returns the write that removes the record of a part that the job removed; `None` when a later workflow has worked on
+/// the part.
 pub(super) async fn removed(
     store: &dyn Store,
     job: &Job,
@@ -53,7 +54,8 @@ pub(super) async fn removed(
     Ok(older.map(|record| Write::DeleteAt { key, rev: record.rev }))
 }
 
-/// Returns whether the job is the last word about something that each workflow of the install may change.
+/// Returns whether the job's result may be recorded in a place that every workflow of the install may change: the job
+/// was not reported late, or no later workflow exists.
 pub(super) async fn is_latest(store: &dyn Store, job: &Job, workflow: &Workflow) -> Result<bool, AppError> {
     Ok(!job.is_reported_late() || !has_later_workflow(store, workflow).await?)
 }
@@ -62,8 +64,8 @@ async fn has_later_workflow(store: &dyn Store, workflow: &Workflow) -> Result<bo
     Ok(table::install(store, &workflow.install).await?.value.next_serial > workflow.serial + 1)
 }
 
-/// Returns whether a workflow after `workflow` worked on `part` or tore the install down, or may have done so: only the
-/// newest workflows are read.
+/// Returns whether a later workflow worked on `part` or tore the install down. Only the newest workflows are read; if
+/// they do not show it, the answer is true.
 async fn was_worked_on_since(store: &dyn Store, workflow: &Workflow, part: &ComponentName) -> Result<bool, AppError> {
     if !has_later_workflow(store, workflow).await? {
         return Ok(false);

@@ -44,7 +44,8 @@ pub(crate) struct DeployOf<'a> {
 ///
 /// # Errors
 /// Invalid for inputs that do not fit, NotFound for unknown names, Conflict for a component without an artifact or with
-/// another artifact than the release fixes, and for one that is off and is named or needed, or the store's errors.
+/// another artifact than the release fixes, and for a component that is switched off but named or needed, or the
+/// store's errors.
 pub(crate) async fn plan_deploy(
     versions: &Versions,
     install: &Install,
@@ -88,7 +89,7 @@ pub(crate) async fn plan_deploy(
 }
 
 /// Returns the fingerprint of the secrets that were copied into the install's cluster; `None` if none were. A version
-/// without copies removes those of an earlier version.
+/// without copies removes the copies of an earlier version.
 async fn copied_secrets(store: &dyn Store, install: &Install) -> Result<Option<Digest>, AppError> {
     let record: Option<Stored<CopiedSecrets>> = load(store, &table::copied_secrets_key(&install.id)).await?;
     Ok(record.map(|record| record.value.fingerprint))

@@ -90,7 +90,8 @@ impl PlanWorkflow {
         Ok(next)
     }
 
-    /// Returns the build of the image that the version's jobs run in. A workflow keeps it, whatever is built meanwhile.
+    /// Returns the build of the image that the version's jobs run in. A workflow uses this build until it ends, even if
+    /// the image is built again meanwhile.
     async fn tool_image(
         &self,
         install: &Install,
@@ -100,7 +101,7 @@ impl PlanWorkflow {
         let version = self.versions.load(app, Some(version)).await?.document;
         let Some(component) = version.tool_image() else { return Ok(None) };
         let source_digest = component.source_digest()?.ok_or_else(|| {
-            // INVARIANT: the check of a config permits images only, and each of those has a source.
+            // INVARIANT: the check of a config permits images only, and each image has a source.
             AppError::internal(format!("component `{}` has no source", component.name))
         })?;
         let build = BuildId::derive(&version.app, &source_digest, &component.name);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::AppError;
 use crate::ports::{Buried, DeadLetters};
 
-/// The most batches of messages that one run looks at.
+/// The maximum number of batches of messages that one run looks at.
 const MAX_BATCHES: u32 = 5;
-/// How often one message is put back. Each time, its queue delivers it up to 1,000 times before SQS moves it again.
+/// The maximum number of times that one message is put back. Each time, its queue delivers it up to 1,000 times before
+/// SQS moves it again.
 const MAX_PUT_BACK: u32 = 100;
 
 /// The use case that puts messages back, with its port.
@@ -18,7 +19,7 @@ pub struct PutBackMessages {
 }
 
 impl PutBackMessages {
-    /// Puts messages back that may be handled now. Returns how many.
+    /// Puts back messages that may be handled now. Returns the number of these messages.
     ///
     /// # Errors
     /// The queue's errors.
@@ -39,7 +40,7 @@ impl PutBackMessages {
     }
 }
 
-/// Returns whether a message may be handled the next time: no function refused it.
+/// Returns whether another try is useful: no function refused the message, and it was not put back too often.
 const fn is_worth_it(message: &Buried) -> bool {
     message.reason.is_none() && message.put_back < MAX_PUT_BACK
 }

@@ -1,4 +1,4 @@
-//! The deployed parts of an install, each as the version that deployed it describes it.
+//! The deployed parts of an install, each with its description in the version that deployed it.
 
 use std::collections::BTreeMap;
 

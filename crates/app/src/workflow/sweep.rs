@@ -21,8 +21,8 @@ use crate::workflow::finish_workflow::FinishWorkflow;
 /// SQS's five minutes of deduplication, so the queue drops the second copy unless the first copy was lost.
 const RESEND_FROM_SECS: u64 = 90;
 const RESEND_UNTIL_SECS: u64 = 270;
-/// The interval in seconds at which `dispatch-job` is asked about an older order that no runner has started. It sends
-/// the order only if it has never sent it before.
+/// The interval in seconds at which `dispatch-job` is asked about an older order that no runner has started.
+/// `dispatch-job` sends the order only if it has never sent it before.
 const ASK_AGAIN_SECS: u64 = 600;
 /// The time in seconds after which the sweep finishes a settled workflow, if the state machine has not finished it.
 const SETTLED_SECS: u64 = 600;
@@ -216,7 +216,8 @@ impl Sweep {
     }
 }
 
-/// Returns whether an order that has waited for `age` seconds is sent again, or asked about, by this minute's sweep.
+/// Returns whether this minute's sweep sends a message about an order that has waited for `age` seconds to
+/// `dispatch-job`.
 const fn is_resend_due(age: u64) -> bool {
     if age < RESEND_UNTIL_SECS {
         return age >= RESEND_FROM_SECS;

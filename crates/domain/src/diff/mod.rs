@@ -37,9 +37,10 @@ pub struct Diff {
     pub secrets: Items,
     pub runbooks: Items,
     pub policies: Items,
-    /// Sandbox, runner, stack, input groups, Kubernetes contexts and the matrix of operation roles.
+    /// The settings that differ: sandbox, runner, stack, input groups, Kubernetes contexts and the matrix of operation
+    /// roles.
     pub settings: Items,
-    /// Name, description and readme of the app.
+    /// The texts of the app that differ: name, description and readme.
     pub texts: Vec<Change>,
     /// The nodes that a deploy of the second version runs, in the order of the deploy.
     pub deploy: Vec<Run>,

@@ -17,8 +17,8 @@ pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "gr
 /// The maximum number of jobs that are dispatched to a runner at once, even when the runner advertises more slots.
 pub const MAX_SLOTS: u32 = 32;
 
-/// The most keys of replaced runners that an install keeps. Its row in the table has at most 400 KB, and whoever has the
-/// enrolment key can announce any number of keys.
+/// The maximum number of keys of replaced runners that an install keeps. The install's row in the table has at most 400
+/// KB, and a holder of the enrolment key can announce any number of keys.
 const MAX_RETIRED: usize = 4000;
 
 /// An install: one app in one customer account, or the tenant's build runner.
@@ -70,8 +70,8 @@ pub struct Install {
     /// starts and no artifact is granted. Deployed components continue to run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
-    /// The time at which the vendor asked to forget the install; absent in every other install. No workflow starts, no
-    /// report is believed, and all rows of the install are being removed.
+    /// The time at which the vendor asked to forget the install; absent in every other install. No workflow starts,
+    /// every report is refused, and all rows of the install are being removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgetting: Option<Timestamp>,
     /// The number of installs that the tenant had deleted or forgotten when it created this one. The provisioning is
@@ -80,7 +80,7 @@ pub struct Install {
     pub generation: u32,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0
 }

@@ -191,8 +191,8 @@ impl Job {
         self.lost_at.is_some() && self.state.reported_at().is_some()
     }
 
-    /// Returns why the job did not succeed, as [`JobState::reason`] does. For an outcome that was reported after the job
-    /// was lost, the text also says so, if the job succeeded too.
+    /// Returns why the job did not succeed, as [`JobState::reason`] does. If the outcome was reported after the job was
+    /// lost, the text contains this, even for a job that succeeded.
     pub fn reason(&self) -> Option<String> {
         let reason = self.state.reason();
         let (Some(lost_at), Some(came_at)) = (self.lost_at, self.state.reported_at()) else { return reason };
@@ -200,7 +200,7 @@ impl Job {
         Some(reason.map_or_else(|| late.clone(), |reason| format!("{late}: {reason}")))
     }
 
-    /// Returns whether the job ended without success and may have changed something before, also in an earlier attempt.
+    /// Returns whether the job ended without success and one of its attempts may have changed something.
     pub fn may_have_changed(&self) -> bool {
         let last = self.state.fence();
         let is_earlier = |record: &AuditRecord| record.fence.is_some() && record.fence != last;
@@ -307,7 +307,7 @@ impl Job {
         }
     }
 
-    /// Checks that a report is not of an attempt before `current`, nor of another runner with the same fence.
+    /// Refuses a report of an attempt before `current`, and a report of another runner with the same fence.
     fn check_attempt(&self, current: Fence, holder: &KeyId, event: &JobEvent) -> Result<(), Rejected> {
         let Some((fence, runner)) = event.attempt() else { return Ok(()) };
         if fence < current {

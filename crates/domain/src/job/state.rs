@@ -1,4 +1,4 @@
-//! The states of a job. [`super::Job::on`] has their transitions.
+//! The states of a job. [`super::Job::on`] implements their transitions.
 
 use std::collections::BTreeMap;
 

@@ -12,7 +12,8 @@ pub(crate) const NODE: &str = "secrets:copies";
 /// The time limit of the node that copies secrets, in seconds. Copying usually takes a few seconds.
 const TIMEOUT_SECS: u32 = 300;
 
-/// Adds a node to a teardown that removes all copies: after the components, and before the sandbox that has the cluster.
+/// Adds a node to a teardown that removes all copies: after the components, and before the sandbox that has the
+/// cluster.
 pub(super) fn remove_copies(nodes: &mut Vec<Node>, serial: u64) {
     let is_sandbox = |node: &Node| matches!(node.target, Target::Teardown { sandbox: true, .. });
     let components = nodes.iter().filter(|node| !is_sandbox(node)).map(|node| node.name.clone()).collect();
@@ -22,7 +23,7 @@ pub(super) fn remove_copies(nodes: &mut Vec<Node>, serial: u64) {
     nodes.push(Node { serial, ..node(Digest::of(b"no copies"), components) });
 }
 
-/// Returns the node, which brings the copies to the state with `fingerprint`.
+/// Returns the node that changes the copies to the state that `fingerprint` describes.
 pub(super) fn node(fingerprint: Digest, dependencies: BTreeSet<String>) -> Node {
     Node { dependencies, ..Node::waiting(NODE.to_owned(), Target::Secrets { fingerprint }, TIMEOUT_SECS) }
 }

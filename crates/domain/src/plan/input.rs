@@ -24,7 +24,7 @@ pub struct Deployed {
     pub version: Digest,
     pub job: freehold_protocol::JobId,
     pub at: freehold_protocol::Timestamp,
-    /// The serial of the workflow that deployed it; 0 in records of earlier versions.
+    /// The serial of the workflow that deployed the part; 0 in records of earlier versions.
     #[serde(default)]
     pub serial: u64,
     #[serde(default)]

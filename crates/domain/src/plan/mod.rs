@@ -186,7 +186,7 @@ fn role_of(
         Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => None,
     };
     let Some(operation) = operation else { return Ok(None) };
-    // A node that makes or changes the sandbox runs in mode `provision`, also in a deploy.
+    // A node that makes or changes the sandbox runs in mode `provision`, even in a deploy.
     let own_mode = if matches!(target, Target::Sandbox { .. }) { Mode::Provision } else { mode };
     let own = runs_as(version, operation, asked, own_mode)?;
     Ok(own.or_else(|| (own_mode != mode).then_some(RunsAs { mode: own_mode, role: None })))

@@ -1,5 +1,5 @@
 //! The secrets of an app in a deploy: components that read a changed secret are deployed again, and secrets are copied
-//! into clusters. Copies that no version wants any more are removed, by a deploy or by a teardown.
+//! into clusters. A deploy or a teardown removes the copies that the version no longer contains.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,8 +33,8 @@ pub fn copied(version: &AppVersion) -> impl Iterator<Item = &Secret> {
 }
 
 /// Puts a node that copies secrets before the components, if the copies are out of date or the cluster may be new. A
-/// version without copies gets the node if an earlier version had some: it then removes them.
-/// Returns whether it added the node.
+/// version without copies gets the node if an earlier version had copies; the node then removes them. Returns whether
+/// it added the node.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].

@@ -47,8 +47,8 @@ pub(super) fn enabled(
 /// the components.
 ///
 /// A component is removed before its dependencies are removed or deployed, and before the sandbox is changed. If a
-/// deployed component still depends on it and no longer does so in the new version, the removal comes after the deploy
-/// of that component.
+/// deployed component depends on the removed component, but no longer does in the new version, the removal comes after
+/// the deploy of that component.
 ///
 /// # Errors
 /// [`PlanError::StillNeeded`] for a component that the version no longer has and that depends on a removed component;
@@ -101,8 +101,9 @@ fn precede_dependencies(input: DeployInput<'_>, standing: &Standing<'_>, nodes: 
     }
 }
 
-/// Returns the removals that come after deploys, each with the names of these deploys: components that depend on the
-/// removed component until they are deployed again. A removal that comes after such a removal is among them too.
+/// Returns each removal that has to wait for deploys, with the names of these deploys. They deploy components that
+/// depend on the removed component until then. The result also contains the removals that have to wait for such a
+/// removal.
 fn deploys_before(
     input: DeployInput<'_>,
     names: &BTreeSet<ComponentName>,
@@ -127,7 +128,7 @@ fn deploys_before(
     }
 }
 
-/// Refuses the removal of a component on which a deployed component depends that the new version does not have.
+/// Refuses to remove a component if another deployed component depends on it that the new version does not have.
 fn check_orphans(input: DeployInput<'_>, names: &BTreeSet<ComponentName>) -> Result<(), PlanError> {
     let orphans = input.toggles.there.iter().filter(|one| input.version.part(&one.part.name).is_none());
     let found =

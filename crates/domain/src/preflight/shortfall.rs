@@ -28,7 +28,7 @@ pub struct Shortfall {
     pub actions: Vec<&'static str>,
     /// The resource of the actions: a pattern of ARNs, which may contain templates.
     pub resource: String,
-    /// Why the actions are missing; never [`Answer::Possible`].
+    /// The reason why the actions are missing; never [`Answer::Possible`].
     pub answer: Answer,
 }
 

@@ -38,7 +38,7 @@ pub struct Workflow {
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
-    /// The image that its jobs run their programs in; absent until the workflow is planned.
+    /// The image in which the workflow's jobs run their programs; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_image: Option<ToolImageBuild>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -138,8 +138,8 @@ impl Workflow {
     /// Returns the workflow after the end of `job`. The node of the job ends, and if it failed, its dependents are
     /// skipped. Nodes whose dependencies have all succeeded start while slots are free.
     ///
-    /// An outcome that was reported after the job was lost changes the reason of its node only: the workflow has gone
-    /// on without it, and what was skipped stays skipped.
+    /// An outcome that was reported after the job was lost changes the reason of its node only: the workflow has
+    /// continued without the job, and skipped nodes stay skipped.
     ///
     /// # Errors
     /// [`GraphError::Name`] when a node's group cannot be named. The nodes of a started workflow do not cause this

@@ -34,8 +34,8 @@ pub struct Node {
 }
 
 impl Node {
-    /// Returns a node that waits. It has no dependencies, no serial and no retries, and its job runs under the role of the
-    /// workflow's mode.
+    /// Returns a node that waits. It has no dependencies, no serial and no retries, and its job runs under the role of
+    /// the workflow's mode.
     pub const fn waiting(name: String, target: Target, timeout_secs: u32) -> Self {
         Self {
             name,
@@ -86,7 +86,7 @@ pub enum NodeState {
 }
 
 impl Node {
-    /// Puts the late report of a lost job into the reason of the node, which stays in its state. Returns whether the node
+    /// Adds the late report of a lost job to the reason of the node. The node keeps its state. Returns whether the node
     /// changed.
     pub(super) fn note_late_report(&mut self, job: &Job) -> bool {
         let NodeState::Failed { job: known, reason, .. } = &mut self.state else { return false };

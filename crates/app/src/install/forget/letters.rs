@@ -11,7 +11,7 @@ use crate::messages::{DispatchMessage, GrantMessage};
 use crate::ports::{DeadLetters, Store};
 use crate::table::{job_key, load};
 
-/// The most batches of messages that one run looks at.
+/// The maximum number of batches of messages that one run looks at.
 const MAX_BATCHES: u32 = 100;
 
 /// The part of a signed message that names its install.

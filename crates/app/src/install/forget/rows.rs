@@ -1,5 +1,5 @@
-//! Removes the rows of an install, except the rows that say that it is being forgotten. The entry of a workflow goes last
-//! of all its rows, so that a removal that was stopped finds the workflow again.
+//! Removes the rows of an install, except the rows that mark it as being forgotten. The entry of a workflow is removed
+//! last of all its rows, so that the next run finds the workflow after a removal that was stopped.
 
 use freehold_domain::workflow::{Deploys, Workflow};
 use freehold_protocol::{InstallId, JobId, WorkflowId};
@@ -12,9 +12,9 @@ use crate::table::{
     open_key, parse, token_pk, workflow_pk,
 };
 
-/// The most workflows that one run removes; the next run goes on.
+/// The maximum number of workflows that one run removes; the next run continues.
 const WORKFLOWS_PER_RUN: u32 = 50;
-/// The most rows that one commit removes (DynamoDB API reference, `TransactWriteItems`).
+/// The maximum number of rows that one commit removes (DynamoDB API reference, `TransactWriteItems`).
 const COMMIT_ROWS: usize = 100;
 
 /// Removes workflows of the install with everything that belongs to them. Returns whether all of them are gone.

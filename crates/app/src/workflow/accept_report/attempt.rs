@@ -134,8 +134,8 @@ impl AcceptReport {
     }
 }
 
-/// Ends the run phase of a settled workflow, in which no node will change. Without a task token, the state machine does
-/// not wait yet; `sweep` tries again later.
+/// Ends the run phase of a settled workflow, in which no node will change. If no task token is stored, the state
+/// machine is not waiting yet, and nothing happens; `sweep` tries again later.
 ///
 /// # Errors
 /// The errors of the store or the state machine.

@@ -1,13 +1,14 @@
 //! Bounds the texts and outputs of a report, so that every outcome fits into the rows of the table. A DynamoDB item has
-//! at most 400 KB, and a runner bounds what it sends; a report over these limits does not come from an unchanged runner.
+//! at most 400 KB. A runner limits its reports too, so a report over these limits does not come from an unchanged
+//! runner.
 
 use freehold_protocol::Envelope;
 use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
 
-/// The most bytes of a reason or a detail that are stored.
+/// The maximum size of a stored reason or detail, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 8 * 1024;
-/// The largest envelope of a report that can be stored as the proof of a deploy or of a build, in bytes.
+/// The maximum size of a report's envelope that is stored as the proof of a deploy or a build, in bytes.
 const MAX_PROOF_BYTES: usize = 256 * 1024;
 /// The mark at the end of a text that was cut.
 const CUT: &str = " [cut]";

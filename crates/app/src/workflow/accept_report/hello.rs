@@ -109,8 +109,8 @@ fn too_late(key: &KeyId) -> String {
     format!("runner key `{key}` was announced before the current runner, and its hello arrived later")
 }
 
-/// Returns the reason why the answers in a hello are refused: they are more than a stack can have. `None` if they are
-/// accepted. Whether an answer fits its input is decided later, by the version that is deployed.
+/// Returns the reason why the answers in a hello are refused, which is that a stack cannot have so many; `None` if they
+/// are accepted. A deploy checks later whether an answer fits its input.
 fn too_much(hello: &Hello) -> Option<String> {
     let answers: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
     let bytes = answers + hello.secrets.iter().flatten().map(|(name, _)| name.len()).sum::<usize>();

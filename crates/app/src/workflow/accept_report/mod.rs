@@ -40,11 +40,11 @@ pub enum Accepted {
     Refused(String),
 }
 
-/// When a message arrived and who sent it, by the word of the queue.
+/// When a message arrived and who sent it, according to SQS. A sender can change `sent_at` only as its field describes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
-    /// The time at which the queue took the first copy of the message. A sender can claim an earlier time than the true
-    /// one, and no later time.
+    /// The time at which the queue took the first copy of the message. A sender can claim a time earlier than the true
+    /// one, but not a later time.
     pub sent_at: Timestamp,
     /// The time at which the queue took this copy. A sender cannot set it.
     pub taken_at: Timestamp,
@@ -59,7 +59,7 @@ impl From<Timestamp> for Arrival {
 }
 
 impl AcceptReport {
-    /// Accepts one message of the reports queue, which arrived as `arrival` says.
+    /// Accepts one message of the reports queue; `arrival` describes its delivery.
     ///
     /// # Errors
     /// Invalid for a message that can never be accepted, because it is not authentic. Conflict for a report whose key

@@ -14,7 +14,8 @@ use crate::table::{
     self, NOTICE_SECS, Refused, RetiredNotice, Stored, TRACE_TTL_SECS, evidence, load, notice_key, put_until,
 };
 
-/// The time in which a second copy of a notice is asked for. SQS drops second copies for five minutes.
+/// The time in seconds within which another report requests a second copy of the same notice. SQS drops second copies
+/// for five minutes.
 const NOTICE_AGAIN_SECS: u64 = 240;
 
 impl AcceptReport {
@@ -37,8 +38,9 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Refuses a report of a retired key of the install. The report is recorded, and its runner is told that the key was replaced, after the signature was verified. The runner then hands its
-    /// orders back. It is not told to stop the attempt, because it would delete the order of a stopped attempt.
+    /// Refuses a report under a retired key of the install. After the signature was verified, records the report and
+    /// notifies the runner that its key was replaced. The runner then gives its orders back. It gets no order to stop
+    /// the attempt, because it would delete the order of a stopped attempt.
     pub(super) async fn refuse_speaker(
         &self,
         install: &Install,
@@ -62,7 +64,7 @@ impl AcceptReport {
         Ok(Accepted::Refused(reason))
     }
 
-    /// Has the runner of a replaced key told about it, at most once per [`NOTICE_SECS`]. A call within
+    /// Asks `dispatch-job` to tell a runner that its key was replaced, at most once per [`NOTICE_SECS`]. A call within
     /// [`NOTICE_AGAIN_SECS`] asks for the same notice again, which SQS drops unless the first one was not sent.
     pub(super) async fn notify_retired(&self, install: &Install, runner: &KeyId) -> Result<(), AppError> {
         let now = self.clock.now();
@@ -91,7 +93,10 @@ impl AcceptReport {
         let announced = hello.and_then(|hello| hello.signed().envelope().peek::<Report>().ok());
         match announced.map(|report| report.body) {
             Some(ReportBody::Hello(hello)) if hello.public_key.key_id() == *key => Ok(hello.public_key),
-            _ => Err(AppError::invalid(format!("the hello of the retired runner key `{key}` is not known"))),
+            _ => Err(AppError::invalid(format!(
+                "the tenant does not have the hello that announced the retired runner \
+                key `{key}`"
+            ))),
         }
     }
 
@@ -106,7 +111,7 @@ impl AcceptReport {
         let detail = bounds::cut(&refusal.detail, bounds::MAX_REASON_BYTES);
         let reason = format!("order refused as {}: {detail}", refusal.reason.as_str());
         tracing::warn!(install.id = %install.id, "Runner of `{}`: {reason}", install.id);
-        // A word about a job of another install, or of none, is kept with the speaker's own install.
+        // A refusal that names another install's job, or no job, is recorded under the reporting runner's own install.
         let job = match &refusal.job {
             Some((id, fence)) => self.job_of(install, id).await?.map(|job| (job, *fence)),
             None => None,

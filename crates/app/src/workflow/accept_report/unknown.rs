@@ -1,6 +1,6 @@
-//! Lets reports of unknown keys wait for the hello that announces the key, and bounds how many of them one sender may have.
-//! Messages that wait count against the 120,000 messages of a queue that may be in flight (Amazon SQS quotas), so one
-//! sender could otherwise keep the reports of all others from being received.
+//! Lets reports of unknown keys wait for the hello that announces the key, and bounds how many of them one sender may
+//! have. Messages that wait count against the 120,000 messages of a queue that may be in flight (Amazon SQS quotas), so
+//! one sender could otherwise keep the reports of all others from being received.
 
 use freehold_domain::install::Install;
 use freehold_protocol::{KeyId, Timestamp};
@@ -12,12 +12,13 @@ use crate::table::{Stored, UnknownReports, load, put_until, unknown_reports_key}
 
 /// The time for which the receives of reports of unknown keys are counted together, in seconds.
 const WINDOW_SECS: u64 = 3600;
-/// The most receives of such reports of one sender in that time. A report that waits is received about ten times in the
-/// first hour and four times in each later hour.
+/// The maximum number of receives of such reports of one sender in that time. A report that waits is received about ten
+/// times in the first hour and four times in each later hour.
 const MAX_RECEIVES: u32 = 5_000;
 
 impl AcceptReport {
-    /// Refuses a report whose key is not known, for now or, if its sender has too many of them, for good.
+    /// Refuses a report whose key is not known: with an error after which SQS delivers it again, or permanently if its
+    /// sender has too many such reports.
     pub(super) async fn unknown_speaker(
         &self,
         install: &Install,
@@ -40,8 +41,8 @@ impl AcceptReport {
         let mut counted = current.unwrap_or(UnknownReports { sender: sender.to_owned(), since: now, receives: 0 });
         if counted.receives >= MAX_RECEIVES {
             return Err(AppError::invalid(format!(
-                "role `{sender}` sends more reports under keys that no hello has announced than may wait; restart its \
-                 runner, so that it says hello again"
+                "role `{sender}` has sent too many reports under keys that no hello has announced; restart its runner, \
+                 so that it sends its hello again"
             )));
         }
         counted.receives += 1;

@@ -183,9 +183,9 @@ async fn it_is_refused_while_something_is_there_and_says_what() {
     let builds = world.forget_install().forget(&"build".parse().unwrap(), &gone()).await.unwrap_err();
     let unknown = world.forget_install().forget(&"initech".parse().unwrap(), &gone()).await.unwrap_err();
 
-    assert!(deployed.message.contains("are deployed there; `freehold teardown globex`"), "{deployed}");
+    assert!(deployed.message.contains("are deployed there; run `freehold teardown globex` first"), "{deployed}");
     assert!(running.message.contains(&format!("while workflow `{workflow}` runs")), "{running}");
-    assert!(heard.message.contains("its runner was heard"), "{heard}");
+    assert!(heard.message.contains("its runner reported"), "{heard}");
     assert_eq!([builds.kind, unknown.kind], [Kind::Invalid, Kind::NotFound]);
     assert!(world.memory.rows().iter().all(|row| row.key.pk != "forgetting"));
 }

@@ -316,8 +316,7 @@ pub fn add(
     fired.iter().filter(removes).map(|one| one.node.clone()).collect()
 }
 
-/// Returns the component that is off and that the action needs. Before a component is removed, its outputs are still
-/// there.
+/// Returns the component that is off and that the action needs. Before a component is removed, its outputs still exist.
 fn lacks<'a>(
     fired: &Fired<'_>,
     occurrences: &[Occurrence],
