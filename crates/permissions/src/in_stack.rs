@@ -1,5 +1,5 @@
-//! The policies of a role as an install stack has them: a vendor's templates with the values of one install. An input that the
-//! customer answers in the stack stays a reference to its parameter, which CloudFormation fills in.
+//! The policies of a role as an install stack has them: a vendor's templates with the values of one install. An input
+//! that the customer answers in the stack stays a reference to its parameter, which CloudFormation fills in.
 
 use std::collections::BTreeMap;
 
@@ -16,13 +16,13 @@ const CLOSES: char = '\u{f002}';
 /// The policies of one role in one install's stack.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InStack {
-    /// Each with `PolicyName` and `PolicyDocument`.
+    /// The inline policies, each with `PolicyName` and `PolicyDocument`.
     pub inline: Vec<Value>,
-    /// The ARNs of managed policies of AWS, each once: CloudFormation takes no role that lists one twice.
+    /// The ARNs of managed policies of AWS, each once: CloudFormation refuses a role that lists one twice.
     pub managed: Vec<String>,
 }
 
-/// The install whose stack it is.
+/// The install whose stack contains the policies.
 #[derive(Debug, Clone, Copy)]
 pub struct RolePlace<'a> {
     pub tenant: &'a TenantName,
@@ -32,7 +32,7 @@ pub struct RolePlace<'a> {
     pub region: &'a str,
 }
 
-/// What the templates of policies read of the app's inputs.
+/// The answers to the app's inputs that the templates of policies read.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
     values: BTreeMap<String, Value>,
@@ -57,7 +57,7 @@ impl InStack {
     /// Returns the policies of a role as the stack of `place` has them.
     ///
     /// # Errors
-    /// What is wrong with a policy.
+    /// A sentence about the mistake in a policy.
     pub fn of(policies: &[RolePolicy], place: RolePlace<'_>, answers: &Answers) -> Result<Self, String> {
         let mut found = Self::default();
         for (at, policy) in policies.iter().enumerate() {

@@ -65,7 +65,7 @@ impl Pattern {
     }
 }
 
-/// The most steps of [`Pattern::may_meet`]. Patterns of real policies need some thousands.
+/// The maximum number of steps of [`Pattern::may_meet`]. Patterns of real policies need some thousands.
 const MAX_STEPS: usize = 200_000;
 
 impl Pattern {

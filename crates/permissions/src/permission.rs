@@ -53,7 +53,7 @@ pub fn permissions(policies: &[RolePolicy]) -> Vec<Permission> {
     all
 }
 
-/// Returns the reason why an AWS managed policy grants unusually much, for the policies that do.
+/// Returns the reason why an AWS managed policy grants unusually much; `None` for all other policies.
 pub fn why_wide(managed: &str) -> Option<&'static str> {
     match managed {
         "AdministratorAccess" => Some("allows everything that the boundary does not deny"),

@@ -35,7 +35,7 @@ pub(crate) struct Statement {
     condition: String,
 }
 
-/// A list of patterns.
+/// The patterns of one element, such as `Action`: parsed (`exact`), and by the text that the policy has (`texts`).
 #[derive(Debug)]
 struct Patterns {
     exact: BTreeSet<Pattern>,
@@ -145,8 +145,8 @@ impl Statements {
             .collect()
     }
 
-    /// Returns the statements with more than actions, resources and a condition ([`Self::other`]) that have this effect
-    /// and are missing in the statements `other`.
+    /// Returns the statements of [`Self::other`], which have more than actions, resources and a condition, if they have
+    /// this effect and are not in `other`.
     pub(crate) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
         let only = self.other.difference(&other.other);
         only.filter(move |(known, _)| *known == effect).map(|(_, text)| text.as_str())

@@ -78,8 +78,8 @@ pub enum AuditEvent {
         /// The IAM action, such as `CreateRole`.
         action: String,
         resource: String,
-        /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy answered with success
-        /// and did not make the change (decision 0040); `refused` when a rule forbids the change.
+        /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy answered with
+        /// success and did not make the change (decision 0040); `refused` when a rule forbids the change.
         stage: String,
         /// The details: IAM's error code for `failed`, the replacement for `held`, the rule for `refused`.
         #[serde(default, skip_serializing_if = "String::is_empty")]

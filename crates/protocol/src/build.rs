@@ -72,7 +72,7 @@ impl Recipe {
     }
 }
 
-/// A party whose signature under an image is accepted.
+/// A party whose signature of an image is accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "by", rename_all = "snake_case")]
 pub enum Signer {
@@ -104,8 +104,8 @@ pub enum Package {
     TerraformModule,
     /// A CloudFormation template: one layer of [`TEMPLATE_LAYER`], the template's bytes.
     CloudformationTemplate,
-    /// A Helm chart with its dependencies, as Helm itself stores it: a config of [`CHART_CONFIG`], `Chart.yaml` as JSON,
-    /// and one layer of [`CHART_LAYER`].
+    /// A Helm chart with its dependencies, as Helm itself stores it: a config of [`CHART_CONFIG`], `Chart.yaml` as
+    /// JSON, and one layer of [`CHART_LAYER`].
     HelmChart,
     /// An image built from a Dockerfile.
     DockerImage,

@@ -31,7 +31,7 @@ pub struct Terms {
     pub policy_inputs: BTreeMap<String, Value>,
     /// The hosts that the app contacts from the customer's account, as far as the version names them.
     pub hosts: BTreeSet<String>,
-    /// Those of the hosts that may be in a private network, such as the customer's own.
+    /// The hosts among `hosts` that may be in a private network, such as the customer's own network.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub inside_hosts: BTreeSet<String>,
     /// The actions, sorted by name.

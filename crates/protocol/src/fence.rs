@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The identity of an attempt. Fences are compared by dispatch, then by receive count. The control plane believes the
-/// attempt with the highest fence.
+/// The identity of an attempt. Fences are compared by dispatch, then by receive count. The control plane accepts only
+/// reports of the attempt with the highest fence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fence {

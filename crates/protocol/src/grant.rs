@@ -62,8 +62,8 @@ pub enum GrantRefusal {
     NotInRegistry,
 }
 
-/// The most grants that one attempt gets for one artifact. An attempt needs another grant when URLs expire in the
-/// middle of a copy.
+/// The maximum number of grants that one attempt gets for one artifact. An attempt needs another grant when URLs expire
+/// in the middle of a copy.
 pub const MAX_ROUNDS: u32 = 4;
 
 impl GrantRefusal {

@@ -1,5 +1,6 @@
 //! The messages that the control plane and the runners exchange: orders, reports and grants, their ids, and the signed
-//! envelope around each of them. No I/O, no clock, no randomness. `golden/` has examples of the messages as JSON.
+//! envelope around each of them. The crate uses no I/O, clock or randomness. `golden/` has examples of the messages as
+//! JSON.
 
 pub mod api;
 pub mod app_version;

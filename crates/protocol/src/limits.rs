@@ -28,16 +28,17 @@ pub const MAX_QUOTED_VERSION_BYTES: usize = 5 * 1024 * 1024;
 /// stores larger versions by digest.
 pub const MAX_TABLE_VERSION_BYTES: usize = 300 * 1024;
 
-/// The most bytes of log in one report.
+/// The maximum size of the log text in one report, in bytes.
 pub const MAX_LOG_BYTES_PER_REPORT: usize = 16 * 1024;
 
 /// The largest outputs that a job may report, in bytes of JSON for all of them together.
 pub const MAX_OUTPUTS_BYTES: usize = 64 * 1024;
 
-/// The most answers of a customer that a runner announces: a CloudFormation template has at most 200 parameters.
+/// The maximum number of a customer's answers that a runner announces: a CloudFormation template has at most 200
+/// parameters.
 pub const MAX_ANSWERS: usize = 200;
 
-/// The most bytes that a customer's answers may have, names and values together.
+/// The maximum size of a customer's answers, names and values together, in bytes.
 pub const MAX_ANSWERS_BYTES: usize = 64 * 1024;
 
 /// The largest envelope of a runner's hello, in bytes: the answers, the digests of 200 secrets, and base64.
@@ -62,5 +63,5 @@ pub const LOST_GRACE_SECS: u64 = 120;
 /// The largest canonical terms, in bytes: one envelope must be able to contain a signed contract.
 pub const MAX_TERMS_BYTES: usize = 512 * 1024;
 
-/// The most bytes that the accepted and the requested terms together may take in one order, after compression.
+/// The maximum size of the accepted and the requested terms together in one order, after compression, in bytes.
 pub const MAX_ORDER_TERMS_BYTES: usize = 96 * 1024;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since 1970-01-01T00:00:00Z, on the control plane's clock unless a field says otherwise.
+/// Milliseconds since 1970-01-01T00:00:00Z, on the control plane's clock unless the description of a field names
+/// another clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
 
-/// The most clauses in a summary.
+/// The maximum number of clauses in a summary.
 const MOST_SHOWN: usize = 8;
 /// The maximum length of one clause in a summary, in characters.
 const LONGEST_SHOWN: usize = 300;

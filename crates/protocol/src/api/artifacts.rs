@@ -36,7 +36,7 @@ pub struct ArtifactView {
     pub artifact: Digest,
     pub component: ComponentName,
     pub build: BuildId,
-    /// The total size of its blobs in bytes, including blobs that other artifacts share.
+    /// The total size of the artifact's blobs in bytes, including blobs that other artifacts share.
     pub size: u64,
     /// The time of the build; absent when the artifact has been removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

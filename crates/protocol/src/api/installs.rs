@@ -128,8 +128,8 @@ pub struct InstallDeleted {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ForgetInstallRequest {
-    /// Whether the customer is gone: whatever is still deployed stays with the customer, and the runner need not be
-    /// silent.
+    /// Whether the customer has left. The install is then forgotten even if components are still deployed or its runner
+    /// still reports. What is deployed stays in the customer's account.
     #[serde(default)]
     pub customer_gone: bool,
 }

@@ -291,7 +291,7 @@ impl ComponentSpec {
             | Self::CloudformationStack { .. }
             | Self::HelmChart { .. }
             | Self::Pulumi { .. } => None,
-            // The text is YAML too. Its statement says with which settings the build was asked for.
+            // JSON is YAML too. So the statement about the build shows the job's settings.
             Self::Job { .. } if self.package() == Some(Package::KubernetesManifest) => {
                 serde_json::to_string(self).ok().map(|text| Recipe::Manifest { text })
             }

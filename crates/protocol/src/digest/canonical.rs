@@ -7,8 +7,8 @@ use serde_json::{Error, Number, Value};
 
 use crate::Digest;
 
-/// Returns the canonical bytes of `value`: no white space, keys sorted by their UTF-16 code units, numbers as ECMAScript
-/// writes them.
+/// Returns the canonical bytes of `value`: no white space, keys sorted by their UTF-16 code units, numbers as
+/// ECMAScript writes them.
 ///
 /// # Errors
 /// For a map with keys that are not strings, for NaN and infinities, and for an integer that an IEEE 754 double cannot

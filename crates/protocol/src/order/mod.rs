@@ -288,7 +288,8 @@ pub struct RunAction {
     /// The cluster for which the steps get a kubeconfig; absent when they get none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<ClusterOf>,
-    /// The image that the steps run in, by digest in the install registry; a template; empty for the order's tool image.
+    /// The image that the steps run in, by digest in the install registry; a template; empty for the order's tool
+    /// image.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
 }

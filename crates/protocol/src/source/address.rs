@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use crate::TenantName;
 
-/// The most segments that the path of an address may have. Each one is a secret that the build runner asks for.
+/// The maximum number of segments in the path of an address. For each segment, the build runner looks for one more
+/// secret.
 const MAX_SEGMENTS: usize = 8;
 /// The hosts that mean Docker Hub, and the host of its registry.
 const DOCKER_HUB: (&[&str], &str) = (&["docker.io", "index.docker.io"], "registry-1.docker.io");
@@ -69,8 +70,8 @@ pub enum AddressError {
 }
 
 impl SourceAddress {
-    /// Returns the address of the repository at a Git URL; `None` for a URL that no credential can be for. A user in the
-    /// URL is ignored, and so is `.git` at its end.
+    /// Returns the address of the repository at a Git URL; `None` for a URL for which there can be no credential. A
+    /// user in the URL is ignored, and so is `.git` at its end.
     pub fn of_git(url: &str) -> Option<Self> {
         let (scheme, rest) = url.split_once("://")?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -81,7 +82,7 @@ impl SourceAddress {
         (found.scheme != Scheme::Oci).then_some(found)
     }
 
-    /// Returns the address of a repository in a registry; `None` for one that no credential can be for.
+    /// Returns the address of a repository in a registry; `None` for a repository for which there can be no credential.
     pub fn of_repository(host: &str, repository: &str) -> Option<Self> {
         format!("oci://{host}/{repository}").parse().ok()
     }

@@ -79,12 +79,12 @@ pub enum SourceCredential {
     },
 }
 
-/// The reason why a document is not the credential of a source. It contains nothing of the document.
+/// The reason why a document is not the credential of a source. The reason contains no part of the document.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    #[error("it is not a document of a credential; store it again with `freehold tenant source add`")]
+    #[error("the document is not a credential; store it again with `freehold tenant source add`")]
     Malformed,
-    #[error("it holds a {found}, which cannot read an `{scheme}://` address", scheme = .0.as_str(), found = .1)]
+    #[error("the document holds a {found}, which cannot read an `{scheme}://` address", scheme = .0.as_str(), found = .1)]
     OtherScheme(Scheme, &'static str),
     #[error("the {0} is empty, or contains a line break or another control character")]
     Text(&'static str),
@@ -195,7 +195,8 @@ fn check_user(user: &str) -> Result<(), CredentialError> {
     if is_plain { Ok(()) } else { Err(CredentialError::Text("user")) }
 }
 
-/// Returns whether `text` is a type and a base64 text, as in a file of known hosts (sshd(8), "SSH_KNOWN_HOSTS FILE FORMAT").
+/// Returns whether `text` is a type and a base64 text, as in a file of known hosts (sshd(8), "SSH_KNOWN_HOSTS FILE
+/// FORMAT").
 fn is_host_key(text: &str) -> bool {
     let mut words = text.split(' ');
     let (kind, key) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

@@ -1,4 +1,5 @@
-//! Private sources of a tenant: the address that a credential is for, and the document that Secrets Manager keeps for it.
+//! Private sources of a tenant: the address that a credential is for, and the document that Secrets Manager keeps for
+//! it.
 
 mod address;
 mod credential;
