@@ -66,8 +66,8 @@ pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
     Ok(verify(template, &[], None)?.findings)
 }
 
-/// Checks a template to which a customer may have added the resources `own`. Compares the policies of the roles with what the
-/// customer agreed to, if `agreed` says that.
+/// Checks a template to which a customer may have added the resources `own`. Compares the policies of the roles with
+/// the terms in `agreed`, if there are any.
 ///
 /// # Errors
 /// [`Unreadable`] when the text is not a template.
@@ -77,11 +77,12 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let mut findings = rules::find(&Template::new(&root)?);
     let (mut differences, names) = rendered::compare(&root, None);
     if agreed.is_some() {
-        // The comparison without a contract stays: it checks the form of the policies, which no contract changes.
+        // The comparison without a contract is also made: it checks the form of the policies, which does not depend on
+        // a contract.
         differences.extend(rendered::compare(&root, agreed).0);
     }
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
-    // If a rule has a finding for a line, the finding that this line differs is left out, because it says less.
+    // If a rule has a finding for a line, the finding that this line differs is left out, because it is less exact.
     findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));
     findings.extend(own.iter().filter(|own| !added.iter().any(|one| one.name == own.name)).map(absent));
     Ok(Checked { findings: findings.into_iter().collect(), added, names })

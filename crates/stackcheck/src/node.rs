@@ -54,7 +54,7 @@ impl Node {
         }
     }
 
-    /// Returns whether the value is `text`, or may be it under some condition, or is a list that contains it.
+    /// Returns whether the value is `text` or a list that contains it, at least under some condition.
     pub(crate) fn names(&self, text: &str) -> bool {
         self.each().iter().any(|one| one.to_text() == text)
     }

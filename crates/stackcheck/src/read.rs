@@ -58,7 +58,7 @@ pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
         event = reader.next()?;
     }
     if matches!(event, Event::StreamEnd) {
-        return Err(reader.wrong("it is empty"));
+        return Err(reader.wrong("the template is empty"));
     }
     let root = reader.value(event, 0)?;
     let mut event = reader.next()?;
@@ -71,7 +71,8 @@ pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
 /// Refuses a text that is too large, has directives, or has characters that YAML readers interpret in different ways.
 fn check_characters(text: &str) -> Result<(), Unreadable> {
     if text.len() > MAX_BYTES {
-        let reason = format!("it has {} bytes, more than the {MAX_BYTES} that CloudFormation reads", text.len());
+        let reason =
+            format!("the template has {} bytes, more than the {MAX_BYTES} that CloudFormation reads", text.len());
         return Err(Unreadable { line: 1, reason });
     }
     for (at, line) in text.split('\n').enumerate() {
@@ -82,12 +83,12 @@ fn check_characters(text: &str) -> Result<(), Unreadable> {
         };
         if let Some(odd) = line.chars().find(|c| is_odd(*c)) {
             return Err(wrong(format!(
-                "it holds the character U+{:04X}, which readers of YAML interpret in different ways",
+                "the template has the character U+{:04X}, which readers of YAML interpret in different ways",
                 u32::from(odd)
             )));
         }
         if line.starts_with('%') {
-            return Err(wrong("it has a directive, which can change what a tag means".to_owned()));
+            return Err(wrong("the template has a directive, which can change what a tag means".to_owned()));
         }
     }
     Ok(())
@@ -116,7 +117,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Node, Unreadable> {
         if depth > MAX_DEPTH {
-            return Err(self.wrong(format!("it nests deeper than {MAX_DEPTH}")));
+            return Err(self.wrong(format!("the value is nested more than {MAX_DEPTH} levels deep")));
         }
         let line = self.line;
         let (anchor, tag, is_plain, kind) = match event {
@@ -131,21 +132,28 @@ impl<'t> Reader<'t> {
                 self.check_anchor(anchor)?;
                 (anchor, tag, false, Kind::Map(self.map(depth)?))
             }
-            Event::Alias(_) => return Err(self.wrong("it has an alias, which CloudFormation does not read")),
+            Event::Alias(_) => return Err(self.wrong("the template has an alias, which CloudFormation does not read")),
             Event::Nothing
             | Event::StreamStart
             | Event::StreamEnd
             | Event::DocumentStart(_)
             | Event::DocumentEnd
             | Event::SequenceEnd
-            | Event::MappingEnd => return Err(self.wrong("it ends too early")),
+            | Event::MappingEnd => return Err(self.wrong("the document ends too early")),
         };
         self.check_anchor(anchor)?;
         written_out(Node { line, is_plain, kind }, tag.as_deref())
     }
 
     fn check_anchor(&self, anchor: usize) -> Result<(), Unreadable> {
-        if anchor == 0 { Ok(()) } else { Err(self.wrong("it has an anchor, which CloudFormation does not read")) }
+        if anchor == 0 {
+            Ok(())
+        } else {
+            Err(self.wrong(
+                "the template has an anchor, which CloudFormation does not \
+            read",
+            ))
+        }
     }
 
     fn list(&mut self, depth: usize) -> Result<Vec<Node>, Unreadable> {
@@ -169,7 +177,7 @@ impl<'t> Reader<'t> {
             let Some(name) = key.text() else { return Err(self.wrong("a key is not a string")) };
             let wrong = |reason| Unreadable { line: key.line, reason };
             if name == "<<" {
-                return Err(wrong("it merges maps (`<<`), which CloudFormation does not read".to_owned()));
+                return Err(wrong("the template merges maps (`<<`), which CloudFormation does not read".to_owned()));
             }
             if key.is_plain && !is_text(name) {
                 return Err(wrong(format!("key `{name}` is not a string; put it into quotes")));
@@ -223,18 +231,18 @@ mod tests {
             ("a: &x 1\n", "line 1: it has an anchor"),
             ("a: &x [1]\n", "line 1: it has an anchor"),
             ("a: 1\nb: &x {c: 1}\n", "line 2: it has an anchor"),
-            ("a: {<<: {b: 1}}\n", "line 1: it merges maps"),
+            ("a: {<<: {b: 1}}\n", "line 1: the template merges maps"),
             ("a: !!binary aGVsbG8=\n", "line 1: the tag `tag:yaml.org,2002:binary` is not"),
             ("a: !!str 1\n", "line 1: the tag `tag:yaml.org,2002:str` is not"),
             ("a: !Reff B\n", "line 1: the tag `!Reff` is not"),
             ("a: ! B\n", "line 1: the tag"),
             ("a: !<tag:x> B\n", "line 1: the tag"),
-            ("%TAG ! tag:x,\n---\na: !Ref B\n", "line 1: it has a directive"),
+            ("%TAG ! tag:x,\n---\na: !Ref B\n", "line 1: the template has a directive"),
             ("a: 1\n---\nb: 1\n", "line 2: there is a second document"),
-            ("a: 1\n# x\u{85}b: 1\n", "line 2: it holds the character U+0085"),
-            ("a: 1\n# x\u{2028}b: 1\n", "line 2: it holds the character U+2028"),
-            ("a: 1\n# x\rb: 1\n", "line 2: it holds the character U+000D"),
-            ("a: \"\u{0}\"\n", "line 1: it holds the character U+0000"),
+            ("a: 1\n# x\u{85}b: 1\n", "line 2: the template has the character U+0085"),
+            ("a: 1\n# x\u{2028}b: 1\n", "line 2: the template has the character U+2028"),
+            ("a: 1\n# x\rb: 1\n", "line 2: the template has the character U+000D"),
+            ("a: \"\u{0}\"\n", "line 1: the template has the character U+0000"),
             ("{\"a\": 1, \"\\u0061\": 2}", "line 1: key `a` is given twice"),
             ("no: 1\n", "line 1: key `no` is not a string"),
             ("012345670123: 1\n", "line 1: key `012345670123` is not a string"),

@@ -45,7 +45,7 @@ impl<'t> Template<'t> {
     /// [`Unreadable`] when the text has no resources.
     pub(crate) fn new(root: &'t Node) -> Result<Self, Unreadable> {
         let Some(resources) = root.get("Resources").filter(|resources| !resources.entries().is_empty()) else {
-            return Err(Unreadable { line: root.line, reason: "it has no `Resources`".to_owned() });
+            return Err(Unreadable { line: root.line, reason: "the template has no `Resources`".to_owned() });
         };
         let regions = root.at(&["Mappings", "BoundTo"]).map(Node::entries).unwrap_or_default();
         let accounts = regions.iter().flat_map(|(_, accounts)| accounts.entries());

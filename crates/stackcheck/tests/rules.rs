@@ -283,8 +283,8 @@ fn an_instance_whose_metadata_others_can_ask_is_found() {
 fn an_invalid_template_is_reported_with_its_line() {
     let message = |text: &str| check(text).unwrap_err().to_string();
 
-    assert_eq!(message(""), "line 1: it is empty");
-    assert_eq!(message("Resources: {}"), "line 1: it has no `Resources`");
+    assert_eq!(message(""), "line 1: the template is empty");
+    assert_eq!(message("Resources: {}"), "line 1: the template has no `Resources`");
     assert_eq!(message("Resources:\n  A: {Type: x}\n  A: {Type: y}\n"), "line 3: key `A` is given twice");
     assert_eq!(message("Resources:\n  A: *b\n"), "line 2: while parsing node, found unknown anchor");
     assert!(message("Resources: [").starts_with("line 2: "), "{}", message("Resources: ["));

@@ -1,4 +1,5 @@
-//! What the roles may do by the terms that the customer agreed to: in place of whatever the template gives them.
+//! What the roles may do by the terms that the customer agreed to. The comparison uses this instead of the policies in
+//! the template.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +21,12 @@ use crate::node::Node;
 #[derive(Debug, Clone, Copy)]
 pub struct Agreed<'a> {
     pub terms: &'a Terms,
-    /// By the name of the input. An input that is not there has the default of the terms.
+    /// The vendor's answers by the name of the input. An input without an answer has the default of the terms.
     pub answers: &'a BTreeMap<String, Value>,
 }
 
-/// Gives each role the policies of the terms. Terms of another app, or that the template does not name, are findings.
+/// Gives each role the policies of the terms. It is a finding if the terms are of another app, or if the template does
+/// not name the terms.
 pub(super) fn give(
     agreed: &Agreed<'_>,
     root: &Node,
@@ -106,7 +108,7 @@ fn answers(agreed: &Agreed<'_>, asked: &BTreeMap<String, String>) -> Answers {
     answers
 }
 
-/// Returns the inputs that policies use and of which the terms say nothing, each with the parameter of its answer.
+/// Returns the inputs that policies use but the terms do not mention, each with its stack parameter.
 fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
     let documents = terms.roles.iter().flat_map(|role| &role.policies).filter_map(|policy| match policy {
         RolePolicy::Inline { document, .. } => Template::parse(document).ok(),
@@ -119,7 +121,7 @@ fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
     asked.map(|(parameter, name)| (name, parameter)).collect()
 }
 
-/// Finds a default in the template that makes a policy of the contract wider than it reads: the contract has only the
+/// Finds a default in the template that makes a policy of the contract wider than its text shows: the text has only the
 /// name of the input.
 fn wide_default(root: &Node, name: &str, parameter: &str) -> Option<Finding> {
     let default = root.at(&["Parameters", parameter, "Default"])?;

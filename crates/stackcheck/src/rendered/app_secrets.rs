@@ -30,7 +30,7 @@ pub(super) fn wrong(root: &Node, id: &str, node: &Node) -> Vec<Finding> {
         ));
     }
     if name_of_secret(root, id, PREFIX).is_none() {
-        wrong.push(finding(node.line, id, "no secret of the same name stores the answer".to_owned()));
+        wrong.push(finding(node.line, id, "no secret of this template stores the value of this parameter".to_owned()));
     }
     wrong
 }

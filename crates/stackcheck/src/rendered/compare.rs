@@ -29,7 +29,7 @@ impl Comparison<'_> {
             _ => self.report(
                 found,
                 place,
-                format!("`{place}` is not of the form that Freehold renders: {}", form(expected)),
+                format!("`{place}` must be {}, as in the template that Freehold renders", form(expected)),
             ),
         }
     }

@@ -157,7 +157,7 @@ impl Source<'_> {
         fitting
     }
 
-    /// Reports the value at `path`. The line is that of the deepest part of `path` that exists.
+    /// Reports the value at `path`. The finding has the line of the deepest existing part of `path`.
     fn refuse(&mut self, path: &[&str], what: &str) {
         let nearest = (0..=path.len()).rev().find_map(|parts| self.root.at(path.get(..parts)?));
         let line = nearest.map_or(1, |node| node.line);

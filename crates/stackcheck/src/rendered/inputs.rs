@@ -45,7 +45,13 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
             match secret(root, id, question.default.is_some()) {
                 Some(secret) => inputs.secrets.push(secret),
                 None => {
-                    findings.push(finding(node.line, id, "no secret of the same name stores the answer".to_owned()));
+                    findings.push(finding(
+                        node.line,
+                        id,
+                        "no secret of this template stores the value of this \
+                        parameter"
+                            .to_owned(),
+                    ));
                 }
             }
         } else {
@@ -53,7 +59,14 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
         }
         let groups = inputs.groups.iter().filter(|group| asks(group, id)).count();
         if groups != 1 {
-            findings.push(finding(node.line, id, format!("it is in {groups} groups of parameters, not in one")));
+            findings.push(finding(
+                node.line,
+                id,
+                format!(
+                    "the parameter is in {groups} groups of parameters, not in \
+                one"
+                ),
+            ));
         }
         inputs.parameters.push(question.rendered(id));
     }

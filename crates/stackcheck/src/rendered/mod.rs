@@ -21,8 +21,8 @@ use difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Returns every difference between a template and the one that Freehold renders, and the names in the template. Without
-/// `agreed`, the policies of the roles may be any.
+/// Returns every difference between a template and the one that Freehold renders, and the names in the template.
+/// Without `agreed`, all policies of the roles are accepted.
 pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>, Option<Names>) {
     let mut findings = dynamic_references(root);
     let names = match identity::read(root) {

@@ -34,7 +34,7 @@ pub(super) struct NamedRole {
 pub(super) struct Granted {
     /// The ARNs of the managed policies of AWS that the role lists.
     pub(super) managed: Vec<String>,
-    /// Nothing where the inline policies may be any.
+    /// The inline policies; `None` if all inline policies are accepted.
     pub(super) inline: Option<Vec<Value>>,
 }
 
@@ -66,7 +66,11 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Roles {
     let named = switches.filter_map(|(name, switch)| {
         let role = named(root, name, switch);
         if role.is_none() {
-            findings.push(finding(switch.line, name, "it is not the switch of a role that an app can name".to_owned()));
+            findings.push(finding(
+                switch.line,
+                name,
+                "the parameter is not the switch of a role that an app can name".to_owned(),
+            ));
         }
         role
     });
@@ -90,7 +94,7 @@ fn named(root: &Node, name: &str, switch: &Node) -> Option<NamedRole> {
     is_of_app.then(|| NamedRole { key, is_on, granted: managed(root, &role) })
 }
 
-/// Returns the managed policies of AWS that a role lists. Its inline policies may be any.
+/// Returns the managed policies of AWS that a role lists. All inline policies are accepted.
 fn managed(root: &Node, role: &str) -> Granted {
     let listed = root.at(&["Resources", role, "Properties", "ManagedPolicyArns"]).map(Node::items).unwrap_or_default();
     let mut arns = Vec::new();

@@ -23,7 +23,7 @@ fn of_resource(resource: Resource<'_>) -> Option<Finding> {
         _ => true,
     };
     let reason = match kind {
-        "AWS::S3::Bucket" => "it has no `BucketEncryption`".to_owned(),
+        "AWS::S3::Bucket" => "this bucket has no `BucketEncryption`".to_owned(),
         _ => format!("this `{kind}` is not encrypted"),
     };
     (!is).then(|| resource.finding(Rule::Encryption, resource.node, reason))

@@ -15,7 +15,7 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
 }
 
 fn lets_in(resource: Resource<'_>, rule: &Node) -> Finding {
-    resource.finding(Rule::NoIngress, rule, "it lets traffic in")
+    resource.finding(Rule::NoIngress, rule, "the rule lets traffic in")
 }
 
 fn of_group(template: &Template<'_>, group: Resource<'_>) -> Vec<Finding> {

@@ -15,6 +15,6 @@ fn of_bucket(bucket: Resource<'_>) -> Option<Finding> {
     let block = bucket.property(&["PublicAccessBlockConfiguration"]);
     let is_open = |key: &&str| block.and_then(|block| block.get(key)?.text()) != Some("true");
     let open: Vec<&str> = BLOCKS.into_iter().filter(is_open).collect();
-    let reason = format!("`PublicAccessBlockConfiguration` does not say `true` for {}", open.join(", "));
+    let reason = format!("`PublicAccessBlockConfiguration` is not `true` for {}", open.join(", "));
     (!open.is_empty()).then(|| bucket.finding(Rule::NoPublicAccess, block.unwrap_or(bucket.node), reason))
 }

@@ -38,12 +38,16 @@ fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for statement in statements.filter(|statement| statement.is_about("sts:AssumeRole")) {
         if let Some(rest) = statement.0.get("NotResource") {
-            found.push(resource.finding(RULE, rest, "it may assume every role except the named roles"));
+            found.push(resource.finding(RULE, rest, "the role may assume every role except the named roles"));
         }
         for role in statement.resources() {
             let text = role.to_text();
             if text.contains('*') {
-                found.push(resource.finding(RULE, role, format!("it may assume every role that `{text}` matches")));
+                found.push(resource.finding(
+                    RULE,
+                    role,
+                    format!("the role may assume every role that `{text}` matches"),
+                ));
             }
         }
     }
