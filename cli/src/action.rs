@@ -23,8 +23,8 @@ pub(crate) struct Run {
     install: InstallId,
     /// Name of the action.
     action: ActionName,
-    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key of a
-    /// role as `freehold contract show` lists it, such as `break-glass-admin`.
+    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key
+    /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// Start the action and return at once.

@@ -7,8 +7,8 @@ use freehold_protocol::InstallId;
 use crate::error::{Error, Result};
 use crate::output::note;
 
-/// Compares `given`, the value of `--confirm`, with the install's name. Without it, says what happens (`consequences`) and
-/// asks for the name.
+/// Compares `given`, the value of `--confirm`, with the install's name. Without `given`, prints `consequences`, a text
+/// about what happens, and asks for the name.
 ///
 /// # Errors
 /// When the name is another one, or there is no terminal to ask.

@@ -48,8 +48,8 @@ pub(crate) struct Deploy {
     /// The release to deploy, instead of a version; refused when the deploy would use other artifacts than the release.
     #[arg(long, value_name = "NAME", conflicts_with = "version")]
     release: Option<ReleaseName>,
-    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key of a
-    /// role as `freehold contract show` lists it, such as `break-glass-admin`.
+    /// The role to run under, instead of the role that the app config chooses: a mode such as `provision`, or the key
+    /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// Start the deploy and return at once.

@@ -60,7 +60,7 @@ fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     let mut options = tempfile::Builder::new();
     #[cfg(unix)]
     options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    // Its own error names the temporary file, of which the user knows nothing.
+    // Its own error names the temporary file, which the user does not know.
     let plain = |error: std::io::Error| std::io::Error::from(error.kind());
     let mut file = options.tempfile_in(folder).map_err(plain).doing(writing(path))?;
     file.write_all(text.as_bytes()).doing(writing(path))?;

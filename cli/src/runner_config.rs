@@ -96,7 +96,7 @@ pub(crate) struct RunnerConfig {
 }
 
 impl RunnerConfig {
-    /// Returns the file's text. The settings of `former`, the file that is replaced, stay where `machine` has no other.
+    /// Returns the file's text. A setting of `former`, the file that is replaced, stays if `machine` does not set it.
     pub(crate) fn to_toml(&self, machine: &Machine, former: &Former) -> Result<String> {
         let mut file = DocumentMut::new();
         let absolute = |path: &Path| -> Result<String> {
@@ -192,7 +192,7 @@ impl Former {
         self.0.contains_key(key)
     }
 
-    /// Adds to `file` each setting that it does not have.
+    /// Adds to `file` each of these settings that `file` does not have.
     fn keep_in(&self, file: &mut DocumentMut) {
         for (key, item) in self.0.iter().filter(|(key, _)| !FROM_THE_STACK.contains(key)) {
             let is_other_secret = key == "enrolment_secret_file" && file.contains_key("enrolment_secret_arn");

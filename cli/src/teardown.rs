@@ -36,8 +36,8 @@ pub(crate) struct Teardown {
     /// Also remove resources that hold data: databases, file systems, volumes, keys, and buckets with `force_destroy`.
     #[arg(long)]
     destroy_data: bool,
-    /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key of a
-    /// role as `freehold contract show` lists it.
+    /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key
+    /// of a role as `freehold contract show` lists it.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
     /// The install's name, to confirm without being asked.

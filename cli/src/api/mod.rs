@@ -234,7 +234,7 @@ fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {
     serde_json::to_vec(body).map_err(|e| Error::internal(format!("cannot write a request as JSON: {e}")))
 }
 
-/// Returns whether a retry can help. A `500` from the API's own function is a defect, which a retry does not mend. A
+/// Returns whether a retry can help. A `500` from the API's own function is a defect, and a retry does not help. A
 /// `500` from the gateway means that the function was stopped before it answered.
 fn is_transient(status: StatusCode, body: &[u8]) -> bool {
     matches!(status.as_u16(), 429 | 502 | 503 | 504)

@@ -102,7 +102,8 @@ Examples:
 Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because
 it reads all files together.")]
 pub(crate) struct Schema {
-    /// A kind of file, by its name, its folder, or the word of its first-line comment; without KIND, all are listed.
+    /// A kind of file, by its name, its folder, or the word in the comment on its first line; without KIND, all are
+    /// listed.
     #[arg(value_name = "KIND")]
     kind: Option<SchemaKind>,
     /// Write all schemas below this directory, which is the directory of an app config.

@@ -90,7 +90,7 @@ pub(crate) struct Diff {
     to: Option<VersionName>,
 }
 
-/// Check the tenant's signature under a contract, without a network or an account.
+/// Check the tenant's signature of a contract, without a network or an account.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
@@ -314,8 +314,8 @@ fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Di
     to.iter().filter(differs).map(|(name, _)| name.clone()).collect()
 }
 
-/// Returns two sides: the terms that the customer of the install accepted, and the terms of the latest version. The
-/// first side has the steps of the deployed version.
+/// Returns the two sides to compare: the terms that the customer accepted, and the terms of the latest version. Terms
+/// do not contain the steps of actions, so the steps of the first side are those of the deployed version.
 async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
     let app =

@@ -27,9 +27,9 @@ Examples:
   freehold contract propose my-app.contract.json --audit audit
   freehold contract propose my-app.contract.json --audit audit -o smaller
 
-The runner answers IAM for its jobs and records in the customer's audit trail which actions each job used or tried to
+The runner answers the IAM calls of its jobs, and records in the customer's audit trail which actions each job used or tried to
 use. Each allowed action of IAM in a role's policies is replaced by those that jobs under this role used. Actions of
-other services stay as they are: no record says which of them were used. Different runs use different actions, so take
+other services stay as they are: the records do not contain their use. Different runs use different actions, so take
 the records of at least one provision, one change and one teardown.
 
 The contract is the file that `freehold contract show APP -o FILE` writes. This command checks neither its signature
@@ -89,8 +89,8 @@ impl Propose {
         let records = records_in(&self.audit)?;
         if !records.iter().any(|record| matches!(record.event, AuditEvent::Started { .. })) {
             return Err(Error::invalid(format!(
-                "no record in `{}` says that a job started; give the folder `audit` of the customer's bucket, as `aws s3 \
-                 sync s3://BUCKET/audit DIR` copies it",
+                "no record in `{}` is about the start of a job; give the folder `audit` of the customer's bucket, as \
+                 `aws s3 sync s3://BUCKET/audit DIR` copies it",
                 self.audit.display()
             )));
         }
@@ -226,8 +226,7 @@ fn text(proposal: &Proposal, out: Output) -> String {
     let mut parts =
         vec![format!("app {}: {} of {installs}{between}", proposal.app, plural(proposal.records, "audit record"))];
     parts.extend(proposal.roles.iter().map(|role| text_of_role(role, out)));
-    parts
-        .push("Only actions of IAM are compared: no record says which actions of other services were used.".to_owned());
+    parts.push("Only actions of IAM are compared: the records do not contain the use of other services.".to_owned());
     parts.join("\n\n")
 }
 

@@ -49,7 +49,8 @@ where
 /// Returns the error for an answer without an error code, which a service of AWS always gives.
 fn without_code(message: &str) -> Error {
     let said = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
-    Error::failed(format!("the answer is not one of AWS{said}")).or("check the network, the proxy and AWS_ENDPOINT_URL")
+    Error::failed(format!("the answer does not come from AWS{said}"))
+        .or("check the network, the proxy and AWS_ENDPOINT_URL")
 }
 
 /// Returns the error for an AWS service's answer with the error code `code`.
@@ -115,8 +116,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_has_no_error_code_is_said_to_be_foreign() {
-        insta::assert_snapshot!(without_code(""), @"the answer is not one of AWS; check the network, the proxy and AWS_ENDPOINT_URL");
-        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the answer is not one of AWS (<html>Blocked</html>); check the network, the proxy and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code(""), @"the answer does not come from AWS; check the network, the proxy and AWS_ENDPOINT_URL");
+        insta::assert_snapshot!(without_code("<html>Blocked</html>\nx"), @"the answer does not come from AWS (<html>Blocked</html>); check the network, the proxy and AWS_ENDPOINT_URL");
     }
 
     #[test]

@@ -34,7 +34,8 @@ impl Create {
         let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
         context.out.show(&created, |created| {
             let (install, file) = (&self.install, path.display());
-            // The same request again gets the same answer; an install that already works needs no secret and no template.
+            // The same request again gets the same answer; an install that already works needs no secret and no
+            // template.
             if created.install.version.is_some() {
                 return format!(
                     "install `{install}` exists already ({}); nothing was changed\nnext: freehold install show {install}",

@@ -62,22 +62,22 @@ impl Forget {
     }
 }
 
-/// Returns what goes and what stays, which a person reads before the confirmation.
+/// Returns the text about what is removed and what stays, for the person who confirms.
 fn consequences(view: &InstallView) -> String {
     let InstallView { install, account, region, .. } = view;
     let deployed = match view.components.len() {
         0 => String::new(),
         _ => {
             let names: Vec<String> = view.components.iter().map(|one| format!("`{}`", one.component)).collect();
-            format!("\nStays in the customer's account, and nobody operates it any more: {}.", names.join(", "))
+            format!("\nLeft in the customer's account, where nobody operates it any more: {}.", names.join(", "))
         }
     };
     format!(
         "This removes everything that the tenant keeps about install `{install}` (account {account}, {region}), for ever: its \
          orders queue and dead letters, its inputs, workflows, jobs and logs, the signed orders and reports, and the record of \
          which artifacts it used.{deployed}\n\
-         Stays with the customer: their account, and the audit records in their bucket.\n\
-         Stays with you: the app, its versions, builds and releases. Until they expire: lines in the functions' logs, the \
+         Kept by the customer: their account, and the audit records in their bucket.\n\
+         Kept by you: the app, its versions, builds and releases. Until they expire: lines in the functions' logs, the \
          history of executions (90 days) and the table's backups (35 days)."
     )
 }
@@ -92,8 +92,8 @@ fn render(started: &ForgetStarted, gone: bool) -> String {
         )
     };
     format!(
-        "{said}\nif the customer has not deleted stack `{stack_name}` in account {account}, region {region}, it is theirs to \
-         delete"
+        "{said}\nif the customer has not deleted stack `{stack_name}` in account {account}, region {region}, ask them to \
+         delete it"
     )
 }
 
@@ -118,9 +118,9 @@ mod tests {
 
         for said in [
             "about install `globex` (account 222222222222, eu-west-1), for ever: its orders queue",
-            "Stays in the customer's account, and nobody operates it any more: `api`.",
-            "Stays with the customer: their account, and the audit records in their bucket.",
-            "Stays with you: the app, its versions, builds and releases.",
+            "Left in the customer's account, where nobody operates it any more: `api`.",
+            "Kept by the customer: their account, and the audit records in their bucket.",
+            "Kept by you: the app, its versions, builds and releases.",
         ] {
             assert!(text.contains(said), "{text}");
         }
@@ -153,7 +153,7 @@ mod tests {
 
         insta::assert_snapshot!(render(&started, true), @r"
         install `globex` is forgotten; nothing of it is left in the tenant, and its name is free again
-        if the customer has not deleted stack `freehold-acme--globex` in account 222222222222, region eu-west-1, it is theirs to delete
+        if the customer has not deleted stack `freehold-acme--globex` in account 222222222222, region eu-west-1, ask them to delete it
         ");
     }
 }

@@ -64,9 +64,7 @@ Examples:
   freehold install verify-template globex.yaml --release SHA256SUMS --release-key freehold.pem
 
 Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
-one. With the contract, each role must have the policies of its terms and no other; without it, the answer says that they were
-not compared. The answer lists the vendor, the account, the queues, the contract and the runner that the template names: compare
-them with what you were told.")]
+one. With the contract, each role must have the policies of its terms and no other; without it, the output states that they were not compared. The output lists the vendor, the account, the queues, the contract and the runner that the template names: compare them with the values that the vendor gave you.")]
 pub(crate) struct VerifyTemplate {
     /// The template.
     file: PathBuf,
@@ -76,11 +74,12 @@ pub(crate) struct VerifyTemplate {
     /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
-    /// The contract, as `freehold contract show -o FILE` wrote it for you: the roles must have its policies and no other.
+    /// The contract, as `freehold contract show -o FILE` wrote it for you: the roles must have its policies and no
+    /// other.
     #[arg(long, value_name = "FILE")]
     contract: Option<PathBuf>,
-    /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`, `name:=JSON` or
-    /// `name=@FILE`. Repeatable.
+    /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`,
+    /// `name:=JSON` or `name=@FILE`. Repeatable.
     #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
     inputs: Vec<Input>,
     /// The file of checksums of a Freehold release, with its signature file beside it. The runner must be a program of
@@ -190,8 +189,8 @@ pub(crate) struct Stack {
     /// Replace the file when it exists and has another text.
     #[arg(long, requires = "output")]
     force: bool,
-    /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours, instead of the
-    /// template.
+    /// Put the template into the tenant's bucket and print a quick-create link to it, valid for 12 hours, instead of
+    /// the template.
     #[arg(long)]
     link: bool,
     /// Show only the lines that differ from FILE, or from the template of the deployed version. The exit code stays 0.
@@ -239,15 +238,15 @@ Examples:
   freehold-runner run --config globex-runner.toml
   freehold install runner-config globex --force
 
-Reads the outputs of the launched install stack with the AWS credentials of the customer's account. With `--force`, all that the
-stack does not decide stays as it is in the file: the state directory, the slots, limits and programs.")]
+Reads the outputs of the launched install stack with the AWS credentials of the customer's account. `--force` replaces the
+settings that come from the stack. The other settings in the file stay: the state directory, the slots, limits and programs.")]
 pub(crate) struct RunnerConfig {
     /// Name of the install.
     install: InstallId,
     /// File to write the config to; `<install>-runner.toml` by default.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file when it exists, and keep the settings of the machine that it has.
+    /// Replace the file when it exists, and keep its settings of the machine.
     #[arg(long)]
     force: bool,
     /// The runner reads the enrolment secret from this file instead of from Secrets Manager.
@@ -270,22 +269,21 @@ pub(crate) struct Delete {
     install: InstallId,
 }
 
-/// Remove everything that the tenant keeps about an install, after the end of its life.
+/// Remove everything that the tenant keeps about an install that was torn down, or whose customer has left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold install forget globex                      asks first, and says what goes and what stays
-  freehold install forget globex --customer-gone      what is still deployed stays with the customer
+  freehold install forget globex                      lists what is removed and what stays, then asks
+  freehold install forget globex --customer-gone      leaves what is deployed in the customer's account
   freehold install forget globex --confirm globex     for scripts
 
-Before: `freehold teardown globex` removes what is deployed, and the customer deletes the install stack. The command is refused
-while something is deployed or runs there, or while the runner is heard: it counts as gone two hours after its last report. Nothing
-of the install stays in the tenant: no queue, row, message or permission. The customer keeps the audit records. The command can be
-repeated.")]
+Before: remove what is deployed with `freehold teardown globex`, and let the customer delete the install stack. The command is
+refused while something is deployed or runs there, and until two hours after the runner's last report. Nothing of the install
+stays in the tenant: no queue, row, message or permission. The customer keeps the audit records. The command can be repeated.")]
 pub(crate) struct Forget {
     /// Name of the install.
     install: InstallId,
-    /// The customer is gone: whatever is still deployed is theirs, and the runner need not be silent.
+    /// The customer has left: forget the install even if components are still deployed or its runner still reports.
     #[arg(long)]
     customer_gone: bool,
     /// The install's name, to confirm without being asked.

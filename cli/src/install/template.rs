@@ -62,8 +62,8 @@ pub(super) fn check_parameters<'a>(
     Ok(())
 }
 
-/// Refuses a launch without a value for a parameter that has no default. `known` are the parameters that get a value now
-/// or have one in the stack.
+/// Refuses a launch without a value for a parameter that has no default. `known` are the parameters that get a value
+/// now or have one in the stack.
 pub(super) fn check_values(facts: &Facts, file: &str, known: &BTreeSet<&String>) -> Result<()> {
     let is_missing = |name: &&str| facts.default(name).is_none() && !known.iter().any(|known| known.as_str() == *name);
     let missing: Vec<&str> = facts.parameters().filter(is_missing).collect();

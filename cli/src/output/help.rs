@@ -22,8 +22,8 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
     }
 }
 
-/// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is filled anew; an indented line stays
-/// a line of its own, and what explains it goes below it.
+/// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is filled anew; an indented
+/// line stays a line of its own, and what explains it goes below it.
 fn fit(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -41,8 +41,8 @@ fn fit(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Returns the lines of `text`. A row of a list that has a longer line than `width` becomes one line, with the lines that
-/// continue it.
+/// Returns the lines of `text`. A row of a list that has a longer line than `width` becomes one line, with the lines
+/// that continue it.
 fn rows(text: &str, width: usize) -> Vec<String> {
     let mut rows: Vec<Vec<&str>> = Vec::new();
     let mut column = None;

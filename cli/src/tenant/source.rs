@@ -1,4 +1,5 @@
-//! `freehold tenant source`: stores, lists and removes the credentials of private sources. Only the build runner reads them.
+//! `freehold tenant source`: stores, lists and removes the credentials of private sources. Only the build runner reads
+//! them.
 
 use std::io::{IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
@@ -164,7 +165,7 @@ impl Add {
             Some(path) => std::fs::File::open(path)
                 .and_then(|file| file.take(most).read_to_string(&mut text))
                 .doing(format!("read the credential in `{}`", path.display())),
-            // A terminal would show what is typed.
+            // A terminal would show the typed secret.
             None if std::io::stdin().is_terminal() => Err(Error::invalid(
                 "this command reads the credential from stdin, which is a terminal; pipe it in, or pass `--file FILE`",
             )),
@@ -176,7 +177,8 @@ impl Add {
     }
 }
 
-/// Returns the keys in a file: lines with a type and a key, and before them at most the host, which `ssh-keyscan` prints.
+/// Returns the keys in a file: lines with a type and a key, and before them at most the host, which `ssh-keyscan`
+/// prints.
 fn host_keys(path: Option<&Path>) -> Result<Vec<String>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(path).doing(format!("read the server's keys in `{}`", path.display()))?;
@@ -191,7 +193,7 @@ fn host_keys(path: Option<&Path>) -> Result<Vec<String>> {
     Ok(lines.map(key).collect())
 }
 
-/// Stores `credential` as the secret of `address`. The policy is there before the value.
+/// Stores `credential` as the secret of `address`. The policy is set before the value is stored.
 async fn store(
     config: &SdkConfig,
     tenant: &TenantName,

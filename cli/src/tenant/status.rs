@@ -69,9 +69,9 @@ fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
     match queue {
         _ if waiting == 0 => None,
         "dead" => Some(format!(
-            "`{name}` holds {count} that a function refused; the attribute `freehold-reason` of each message says why, and \
-             so do the logs of accept-report, dispatch-job and grant-artifact. Messages without a reason return to their \
-             queues by themselves; `aws sqs purge-queue` drops the others"
+            "`{name}` holds {count} that a function refused; the attribute `freehold-reason` of each message contains \
+             the reason, and so do the logs of accept-report, dispatch-job and grant-artifact. Messages without a \
+             reason return to their queues by themselves; `aws sqs purge-queue` drops the others"
         )),
         "dead.fifo" => Some(format!(
             "`{name}` holds {count} for runners that ended too often while they worked; `freehold workflow list INSTALL` \

@@ -16,7 +16,7 @@ use crate::error::{Error, Result, ResultExt};
 
 /// The largest program, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// How well layers are packed: always the same, so that a list always gives the same bytes.
+/// The compression level of layers. It is always the same, so that a list always gives the same bytes.
 const LEVEL: u32 = 6;
 
 /// One layer of an image.
@@ -28,7 +28,7 @@ pub(super) struct Layer {
     pub(super) unpacked: Digest,
 }
 
-/// Returns the layer of `item`, whose checked bytes these are.
+/// Returns the layer of `item`; `fetched` are the item's checked bytes.
 pub(super) fn layer(item: &Item, fetched: Fetched) -> Result<Layer> {
     let (mut file, digest, size) = match item.kind {
         Kind::Tree => (fetched.file, fetched.digest, fetched.size),
@@ -65,7 +65,7 @@ fn write(item: &Item, program: &[u8], to: impl Write) -> io::Result<()> {
     tar.into_inner()?.flush()
 }
 
-/// Returns the bytes of the program: all that was fetched, or one member of it.
+/// Returns the bytes of the program: all fetched bytes, or one member of the fetched archive.
 fn program(item: &Item, mut fetched: Fetched) -> Result<Vec<u8>> {
     let Some(member) = &item.member else { return all(&mut fetched.file).doing("read a temporary file") };
     let mut magic = [0; 2];

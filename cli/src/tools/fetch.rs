@@ -15,7 +15,7 @@ use crate::error::{Error, Result, ResultExt, chain};
 
 /// The largest file that is fetched, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
-/// How long one file may take.
+/// The maximum time to fetch one file.
 const LONGEST: Duration = Duration::from_secs(900);
 const REDIRECTS: usize = 5;
 
@@ -90,14 +90,14 @@ impl Fetcher {
             return Ok(fetched);
         }
         Err(Error::invalid(format!(
-            "its bytes have the SHA-256 {}, and the list says {}; use nothing of it before you know why",
+            "its bytes have the SHA-256 {}, but the list has {}; do not use them before you know the reason",
             fetched.digest.hex(),
             wanted.hex()
         )))
     }
 }
 
-/// Returns the address without what may be secret in it: a user, a password and a query.
+/// Returns the address without the parts that may be secret: the user, the password and the query.
 fn without_secrets(url: &str) -> String {
     let Ok(mut url) = reqwest::Url::parse(url) else { return "the address".to_owned() };
     let _ = (url.set_username(""), url.set_password(None));

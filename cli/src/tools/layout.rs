@@ -1,4 +1,5 @@
-//! Writes images as an OCI image layout (OCI image specification 1.1, "Image Layout"). The same layers give the same bytes.
+//! Writes images as an OCI image layout (OCI image specification 1.1, "Image Layout"). The same layers give the same
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,17 +18,17 @@ const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
 
-/// The file that says that a directory is an image layout.
+/// The file that marks a directory as an image layout.
 const MARK: &str = "oci-layout";
 
-/// A layout that is written beside its place, and replaces what is there when it is complete.
+/// A layout that is written to a temporary directory. It replaces the existing layout when it is complete.
 pub(super) struct Layout {
     directory: tempfile::TempDir,
     manifests: Vec<Value>,
 }
 
 impl Layout {
-    /// Returns an empty layout in `dir`, which will replace the one at `path`. Nothing else is replaced.
+    /// Returns an empty layout in `dir`, which will replace the layout at `path`. Refuses to replace anything else.
     pub(super) fn new(dir: &Path, path: &Path) -> Result<Self> {
         let is_free = path.symlink_metadata().is_err() || path.join(MARK).is_file();
         if !is_free && !std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
@@ -70,7 +71,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Puts the layout in the place of what is at `path`; returns the digest of its image, or of the index of its images.
+    /// Moves the layout to `path`, where it replaces an earlier layout; returns the digest of its image, or of the
+    /// index of its images.
     pub(super) fn finish(mut self, path: &Path) -> Result<Digest> {
         let top = match self.manifests.as_slice() {
             [one] => one.clone(),

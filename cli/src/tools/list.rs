@@ -1,4 +1,4 @@
-//! The list of programs, `tools.toml`: what goes into an image, from where, and with which checksum.
+//! The list of programs, `tools.toml`: the contents of an image, with their origins and checksums.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
@@ -9,21 +9,21 @@ use serde::Deserialize;
 use super::LIST;
 use crate::error::{Error, Result, ResultExt};
 
-/// Where a program is in the image unless the list says otherwise.
+/// The default directory of a program in the image.
 const PROGRAMS: &str = "/usr/local/bin";
-/// The platforms of the machines that a runner knows.
+/// The platforms of the machines that a runner supports.
 const PLATFORMS: [&str; 2] = ["linux/amd64", "linux/arm64"];
 
 /// The list.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct List {
-    /// Such as `linux/arm64`.
+    /// The platforms of the image, such as `linux/arm64`.
     pub(super) platforms: BTreeSet<String>,
     /// Variables that programs in the image get.
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
-    /// In the order of the list: a later file replaces an earlier one.
+    /// The items in the order of the list: a later file replaces an earlier one.
     pub(super) item: Vec<Item>,
 }
 
@@ -32,9 +32,9 @@ pub(super) struct List {
 #[serde(deny_unknown_fields)]
 pub(super) struct Item {
     pub(super) name: String,
-    /// The platform that it is for; absent for all of them.
+    /// The platform that the item is for; absent for all platforms.
     pub(super) platform: Option<String>,
-    /// Where it is fetched from, or the file beside the list.
+    /// The address from which the item is fetched; absent if `file` names a file beside the list.
     pub(super) url: Option<String>,
     pub(super) file: Option<PathBuf>,
     /// SHA-256 of the fetched bytes, in hex.
@@ -44,11 +44,11 @@ pub(super) struct Item {
     pub(super) kind: Kind,
     /// The file in a zip or a gzipped tar that is the program.
     pub(super) member: Option<String>,
-    /// Where the program is in the image.
+    /// The path of the program in the image.
     pub(super) path: Option<String>,
 }
 
-/// What an item holds.
+/// The content of an item.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Tree,
 }
 
-/// Where the bytes of an item come from.
+/// The origin of an item's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Origin {
     Url(String),
@@ -121,7 +121,7 @@ impl Item {
         if self.sha256.is_empty() { Ok(()) } else { self.digest().map(drop) }
     }
 
-    /// Returns where its bytes come from.
+    /// Returns the origin of the item's bytes.
     pub(super) fn origin(&self) -> Result<Origin> {
         match (&self.url, &self.file) {
             (Some(url), None) if url.starts_with("https://") => Ok(Origin::Url(url.clone())),
@@ -139,7 +139,7 @@ impl Item {
         }
     }
 
-    /// Returns its checksum.
+    /// Returns the item's checksum.
     pub(super) fn digest(&self) -> Result<Digest> {
         if self.sha256.is_empty() {
             return Err(Error::invalid("it has no `sha256`; write the publisher's, or run `freehold tools pin`"));
@@ -148,12 +148,12 @@ impl Item {
         digest.map_err(|_| Error::invalid(format!("`{}` is not a SHA-256; it has 64 hex digits", self.sha256)))
     }
 
-    /// Returns where its program is in the image.
+    /// Returns the path of the item's program in the image.
     pub(super) fn path(&self) -> String {
         self.path.clone().unwrap_or_else(|| format!("{PROGRAMS}/{}", self.name))
     }
 
-    /// Returns whether its file may be executed: when it is in a directory for programs.
+    /// Returns whether the item's file may be executed: whether it is in a directory for programs.
     pub(super) fn is_program(&self) -> bool {
         let path = self.path();
         path.split('/').any(|part| part == "bin" || part == "sbin" || part == "libexec")

@@ -40,7 +40,7 @@ pub(crate) struct Init {
     app: PathBuf,
 }
 
-/// Fetch what has no checksum in the list yet, and write its SHA-256 there; compare it with the publisher's.
+/// Fetch each item that has no checksum in the list yet, and write its SHA-256 there; compare it with the publisher's.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -228,8 +228,8 @@ fn too_large(size: Option<u64>) -> Error {
     Error::invalid(format!("it has {size}; the maximum is {}", bytes(MAX_BYTES)))
 }
 
-/// Returns the address without the parts that may be secret: its password, its fragment, its query except `ref`, and with
-/// HTTP the user too, because hosts of Git take a token there.
+/// Returns the address without the parts that may be secret: its password, its fragment, its query except `ref`, and
+/// with HTTP the user too, because hosts of Git take a token there.
 fn without_secrets(address: &str) -> String {
     let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
     match rest.parse::<Url>() {

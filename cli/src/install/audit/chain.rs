@@ -94,8 +94,8 @@ impl Chain {
         }
     }
 
-    /// Returns the position before the first record: the beginning of a chain, or the last record of another key that the
-    /// first record follows, because the runner made a new key.
+    /// Returns the position before the first record: the beginning of a chain, or the last record of another key that
+    /// the first record follows, because the runner made a new key.
     fn beginning(&mut self, records: &BTreeMap<String, Vec<u8>>, all: &BTreeMap<String, Files>) -> Head {
         let start = Head { seq: 0, digest: Digest::of(b"") };
         let Some((name, bytes)) = records.iter().next() else { return start };
@@ -111,14 +111,14 @@ impl Chain {
         };
         if let Some(after) = files.records.keys().find(|other| number_of(other).is_some_and(|number| number > before)) {
             self.problems.push(format!(
-                "record `{name}` follows record `{wanted}` of key {runner}, and so does record `{after}` of that key"
+                "record `{name}` and record `{after}` of key {runner} both follow record `{wanted}` of that key"
             ));
         }
         self.continues = Some(Former { runner: runner.clone(), record: wanted });
         Head { seq: before, digest: record.previous }
     }
 
-    /// Notes the records between two numbers as missing, or two records with one number.
+    /// Adds a problem for the missing records between two numbers, or for two records with the same number.
     fn note_gap(&mut self, last: u64, next: u64) {
         match next.saturating_sub(last) {
             0 => self.problems.push(format!("there are two records with the number {next}")),
@@ -128,7 +128,7 @@ impl Chain {
         }
     }
 
-    /// Takes what a record with a valid signature says.
+    /// Adds the contents of a record whose signature is valid.
     fn take(&mut self, record: &AuditRecord) {
         let (tenant, install) = (self.tenant.get_or_insert(record.tenant.clone()), &record.install);
         let expected = self.install.get_or_insert(install.clone());

@@ -35,7 +35,8 @@ pub(crate) struct Verify {
     /// The folder with the copy: one folder with records, and one file with a public key, for each runner.
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// The id of a runner's key, as `freehold-runner doctor` prints it; records of any other key are refused. Repeatable.
+    /// The id of a runner's key, as `freehold-runner doctor` prints it; records of any other key are refused.
+    /// Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
     runners: Vec<String>,
     /// A record that an earlier copy had; the chain must still have it. Repeatable.

@@ -226,8 +226,8 @@ fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     assert_eq!(problems(read.into_values().next().unwrap()), [""; 0]);
 }
 
-/// Returns the chain of a runner with the key of seed 1 that made the key of seed 2 after `count` records, as the files of
-/// the two keys.
+/// Returns the chain of a runner with the key of seed 1 that made the key of seed 2 after `count` records, as the files
+/// of the two keys.
 fn renewed(count: u64, more: u64) -> BTreeMap<String, Files> {
     let first = chain(1, count);
     let mut second = Files { key: Some(public(2)), records: BTreeMap::new() };
@@ -284,7 +284,7 @@ fn a_former_key_that_signs_on_after_the_new_key_is_found() {
 
     let first = name(&files[&id(2)], 1);
     let expected = format!(
-        "{}: record `{first}` follows record `{third}` of key {}, and so does record `{fourth}` of that key",
+        "{}: record `{first}` and record `{fourth}` of key {} both follow record `{third}` of that key",
         id(2),
         id(1)
     );

@@ -1,4 +1,4 @@
-//! `freehold install audit verify`: the answer about all chains together.
+//! `freehold install audit verify`: the result for all chains together.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, plural, time};
 
-/// The most problems that are printed; JSON has all.
+/// The maximum number of problems that are printed; the JSON output has all of them.
 const SHOWN: usize = 20;
 
-/// The answer about one copy.
+/// The result of the verification of one copy.
 #[derive(Debug, Serialize)]
 pub(super) struct Verified {
     /// Whether the records are complete and unchanged.
     pub(super) verified: bool,
     pub(super) chains: Vec<Chain>,
-    /// Problems that are not of one chain.
+    /// Problems that do not belong to one chain.
     pub(super) problems: Vec<String>,
 }
 
@@ -65,7 +65,7 @@ impl Verified {
     }
 }
 
-/// Returns the problem that the copy has records of more than one install.
+/// Returns the problem of a copy that has records of more than one install.
 fn of_two_installs(chains: &[Chain]) -> Option<String> {
     let mut installs = chains.iter().filter_map(|chain| Some((chain.tenant.as_ref()?, chain.install.as_ref()?)));
     let first = installs.next()?;
