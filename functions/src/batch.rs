@@ -14,10 +14,10 @@ use crate::log_failure;
 /// The longest pause between two receives of a failed message, in seconds.
 const MAX_PAUSE_SECS: u32 = 900;
 
-/// A time after every other, for a message of which the queue does not tell when it took it.
+/// A time later than any other, for a message without a time stamp of the queue.
 const NEVER: Timestamp = Timestamp::from_millis(u64::MAX);
 
-/// A message of the queue whose messages a function handles.
+/// A message from the queue that triggers the function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub body: String,
@@ -25,7 +25,7 @@ pub struct Message {
     pub sent_at: Timestamp,
     /// The time at which the queue took this copy of the message.
     pub taken_at: Timestamp,
-    /// The unique id of the role that sent this copy of the message, by the word of the queue.
+    /// The unique id of the role that sent this copy of the message, according to SQS.
     pub sender: Option<String>,
 }
 

@@ -62,7 +62,7 @@ impl Settings {
         Ok(Arc::new(SqsOutbox::new(&self.sdk, variable("FREEHOLD_DISPATCH_QUEUE_URL")?, grants)))
     }
 
-    /// Returns the queue whose messages this function handles.
+    /// Returns the queue that triggers this function.
     ///
     /// # Errors
     /// When its URL, or the URL of the dead-letter queue, is not set.

@@ -73,13 +73,13 @@ impl Meaning {
     }
 }
 
-/// The codes with which services refuse valid credentials in a region that is not switched on for the account (AWS Account
-/// Management reference guide, "Enable or disable AWS Regions").
+/// The codes with which services refuse valid credentials in a region that is not switched on for the account (AWS
+/// Account Management reference guide, "Enable or disable AWS Regions").
 const REGION_OFF: [&str; 5] =
     ["InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired", "AuthFailure", "RegionDisabledException"];
 
-/// Returns whether `code` may mean that the region is not switched on for the account. A service gives some of these codes
-/// for unknown credentials too.
+/// Returns whether `code` may mean that the region is not switched on for the account. A service gives some of these
+/// codes for unknown credentials too.
 #[must_use]
 pub fn is_region_off(code: &str) -> bool {
     REGION_OFF.contains(&code)

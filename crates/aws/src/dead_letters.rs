@@ -1,4 +1,4 @@
-//! SQS: the queue whose messages a function handles, and the dead-letter queue behind it.
+//! SQS: the queue that triggers a function, and the dead-letter queue behind it.
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -11,12 +11,12 @@ use crate::error::port_error;
 
 /// The time for which a look hides messages from the next look, in seconds.
 const LOOK_SECS: i32 = 30;
-/// The most bytes of a refused message that are kept: SQS counts its attributes into the 1 MiB of a message.
+/// The maximum size of a stored refused message, in bytes: SQS counts the attributes into the 1 MiB of a message.
 const MAX_BODY_BYTES: usize = 1_000_000;
-/// The most characters of a reason that are kept.
+/// The maximum length of a stored reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;
 
-/// The queue whose messages a function handles.
+/// The queue that triggers a function.
 #[derive(Debug, Clone)]
 pub struct SqsSource {
     client: Client,

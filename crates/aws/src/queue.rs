@@ -134,7 +134,7 @@ impl SqsAdmin {
     ) -> Result<String, PortError> {
         let found = self.client.get_queue_url().queue_name(name).send().await;
         let url = found.map_err(|e| port_error("orders queue", e))?.queue_url;
-        let url = url.ok_or_else(|| failed("orders queue", "it exists without a URL"))?;
+        let url = url.ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))?;
         // Only `CreateQueue` accepts this attribute.
         attributes.remove(&QueueAttributeName::FifoQueue);
         let set = self.client.set_queue_attributes().queue_url(&url).set_attributes(Some(attributes));
@@ -183,7 +183,7 @@ impl QueueAdmin for SqsAdmin {
     async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError> {
         let found = self.client.get_queue_url().queue_name(names::orders_queue(&self.tenant, install)).send().await;
         let url = match found {
-            Ok(found) => found.queue_url.ok_or_else(|| failed("orders queue", "it exists without a URL"))?,
+            Ok(found) => found.queue_url.ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))?,
             Err(error) if error.as_service_error().is_some_and(GetQueueUrlError::is_queue_does_not_exist) => {
                 return Ok(());
             }

@@ -26,7 +26,8 @@ pub(crate) async fn copy(
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
     let sdk = sdk_config(job).await;
     let target = ecr_repository(&sdk, &work.repository).await?;
-    // The build role can read the account's own registry. Every other one is read with its stored login, or anonymously.
+    // The build role can read the account's own registry. Every other registry is read with its stored login, or
+    // anonymously.
     let own = target.address().starts_with(&format!("{}/", reference.host));
     let source = if own {
         ecr_repository(&sdk, &reference.repository).await?

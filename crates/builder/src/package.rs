@@ -145,7 +145,7 @@ pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// Returns whether `path` is a plain file. A link is not, because it may point outside of the source.
+/// Returns whether `path` is a plain file. Returns false for a link, which may point outside of the source.
 fn is_file(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|data| data.is_file())
 }

@@ -93,7 +93,7 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     inside(&job.workspace.join(SOURCE), directory)
 }
 
-/// Names the way to a private repository, when no credential for `url` is stored.
+/// Returns the hint for a private repository when no credential for `url` is stored.
 fn hint(url: &str, is_public: bool) -> String {
     let address = SourceAddress::of_git(url).filter(|_| is_public);
     address.map_or_else(String::new, |address| {

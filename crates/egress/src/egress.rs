@@ -32,11 +32,11 @@ pub struct Egress {
 /// The destination of a listener's connections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Way {
-    /// To the hosts that the rules permit, through an HTTP proxy.
+    /// Every host that the rules permit, through an HTTP proxy.
     Proxy,
-    /// To one host and port that the contract names, at an address that a job may reach.
+    /// One host and port that the contract names, at an address that a job may reach.
     Pair(Destination),
-    /// To one host and port that the runner's own configuration names, at any address, even of this machine, and never
+    /// One host and port that the runner's own configuration names, at any address, even of this machine, and never
     /// through a proxy.
     Endpoint(Destination),
 }
@@ -60,8 +60,8 @@ impl Egress {
         Self::with(rules, account, upstream, refusals, Arc::new(SystemNetwork), Limits::default())
     }
 
-    /// Like [`Egress::new`], with another network and other limits. The network cannot skip the checks of addresses:
-    /// they happen outside it, between its calls.
+    /// Permits the same connections as [`Egress::new`], with another network and other limits. The network cannot skip
+    /// the checks of addresses: this crate makes them between the calls of the network.
     pub fn with(
         rules: Rules,
         account: Option<Arc<dyn AccountHosts>>,

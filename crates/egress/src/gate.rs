@@ -59,7 +59,8 @@ impl Gate {
         Ok(hop)
     }
 
-    /// Returns where `to` may be. A rule or a pair that names an address has named its network.
+    /// Returns the scope in which `to` may be. If a rule or a pair names an address, it also permits the network of
+    /// this address.
     pub(crate) fn scope(&self, to: &Destination, protocol: Protocol) -> Scope {
         match to.host {
             Host::Name(_) if !self.rules.may_be_inside(to, protocol) => Scope::Public,

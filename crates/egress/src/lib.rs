@@ -11,8 +11,8 @@
 //! | [`Way::Pair`] | bytes, to one `host:port` that the contract names | address |
 //! | [`Way::Endpoint`] | bytes, to one `host:port` that the runner's own configuration names | nothing |
 //!
-//! A name may resolve to an address of a private network only if [`Rules::inside`] marks the name. The proxy also permits
-//! the hosts that [`AccountHosts`] finds in the customer's account.
+//! A name may resolve to an address of a private network only if [`Rules::inside`] marks the name. The proxy also
+//! permits the hosts that [`AccountHosts`] finds in the customer's account.
 //!
 //! Two things stay invisible: the `Host` header inside TLS, and the inner name of an encrypted ClientHello. When the
 //! runner itself uses a proxy ([`Upstream`]), that proxy resolves the names, so only the proxy can check their

@@ -56,7 +56,7 @@ impl Network for SystemNetwork {
 }
 
 /// Returns whether binding failed because another machine has the address. Every other error, such as too many open
-/// files, says nothing about the address, so that the address counts as the machine's own.
+/// files, does not show which machine has the address, so the address counts as the machine's own.
 fn is_foreign<T>(bound: &io::Result<T>) -> bool {
     bound.as_ref().is_err_and(|error| {
         // `EAFNOSUPPORT`: a machine without IPv6 has no IPv6 address.

@@ -133,8 +133,8 @@ impl Rules {
         self
     }
 
-    /// Marks the hosts that `rules` name as inside: they may resolve to addresses of a private network. A mark alone does
-    /// not permit a host.
+    /// Marks the hosts that `rules` name as inside: they may resolve to addresses of a private network. A mark alone
+    /// does not permit a host.
     #[must_use]
     pub fn inside(mut self, rules: impl IntoIterator<Item = Rule>) -> Self {
         self.inside.extend(rules);

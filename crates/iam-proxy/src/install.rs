@@ -75,7 +75,7 @@ impl Install {
         Home { partition: &self.partition, account: &self.account, region: &self.region }
     }
 
-    /// Returns whether the tag says that a resource belongs to the install. Jobs may set it, and read it.
+    /// Returns whether the tag marks a resource as one of the install. Jobs may set and read this tag.
     pub(crate) fn is_owner_tag(&self, key: &str, value: &str) -> bool {
         key == OWNER && self.prefix.strip_suffix("--") == Some(value)
     }

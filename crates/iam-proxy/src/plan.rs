@@ -38,7 +38,8 @@ impl Planner<'_> {
         if let Some(name) = query.names().find(|name| !parameters.contains(name)) {
             let action = query.action();
             return Err(Refusal::Malformed(format!(
-                "`{action}` has no parameter `{name}` that the runner knows, so it is not passed on; leave it out"
+                "`{action}` has no parameter `{name}` that the runner knows, so the request is not passed on; leave \
+                the parameter out"
             )));
         }
         if let Some(name) = query.unclear() {
@@ -127,7 +128,7 @@ impl Planner<'_> {
                  `{policy}` to the permissions of the app config instead"
             )));
         }
-        let instead = format!("policy `{policy}` is not attached: the contract says what role `{role}` may do");
+        let instead = format!("policy `{policy}` is not attached: the contract defines what role `{role}` may do");
         Ok(Plan::Hold { sent: held::request(query.action(), role, policy), instead })
     }
 
@@ -175,8 +176,8 @@ impl Planner<'_> {
         self.profile(query).await
     }
 
-    /// Refuses tags that only the runner may set. The owner tag of the install may be set, because the runner itself makes it
-    /// a default tag of Terraform's provider for AWS.
+    /// Refuses tags that only the runner may set. The owner tag of the install may be set, because the runner itself
+    /// makes it a default tag of Terraform's provider for AWS.
     fn without_reserved(&self, query: &Query) -> Result<(), Refusal> {
         let given = query.tags()?;
         let set =
@@ -199,8 +200,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// A request for another boundary is refused, and the boundary is not replaced: it may be narrower than the
-    /// install's boundary, and the module's author relies on it.
+    /// Refuses a request for a boundary other than the install's. The requested boundary is not silently replaced,
+    /// because it may be narrower, and the module's author relies on it.
     fn own_boundary(&self, asked: &str) -> Result<(), Refusal> {
         if asked == self.install.boundary {
             return Ok(());

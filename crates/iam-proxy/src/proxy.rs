@@ -82,7 +82,7 @@ impl Proxy {
     /// Returns whose cluster has the host `name` as its endpoint, or `None` when no cluster of the account has it.
     ///
     /// # Errors
-    /// When EKS does not tell the clusters of the account; the text names the way out.
+    /// When EKS does not list the clusters of the account; the text names the way out.
     pub async fn owner_of_cluster_at(&self, name: &str) -> Result<Option<ClusterOwner>, String> {
         let found = self.clusters.at(name, &self.upstream).await.map_err(|refusal| refusal.to_string())?;
         Ok(found.map(|cluster| {

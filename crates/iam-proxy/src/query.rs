@@ -85,8 +85,8 @@ impl Query {
         self.parameters.iter().map(|(name, _)| name.split_once('.').map_or(name.as_str(), |(list, _)| list))
     }
 
-    /// Returns a parameter of a write whose name IAM could read differently: an element of something that is not a list, a
-    /// list with one value, or an element with another number than IAM's own clients write.
+    /// Returns a parameter of a write whose name IAM could read differently: an element of something that is not a
+    /// list, a list with one value, or an element with another number than IAM's own clients write.
     pub(crate) fn unclear(&self) -> Option<&str> {
         let is_clear = |name: &str, value: &str| match *name.split('.').collect::<Vec<_>>().as_slice() {
             // Clients write an empty list as an empty value.

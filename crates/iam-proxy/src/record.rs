@@ -24,8 +24,8 @@ pub enum Stage {
     Made,
     /// IAM answered with the error `code`, or did not answer.
     Failed { code: String },
-    /// The job got the answer that the change was made, but IAM did not get the change. The text says what happened
-    /// instead.
+    /// The job got the answer that the change was made, but IAM did not get the change. The text describes what
+    /// happened instead.
     Held { instead: String },
     /// A rule forbids the action.
     Refused { reason: String },
@@ -37,13 +37,13 @@ pub trait Recorder: std::fmt::Debug + Send + Sync {
     /// Records a stage of a change. A change whose [`Stage::Announced`] cannot be recorded is not sent to IAM.
     ///
     /// # Errors
-    /// A sentence that says why the record was not made.
+    /// A sentence with the reason why the record was not made.
     async fn record(&self, change: Change) -> Result<(), String>;
 
     /// Records the actions that the job used. It is called once, at the end of the job.
     ///
     /// # Errors
-    /// A sentence that says why the record was not made.
+    /// A sentence with the reason why the record was not made.
     async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String>;
 }
 

@@ -29,7 +29,7 @@ pub struct Trust {
 pub struct Stranger {
     /// The principal, or a text such as `everybody`.
     pub name: String,
-    /// A sentence that says why the principal is a stranger.
+    /// A sentence with the reason why the principal is a stranger.
     pub why: String,
 }
 

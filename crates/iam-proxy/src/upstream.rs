@@ -46,8 +46,8 @@ impl Endpoint {
         Ok(Self { url, region: signed.to_owned() })
     }
 
-    /// Returns the names of all endpoints of IAM in the partition of a region, as the AWS SDKs know them. No job may reach
-    /// one of them, because the runner answers IAM for its jobs.
+    /// Returns the names of all endpoints of IAM in the partition of a region, as the AWS SDKs know them. No job may
+    /// reach any of them, because the runner itself answers its jobs' IAM calls.
     pub fn names_of_iam(region: &str) -> Vec<String> {
         let signed = Self::iam(region).map(|iam| iam.region).unwrap_or_default();
         let places =

@@ -14,16 +14,16 @@
 //!   machine that takes over while the first one may live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.
 //!
-//! [`rule::Rule`] lists what must hold. `bug::Bug` (feature `mutants`) lists mistakes that each break a rule, which shows
-//! that the rules see something.
+//! [`rule::Rule`] lists what must hold. `bug::Bug` (feature `mutants`) lists mistakes that each break a rule, which
+//! shows that the rules see something.
 //!
 //! # Bounds
 //!
 //! [`bounds::Bounds::ALL`] names the spaces; each is exhausted in the tests. One job: two dispatches, two or three
 //! receives each, one or two lapsed leases and crashes, one lost machine, one repeated report, one cancel, one report
 //! that comes after the grace. Two jobs on one thing or on two: two receives, a lapsed lease, and a crash or a second
-//! dispatch. Every bound only falls and every step moves forward, so that there are no cycles; a test looks for one. Hence
-//! "every job ends" is checked where a path ends: nothing can happen any more, and every job has ended.
+//! dispatch. Every bound only falls and every step moves forward, so that there are no cycles; a test looks for one.
+//! Hence "every job ends" is checked where a path ends: nothing can happen any more, and every job has ended.
 //!
 //! # What is taken for granted
 //!

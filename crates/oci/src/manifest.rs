@@ -61,7 +61,7 @@ struct Layer {
     urls: Vec<String>,
 }
 
-/// The fields of a manifest that say what it is for: the type of its artifact, its annotations, and its subject.
+/// The fields of a manifest that describe its purpose: the type of its artifact, its annotations, and its subject.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Purpose {
@@ -85,7 +85,7 @@ impl Manifest {
     /// Parses a manifest. Its own `mediaType` takes precedence over `content_type`, the header of the answer.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the manifest.
+    /// A sentence about the mistake in the manifest.
     pub fn new(content_type: Option<&str>, bytes: Bytes) -> Result<Self, String> {
         let document: Document = serde_json::from_slice(&bytes).map_err(|error| format!("not a manifest: {error}"))?;
         let announced = content_type.and_then(|value| value.split(';').next()).map(|value| value.trim().to_owned());
@@ -118,8 +118,8 @@ impl Manifest {
     /// Returns the manifests and blobs that the manifest refers to.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the manifest. It is also an error when a layer must be fetched from
-    /// outside the registry (Windows base layers): a copy without this layer would not be the image.
+    /// A sentence about the mistake in the manifest. It is also an error when a layer must be fetched from outside the
+    /// registry (Windows base layers): a copy without this layer would not be the image.
     pub fn parts(&self) -> Result<Parts, String> {
         let document: Document = self.read()?;
         match (self.is_index(), document.manifests, document.config) {
@@ -147,7 +147,7 @@ impl Manifest {
     /// Returns the purpose of the manifest.
     ///
     /// # Errors
-    /// A sentence that says what is wrong with the manifest.
+    /// A sentence about the mistake in the manifest.
     pub(super) fn purpose(&self) -> Result<Purpose, String> {
         self.read()
     }

@@ -1,10 +1,11 @@
-//! Values during a rendering: references into the tree where possible, otherwise computed values with shared ownership.
+//! Values during a rendering: references into the JSON tree where possible, otherwise computed values with shared
+//! ownership.
 
 use std::rc::Rc;
 
 use serde_json::{Number, Value};
 
-/// A value of the tree, or a value that the template computed.
+/// A value of the JSON tree over which the template is rendered, or a value that the template computed.
 #[derive(Debug, Clone)]
 pub(crate) enum V<'t> {
     Tree(&'t Value),

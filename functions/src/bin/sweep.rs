@@ -57,8 +57,8 @@ async fn main() -> Result<(), Error> {
             failed = swept.failed,
             "Swept"
         );
-        // The next sweep tries again, so a failure here fails no other work. Forgotten installs come before messages are put
-        // back, because a look at a dead letter hides it from the next look for half a minute.
+        // The next sweep tries again, so a failure here fails no other work. Forgotten installs come before messages
+        // are put back, because a look at a dead letter hides it from the next look for half a minute.
         match forgotten.remove().await {
             Ok(removed) if removed == Removed::default() => {}
             Ok(Removed { forgotten, pending, failed }) => {

@@ -22,7 +22,8 @@ use crate::package;
 use crate::source;
 use crate::statement::Facts;
 
-/// Builds the chart of a directory, a commit or a chart repository, and pushes it. Records every archive that it fetches.
+/// Builds the chart of a directory, a commit or a chart repository, and pushes it. Records every archive that it
+/// fetches.
 pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) -> Result<Artifact, Failure> {
     let directory = match &work.source {
         Source::Chart { .. } => None,

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 /// The maximum depth of nested values.
 const MAX_DEPTH: usize = 64;
-/// The maximum number of values in a text. A value that an alias repeats counts each time, and a long string as one value
-/// for each [`BYTES_OF_VALUE`].
+/// The maximum number of values in a text. A value that an alias repeats counts each time, and a long string as one
+/// value for each [`BYTES_OF_VALUE`].
 const MAX_VALUES: usize = 1_000_000;
 const BYTES_OF_VALUE: usize = 64;
 
@@ -71,7 +71,7 @@ impl<'t> Reader<'t> {
         let mut depth = change(event);
         while depth > 0 {
             depth += match self.next()? {
-                Event::StreamEnd => return Err("it ends too early".to_owned()),
+                Event::StreamEnd => return Err("the document ends too early".to_owned()),
                 event => change(&event),
             };
         }
@@ -80,7 +80,7 @@ impl<'t> Reader<'t> {
 
     fn value(&mut self, event: Event<'t>, depth: usize) -> Result<Value, String> {
         if depth > MAX_DEPTH {
-            return Err(format!("it nests deeper than {MAX_DEPTH}"));
+            return Err(format!("the value is nested more than {MAX_DEPTH} levels deep"));
         }
         self.count(1)?;
         let (anchor, value) = match event {
@@ -116,7 +116,7 @@ impl<'t> Reader<'t> {
                 self.count(size(&value))?;
                 (0, value)
             }
-            _ => return Err("it ends too early".to_owned()),
+            _ => return Err("the document ends too early".to_owned()),
         };
         if anchor > 0 {
             self.count(size(&value))?;
@@ -126,7 +126,7 @@ impl<'t> Reader<'t> {
     }
 
     fn count(&mut self, values: usize) -> Result<(), String> {
-        self.left = self.left.checked_sub(values).ok_or(format!("it holds more than {MAX_VALUES} values"))?;
+        self.left = self.left.checked_sub(values).ok_or(format!("the document has more than {MAX_VALUES} values"))?;
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! The connections of the services to Git servers: where they lead, and what is said when one is refused.
+//! The connections of the services to Git servers: their destinations, and the message about a refused connection.
 
 use freehold_egress::{Destination, Refusal};
 use freehold_protocol::source::SourceAddress;
@@ -13,7 +13,7 @@ pub(super) fn destination(address: &SourceAddress) -> Result<Destination, Failur
     to.map_err(|error| Failure::because(&format!("`{address}` has a host that cannot be used"), &error))
 }
 
-/// Returns a function that writes a refused connection into the job's log, and notes it.
+/// Returns a function that writes a refused connection into the job's log, and records the reason.
 pub(super) fn refused(
     job: &Job,
     address: &SourceAddress,

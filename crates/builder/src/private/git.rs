@@ -1,5 +1,5 @@
-//! The way of programs in a box to private Git repositories: services that add the credentials outside of the box, and the
-//! settings by which Git finds them.
+//! Connects programs in a box to private Git repositories, by services that add the credentials outside of the box, and
+//! by the settings with which Git finds these services.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const SSH: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9418);
 pub(crate) struct GitAccess {
     https: Vec<HttpsSource>,
     ssh: Vec<SshSource>,
-    /// Pairs: the beginning of a URL, and what Git asks for instead.
+    /// Pairs: the beginning of a URL, and the text with which Git replaces it.
     rewrites: Vec<(String, String)>,
     obstacle: Obstacle,
 }
@@ -71,7 +71,7 @@ impl GitAccess {
             SourceCredential::RegistryLogin { .. } => return Ok(()),
         };
         self.rewrites.push((url.to_owned(), format!("{base}{}", repository.as_path())));
-        // Other repositories below the same address, such as the modules that a fetched module calls.
+        // This also rewrites other repositories below the same address, such as modules that a fetched module calls.
         let below = format!("{address}/");
         if let Some(all) = Repository::of_url(&format!("{below}x")).filter(|_| address != repository.address) {
             let path = all.as_path();
@@ -115,7 +115,7 @@ impl GitAccess {
         settings.chain((!self.is_empty()).then_some(count)).collect()
     }
 
-    /// Returns why a repository could not be read, if a service saw it.
+    /// Returns why a repository could not be read, if a service recorded a reason.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.obstacle.first()
     }

@@ -1,5 +1,5 @@
-//! Serves Git over HTTP to a box, and asks the Git servers over HTTPS with their tokens. Only the two requests of a fetch
-//! pass (gitprotocol-http(5), "Smart Clients"), so a token that may write is used for reading only.
+//! Serves Git over HTTP to a box, and asks the Git servers over HTTPS with their tokens. Only the two requests of a
+//! fetch pass (gitprotocol-http(5), "Smart Clients"), so a token that may write is used for reading only.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -95,7 +95,7 @@ pub(super) struct HttpsSources {
 /// A request of a fetch.
 struct Fetch {
     repository: Repository,
-    /// The rest of the URL behind the repository.
+    /// The rest of the URL after the repository.
     rest: &'static str,
 }
 
@@ -141,7 +141,15 @@ impl HttpsSources {
         let url = url(&fetch.repository, fetch.rest);
         let (head, body) = request.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
-        let body = body.map_err(|_| (StatusCode::PAYLOAD_TOO_LARGE, format!("git asks `{url}` for too much")))?;
+        let body = body.map_err(|_| {
+            (
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!(
+                    "the request of git to `{url}` is too \
+            large"
+                ),
+            )
+        })?;
         let asked = source.http.request(head.method, &url).headers(some(&head.headers, &ASKED));
         let asked = asked.basic_auth(&source.user, Some(source.token.reveal())).body(body.to_bytes());
         let answer = asked.send().await.map_err(|error| {
@@ -177,7 +185,7 @@ impl Serve for HttpsSources {
             };
             let served = self.clone();
             open.spawn(async move {
-                // An error needs no handling: the client closed the connection, and Git says what it lacks.
+                // An error needs no handling: the client closed the connection, and Git reports what is missing.
                 let _ = served.converse(stream).await;
                 drop(permit);
             });
@@ -200,7 +208,8 @@ fn url(repository: &Repository, rest: &str) -> String {
     format!("https://{}/{}{rest}", repository.address.authority(), repository.path.trim_end_matches('/'))
 }
 
-/// Passes a redirect on when it leads to a repository that the same credential is for, as after a repository was renamed.
+/// Passes a redirect on when it leads to a repository that the same credential is for, as after a repository was
+/// renamed.
 fn redirected(
     source: &HttpsSource,
     url: &str,

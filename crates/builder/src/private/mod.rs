@@ -1,7 +1,7 @@
 //! Private sources: finds the credential of a source in Secrets Manager, and reads the source with it.
 //!
-//! A credential never enters a job's box. Programs in the box ask a [`git::GitAccess`], which is a service of the runner
-//! outside of it, and the service asks the Git server with the credential.
+//! A credential never enters a job's box. Programs in the box ask a [`git::GitAccess`], which is a service of the
+//! runner outside of it, and the service asks the Git server with the credential.
 
 mod connection;
 pub(crate) mod git;
@@ -27,7 +27,8 @@ pub(crate) struct Stored {
 
 /// Returns the credential that is stored for `address` or for the nearest address above it. The job's log redacts it.
 ///
-/// A role that may read no such secret has none: the stack of the tenant may be older than this program.
+/// A role that may not read such secrets counts as a role without any: the stack of the tenant may be older than this
+/// program.
 pub(crate) async fn stored(job: &Job, address: &SourceAddress) -> Result<Option<Stored>, Failure> {
     let secrets = aws_sdk_secretsmanager::Client::new(&sdk_config(job).await);
     for address in address.covering() {
@@ -35,7 +36,7 @@ pub(crate) async fn stored(job: &Job, address: &SourceAddress) -> Result<Option<
         let found = match secrets.get_secret_value().secret_id(&name).send().await {
             Ok(found) => found,
             Err(error) if error.code() == Some("ResourceNotFoundException") => continue,
-            // Secrets Manager answers so about a secret that is being deleted.
+            // Secrets Manager gives this answer for a secret that is being deleted.
             Err(error) if error.code() == Some("InvalidRequestException") => continue,
             Err(error) if aws::is_denied(error.code()) => {
                 job.log.line(&format!(

@@ -11,7 +11,7 @@ pub(super) struct Repository {
 }
 
 impl Repository {
-    /// Returns the repository at `url`; `None` when no credential can be for it.
+    /// Returns the repository at `url`; `None` when there can be no credential for it.
     pub(super) fn of_url(url: &str) -> Option<Self> {
         let (_, rest) = url.split_once("://")?;
         let (_, path) = rest.split_once('/')?;

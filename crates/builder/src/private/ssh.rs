@@ -1,5 +1,5 @@
-//! Serves Git's own protocol to a box, and asks the Git servers over SSH. The client is OpenSSH, outside of the box. Its
-//! key goes through a pipe into an agent and is in no file.
+//! Serves Git's own protocol to a box, and asks the Git servers over SSH. The client is OpenSSH, outside of the box.
+//! Its key goes through a pipe into an agent and is in no file.
 
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -33,14 +33,14 @@ pub(crate) const PROGRAMS: [&str; 3] = ["ssh", "ssh-agent", "ssh-add"];
 const LONGEST: usize = 4096;
 /// The maximum time for the client to send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
-/// The end of the words of `ssh` that is read for the reason, in bytes.
+/// The length of the end of `ssh`'s error output that is read for the reason, in bytes.
 const LAST_WORDS: u64 = 16 * 1024;
 /// The pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The maximum number of open connections. Each has processes outside of the box.
 const MOST_CONNECTIONS: usize = 16;
-/// Adds the key from file descriptor 3 to the agent of this shell, for a minute, and then becomes `ssh`. The other words
-/// are the paths of `ssh-add` and `ssh`, and the arguments of `ssh`.
+/// Adds the key from file descriptor 3 to the agent of this shell, for a minute, and then becomes `ssh`. The other
+/// arguments are the paths of `ssh-add` and `ssh`, and the arguments of `ssh`.
 const SCRIPT: &str = r#""$0" -q -t 60 - <&3 3<&- && exec "$@""#;
 
 /// One address with its key.
@@ -108,7 +108,8 @@ impl SshSource {
         // The command holds the other end of the pipe, which must close when the child has closed its own.
         drop(command);
         let key = self.key.clone();
-        // A key larger than the pipe waits until it is read. An error means that the child ended, which says why.
+        // A key larger than the pipe waits until it is read. An error means that the child has ended, and its output
+        // has the reason.
         tokio::task::spawn_blocking(move || key_in.write_all(format!("{}\n", key.reveal().trim_end()).as_bytes()));
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Running { child, group })
@@ -144,15 +145,15 @@ impl SshSource {
         words
     }
 
-    /// Explains the last words of `ssh`.
+    /// Explains the end of `ssh`'s error output.
     fn explain(&self, words: &str) -> String {
         let (address, host) = (&self.address, self.address.authority());
         let again = format!("`freehold tenant source add {address}`");
         let last = words.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it gave no reason").trim();
         if words.contains("Host key verification failed") {
             format!(
-                "`{host}` has none of the stored keys, so that it may be another server; compare its key with one that its \
-                 owner publishes, and store that with {again}"
+                "`{host}` has none of the stored keys, so it may be another server; compare its key with the key that \
+                 its owner publishes, and store that key with {again}"
             )
         } else if words.contains("Permission denied") {
             format!("`{host}` refuses the key of `{address}`: it is wrong or revoked; store another one with {again}")
@@ -205,7 +206,7 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // What remains holds no secret.
+        // Files that remain hold no secret.
         let _ = std::fs::remove_dir_all(self.path());
     }
 }
@@ -248,7 +249,8 @@ impl SshSources {
         let Some(source) = nearest(&self.all, |one| &one.address, &repository.address) else { return };
         match source.start(&repository.path) {
             Ok(running) => {
-                // The connection closes after the note, so that the reason is there when Git reports the end.
+                // The connection closes after the reason was recorded, so that the reason is known when Git reports the
+                // end.
                 if let Some((words, _to_client)) = carry(stream, running).await {
                     self.obstacle.note(&source.explain(&words));
                 }
@@ -280,8 +282,8 @@ impl Serve for SshSources {
     }
 }
 
-/// Reads the request of a client (gitprotocol-pack(5), "Git Transport"). Returns the repository, or nothing when the
-/// request is not one for a fetch.
+/// Reads the request of a client (gitprotocol-pack(5), "Git Transport"). Returns the repository, or `None` when it is
+/// not the request of a fetch.
 async fn request(stream: &mut TcpStream) -> std::io::Result<Option<Repository>> {
     let mut length = [0; 4];
     stream.read_exact(&mut length).await?;
@@ -298,7 +300,8 @@ fn repository_of(line: &[u8]) -> Option<Repository> {
     Repository::of_path(Scheme::Ssh, text.strip_prefix("git-upload-pack ")?.trim_end_matches('\n'))
 }
 
-/// Carries bytes between the client and `ssh`. Returns the last words of an `ssh` that failed, and the connection.
+/// Carries bytes between the client and `ssh`. Returns the end of the error output of an `ssh` that failed, and the
+/// connection.
 async fn carry(stream: TcpStream, mut running: Running) -> Option<(String, OwnedWriteHalf)> {
     let (mut from_client, mut to_client) = stream.into_split();
     let (mut stdin, mut stdout) = (running.child.stdin.take()?, running.child.stdout.take()?);

@@ -71,7 +71,7 @@ impl Asked {
         match (keys.is_empty(), keyless) {
             (false, _) => Ok(Self { keys, keyless }),
             (true, 0) => Err(Failure::new(
-                "the image must be signed, but the config does not say with which key; name a `public_key` in \
+                "the image must be signed, but the config does not name the key; name a `public_key` in \
                  `verification.authorities`",
             )),
             (true, _) => Err(Failure::new(
@@ -306,7 +306,7 @@ mod tests {
         ];
 
         insta::assert_snapshot!(found.join("\n"), @r"
-        the image must be signed, but the config does not say with which key; name a `public_key` in `verification.authorities`
+        the image must be signed, but the config does not name the key; name a `public_key` in `verification.authorities`
         only keyless signatures are accepted for the image, and builds cannot check them; sign it with `cosign sign --key` and name that key as `public_key` in `verification.authorities`
         authority 2 of `verification` cannot be used: the public key is not in PEM form: it does not begin with `-----BEGIN PUBLIC KEY-----`; give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it
         authority 1 of `verification` cannot be used: the contents of the public key are not a key: unexpected ASN.1 DER tag: expected SEQUENCE, got APPLICATION [1] (primitive); give the text of `cosign.pub`, as `cosign public-key --key cosign.key` writes it

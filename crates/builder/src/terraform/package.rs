@@ -1,4 +1,5 @@
-//! Fetches the packages of providers from the vendor's mirror or from their registries, and checks them against the lock file.
+//! Fetches the packages of providers from the vendor's mirror or from their registries, and checks them against the
+//! lock file.
 
 use std::path::Path;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use freehold_runner::kinds::failure::Failure;
 
-/// Returns a failure which says that `what` could not be read.
+/// Returns the failure for a file `what` that could not be read.
 pub(super) fn unreadable(what: &str, error: &dyn std::error::Error) -> Failure {
     Failure::because(&format!("could not read {what} of the module"), error)
 }

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::value::{V, kind, whole};
 
-/// The result of a function. The error says what the function does not accept, but does not contain the arguments.
+/// The result of a function. The error describes the arguments that the function does not accept, but does not contain
+/// them.
 pub(crate) type Answer<'t> = Result<V<'t>, String>;
 
 /// A function that templates can call.

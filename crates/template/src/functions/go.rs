@@ -99,7 +99,10 @@ fn slice<'t>(args: &[V<'t>]) -> Answer<'t> {
         Some(bound) => usize::try_from(number(bound.get())?).map_err(|_| "the position is negative".to_owned()),
     };
     let (from, to) = (bound(1, 0)?, bound(2, length)?);
-    let outside = || format!("positions {from} to {to} are outside of its length {length}");
+    let outside = || {
+        let bytes = if value.is_string() { "; positions count bytes and must not split a character" } else { "" };
+        format!("cannot take positions {from} to {to} of a value of length {length}{bytes}")
+    };
     match value {
         Value::Array(items) => made(items.get(from..to).ok_or_else(outside)?.to_vec()),
         other => made(text(other)?.get(from..to).ok_or_else(outside)?),
@@ -128,8 +131,8 @@ fn same(one: &Value, two: &Value, name: &str) -> Result<bool, String> {
     match (one, two) {
         (Value::Number(a), Value::Number(b)) => Ok(a == b || a.as_f64() == b.as_f64()),
         (Value::Null, _) | (_, Value::Null) => Ok(one == two),
-        // Real configs write `eq "true" .nuon.inputs.inputs.on`, and the answer to an input of type `bool` is a boolean.
-        // A number is refused, since it has more than one spelling.
+        // Real configs write `eq "true" .nuon.inputs.inputs.on`, and the answer to an input of type `bool` is a
+        // boolean. A number is refused, since it has more than one spelling.
         (Value::String(text), flag @ Value::Bool(_)) | (flag @ Value::Bool(_), Value::String(text)) => {
             Ok(*text == print(flag))
         }
