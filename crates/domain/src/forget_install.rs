@@ -135,7 +135,10 @@ mod tests {
 
         let refused = refusal(&standing, false).unwrap();
 
-        assert!(refused.contains("`api`, `sandbox` are deployed there; run `freehold teardown globex` first"), "{refused}");
+        assert!(
+            refused.contains("`api`, `sandbox` are deployed there; run `freehold teardown globex` first"),
+            "{refused}"
+        );
         assert_eq!(refusal(&standing, true), None);
     }
 
