@@ -246,6 +246,16 @@ class Account(Principal):
 
         return until(description, "the execution ends")
 
+    def table(self):
+        """Makes a table and returns its name."""
+        self.client("dynamodb").create_table(
+            TableName="things",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
+            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
+        )
+        return "things"
+
     def stack(self, name, **resources):
         cloudformation = self.client("cloudformation")
         cloudformation.create_stack(

@@ -1,7 +1,7 @@
 """Starts MiniStack on loopback with the shims that bring it closer to AWS.
 
 `cloud` starts this file with a clean environment. A shim replaces a private function, so the version is
-checked exactly and every replaced name must exist. Each shim has its test in test_contract.py.
+checked exactly and every replaced name must exist. Each shim has its test in test_contract*.py.
 """
 
 import importlib.metadata

@@ -124,7 +124,7 @@ class Identity(Contract):
         self.refused("AccessDenied", function.client("sqs").create_queue, QueueName="other")
 
     def test_deviation_leading_keys_are_not_enforced(self):
-        table = make_table(self.account)
+        table = self.account.table()
         role = self.account.role(
             "tenant",
             allow("dynamodb:PutItem", Condition={"ForAllValues:StringEquals": {"dynamodb:LeadingKeys": ["mine"]}}),
@@ -428,7 +428,7 @@ class Objects(Contract):
 @needs("dynamodb")
 class Tables(Contract):
     def test_transaction_is_all_or_nothing_and_says_which_condition_failed(self):
-        table, dynamodb = make_table(self.account), self.account.client("dynamodb")
+        table, dynamodb = self.account.table(), self.account.client("dynamodb")
         dynamodb.put_item(TableName=table, Item={"pk": {"S": "taken"}})
         fresh, taken = (
             {
@@ -449,168 +449,6 @@ class Tables(Contract):
         self.assertNotIn("Item", dynamodb.get_item(TableName=table, Key={"pk": {"S": "fresh"}}))
 
 
-@needs("templates")
-class Templates(Contract):
-    def test_role_of_a_template_has_its_boundary(self):
-        limit = {"Version": "2012-10-17", "Statement": [allow("sqs:ListQueues")]}
-        trust = {
-            "Version": "2012-10-17",
-            "Statement": [{"Effect": "Allow", "Principal": {"AWS": self.account.id}, "Action": "sts:AssumeRole"}],
-        }
-        wide = {"PolicyName": "wide", "PolicyDocument": {"Version": "2012-10-17", "Statement": [allow("*")]}}
-        self.account.stack(
-            "bounded",
-            Limit={"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": limit}},
-            Role={
-                "Type": "AWS::IAM::Role",
-                "Properties": {
-                    "RoleName": "bounded",
-                    "AssumeRolePolicyDocument": trust,
-                    "Policies": [wide],
-                    "PermissionsBoundary": {"Ref": "Limit"},
-                },
-            },
-        )
-        session = self.account.client("sts").assume_role(
-            RoleArn=f"arn:aws:iam::{self.account.id}:role/bounded", RoleSessionName="contract"
-        )["Credentials"]
-        role = Principal(
-            self.account.instance,
-            self.account.id,
-            session["AccessKeyId"],
-            session["SecretAccessKey"],
-            session["SessionToken"],
-        )
-
-        role.client("sqs").list_queues()
-
-        self.refused("AccessDenied", role.client("sqs").create_queue, QueueName="more")
-
-    def test_nat_gateway_of_a_template_is_made_with_its_address_and_goes_with_the_stack(self):
-        ec2 = self.account.client("ec2")
-        self.account.stack(
-            "network",
-            Vpc={"Type": "AWS::EC2::VPC", "Properties": {"CidrBlock": "10.9.0.0/16"}},
-            Subnet={
-                "Type": "AWS::EC2::Subnet",
-                "Properties": {
-                    "VpcId": {"Ref": "Vpc"},
-                    "CidrBlock": {"Fn::Select": [2, {"Fn::Cidr": ["10.9.0.0/16", 7, 13]}]},
-                    "AvailabilityZone": {"Fn::Select": [2, {"Fn::GetAZs": ""}]},
-                },
-            },
-            Address={"Type": "AWS::EC2::EIP", "Properties": {"Domain": "vpc"}},
-            Nat={
-                "Type": "AWS::EC2::NatGateway",
-                "Properties": {
-                    "SubnetId": {"Ref": "Subnet"},
-                    "AllocationId": {"Fn::GetAtt": ["Address", "AllocationId"]},
-                    "Tags": [{"Key": "of", "Value": "contract"}],
-                },
-            },
-        )
-
-        [address] = ec2.describe_addresses()["Addresses"]
-        [nat] = ec2.describe_nat_gateways()["NatGateways"]
-        [subnet] = ec2.describe_subnets(SubnetIds=[nat["SubnetId"]])["Subnets"]
-        self.assertEqual("10.9.64.0/19", subnet["CidrBlock"])
-        self.assertEqual([{"Key": "of", "Value": "contract"}], nat["Tags"])
-        self.assertTrue(address["AllocationId"].startswith("eipalloc-"))
-
-        self.account.client("cloudformation").delete_stack(StackName="network")
-
-        def gone():
-            return not ec2.describe_addresses()["Addresses"] and not ec2.describe_nat_gateways()["NatGateways"]
-
-        until(gone, "the address and the gateway are gone")
-
-    def test_deviation_ttl_pitr_and_reserved_concurrency_are_ignored(self):
-        key = [{"AttributeName": "pk", "KeyType": "HASH"}]
-        self.account.client("s3").create_bucket(
-            Bucket=f"b-{self.account.id}", CreateBucketConfiguration={"LocationConstraint": REGION}
-        )
-        stack = self.account.stack(
-            "s",
-            T={
-                "Type": "AWS::DynamoDB::Table",
-                "Properties": {
-                    "TableName": "things",
-                    "BillingMode": "PAY_PER_REQUEST",
-                    "KeySchema": key,
-                    "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
-                    "TimeToLiveSpecification": {"AttributeName": "ttl", "Enabled": True},
-                    "PointInTimeRecoverySpecification": {"PointInTimeRecoveryEnabled": True},
-                },
-            },
-            F={
-                "Type": "AWS::Lambda::Function",
-                "Properties": {
-                    "FunctionName": "f",
-                    "Runtime": "provided.al2023",
-                    "Handler": "bootstrap",
-                    "ReservedConcurrentExecutions": 5,
-                    "Role": self.account.role_arn("r"),
-                    "Code": {"S3Bucket": f"b-{self.account.id}", "S3Key": "absent.zip"},
-                },
-            },
-        )
-
-        dynamodb = self.account.client("dynamodb")
-        ttl = dynamodb.describe_time_to_live(TableName="things")["TimeToLiveDescription"]["TimeToLiveStatus"]
-        backups = dynamodb.describe_continuous_backups(TableName="things")["ContinuousBackupsDescription"]
-        pitr = backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"]
-        reserved = self.account.client("lambda").get_function_concurrency(FunctionName="f")
-
-        self.assertEqual("CREATE_COMPLETE", stack["StackStatus"])
-        self.assertEqual(("DISABLED", "DISABLED"), (ttl, pitr))
-        self.assertNotIn("ReservedConcurrentExecutions", reserved)
-
-    def test_ttl_and_pitr_can_be_set_through_the_api(self):
-        table, dynamodb = make_table(self.account), self.account.client("dynamodb")
-        dynamodb.update_time_to_live(TableName=table, TimeToLiveSpecification={"AttributeName": "ttl", "Enabled": True})
-        dynamodb.update_continuous_backups(
-            TableName=table, PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True}
-        )
-
-        ttl = dynamodb.describe_time_to_live(TableName=table)["TimeToLiveDescription"]["TimeToLiveStatus"]
-        backups = dynamodb.describe_continuous_backups(TableName=table)["ContinuousBackupsDescription"]
-
-        self.assertIn(ttl, ("ENABLED", "ENABLING"))
-        self.assertEqual("ENABLED", backups["PointInTimeRecoveryDescription"]["PointInTimeRecoveryStatus"])
-
-    def test_deviation_unsupported_types_are_refused_by_name(self):
-        for kind in "AWS::IAM::OIDCProvider", "AWS::StepFunctions::StateMachineAlias":
-            with (
-                self.subTest(kind),
-                self.assertRaisesRegex((ClientError, AssertionError), f"Unrecognized resource types.*{kind}"),
-            ):
-                stack = self.account.stack("s", X={"Type": kind, "Properties": {}})
-                self.fail(stack.get("StackStatusReason", stack["StackStatus"]))
-
-    def test_tagged_resources_are_found_by_tag(self):
-        tag = [{"Key": "freehold:install", "Value": "ins_1"}]
-        self.account.client("sqs").create_queue(QueueName="q", tags={"freehold:install": "ins_1"})
-        self.account.client("ecr").create_repository(repositoryName="repo", tags=tag)
-        self.account.client("kms").create_key(Tags=[{"TagKey": tag[0]["Key"], "TagValue": tag[0]["Value"]}])
-        self.account.client("iam").create_role(RoleName="r", AssumeRolePolicyDocument="{}", Tags=tag)
-        self.account.client("secretsmanager").create_secret(Name="s", SecretString="x", Tags=tag)
-        self.account.client("dynamodb").create_table(
-            TableName="things",
-            BillingMode="PAY_PER_REQUEST",
-            Tags=tag,
-            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-            AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-        )
-
-        found = self.account.client("resourcegroupstaggingapi").get_resources(
-            TagFilters=[{"Key": "freehold:install", "Values": ["ins_1"]}]
-        )["ResourceTagMappingList"]
-
-        services = {resource["ResourceARN"].split(":")[2] for resource in found}
-        # Deviation: AWS finds secrets too. Neither of the two finds IAM roles.
-        self.assertEqual({"sqs", "ecr", "kms", "dynamodb"}, services)
-
-
 class Keys(Contract):
     @needs("ed25519")
     def test_ed25519_key_signs_raw_messages(self):
@@ -624,80 +462,6 @@ class Keys(Contract):
         public = load_der_public_key(kms.get_public_key(KeyId=key)["PublicKey"])
         self.assertEqual(64, len(signature))
         public.verify(signature, b"order")
-
-
-@needs("http api")
-class Api(Contract):
-    def setUp(self):
-        super().setUp()
-        arn = self.account.function("f")
-        integration = {
-            "Type": "AWS::ApiGatewayV2::Integration",
-            "Properties": {
-                "ApiId": {"Ref": "Api"},
-                "IntegrationType": "AWS_PROXY",
-                "IntegrationUri": arn,
-                "PayloadFormatVersion": "2.0",
-            },
-        }
-        stack = self.account.stack(
-            "s",
-            Api={"Type": "AWS::ApiGatewayV2::Api", "Properties": {"Name": "a", "ProtocolType": "HTTP"}},
-            Function=integration,
-            Route={
-                "Type": "AWS::ApiGatewayV2::Route",
-                "Properties": {
-                    "ApiId": {"Ref": "Api"},
-                    "RouteKey": "GET /v1/{any+}",
-                    "AuthorizationType": "AWS_IAM",
-                    "Target": {"Fn::Join": ["/", ["integrations", {"Ref": "Function"}]]},
-                },
-            },
-            Stage={
-                "Type": "AWS::ApiGatewayV2::Stage",
-                "Properties": {"ApiId": {"Ref": "Api"}, "StageName": "$default", "AutoDeploy": True},
-            },
-        )
-        self.endpoint = stack["Outputs"][0]["OutputValue"]
-
-    def test_endpoint_is_a_localhost_name_with_the_port(self):
-        api = self.endpoint.removeprefix("http://").partition(".")[0]
-
-        self.assertEqual(f"http://{api}.execute-api.localhost:{shared().port}", self.endpoint)
-        get = self.account.client("apigatewayv2").get_api(ApiId=api)
-        self.assertEqual(self.endpoint, get["ApiEndpoint"])
-
-    def test_signed_request_of_a_permitted_role_arrives_with_its_identity(self):
-        role = self.account.role("operator", allow("execute-api:Invoke"))
-
-        answer = role.signed("GET", f"{self.endpoint}/v1/apps?name=a%20b")
-
-        self.assertEqual(200, answer.status, answer)
-        self.assertIn("assumed-role/operator/contract", json.loads(answer.body)["iam"]["userArn"])
-
-    def test_unsigned_and_unpermitted_requests_are_forbidden(self):
-        nobody = self.account.role("nobody")
-
-        self.assertEqual(403, shared().http("GET", f"{self.endpoint}/v1/apps").status)
-        self.assertEqual(403, nobody.signed("GET", f"{self.endpoint}/v1/apps").status)
-
-    def test_role_of_another_account_is_forbidden(self):
-        foreign = shared().account().role("operator", allow("execute-api:Invoke"))
-
-        self.assertEqual(403, foreign.signed("GET", f"{self.endpoint}/v1/apps").status)
-
-    def test_deviation_the_path_health_is_the_emulators_own(self):
-        self.assertIn(b"services", shared().http("GET", f"{self.endpoint}/health").body)
-
-
-def make_table(account):
-    account.client("dynamodb").create_table(
-        TableName="things",
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}],
-        AttributeDefinitions=[{"AttributeName": "pk", "AttributeType": "S"}],
-    )
-    return "things"
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
 """Writes the section `as-rendered` of infra/install.guard: what install stacks hold, and what an app may vary."""
 
-import json
 import re
 import sys
 
-import guard_text
 import templates
+from guard_clauses import Clauses, short
+from guard_forms import BOOL, in_regions, inputs, of_secret, secrets
 from guard_golden import marked, of_app
 from guard_text import (
     APP,
@@ -19,6 +19,7 @@ from guard_text import (
     TENANT,
     VERSION,
     WORDS,
+    class_of,
     key,
     literal,
     marks_in,
@@ -28,62 +29,24 @@ from guard_text import (
 COMMAND = "tests/infra/guard_rules"
 FILE = templates.INFRA / "install.guard"
 BEGIN = "# ---- as-rendered: the template is the one that Freehold renders ----"
-FIX = "Fix: ask the vendor for the template that this version of Freehold renders."
-# Maps and lists to which an app adds: the names of what it adds, and what each may be.
-OPTIONAL_NUMBER = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$"
-BOOL = ["true", "false"]
 # The resource that an app with secrets adds.
 KEY_OF_DIGESTS = "SecretsKey"
 SWITCH = {"Type": "String", "Description": WORDS, "Default": WORDS, "AllowedValues": BOOL}
 
 
-def inputs():
-    """Returns every form that the parameter of an input can have."""
-    text = {"Type": "String", "Description": WORDS}
-    number = {"ConstraintDescription": "must be a number"}
-    may_be_empty = {"AllowedPattern": OPTIONAL_NUMBER, "ConstraintDescription": "must be a number, or empty"}
-    a_bool = {"ConstraintDescription": "must be true or false"}
-    secret = {**text, "NoEcho": True}
-    forms = [
-        {**text, "Type": "Number", **number},
-        {**text, "Type": "Number", **number, "Default": WORDS},
-        {**text, **may_be_empty, "Default": ""},
-        {**secret, **may_be_empty, "Default": ""},
-        {**secret, **may_be_empty},
-        {**text, "Default": WORDS},
-        {**secret, "Default": ""},
-    ]
-    for start in (text, secret):
-        forms.append({**start, "MinLength": 1, "ConstraintDescription": "must not be empty"})
-        forms.append({**start, **a_bool, "AllowedValues": BOOL})
-        forms.append({**start, **a_bool, "AllowedValues": [*BOOL, ""], "Default": ""})
-    forms += [{**text, **a_bool, "AllowedValues": BOOL, "Default": word} for word in BOOL]
-    return forms
-
-
-def secrets():
-    """Returns every form that the parameter of a secret of the app can have."""
-    secret = {"Type": "String", "Description": WORDS, "NoEcho": True}
-    return [
-        {**secret, "MinLength": 1, "ConstraintDescription": "must not be empty"},
-        {**secret, "Default": ""},
-    ]
-
-
-class Section:
+class Section(Clauses):
     """The clauses of the section, from a stack without and a stack with what an app adds."""
 
     def __init__(self):
+        super().__init__()
         self.plain = marked(templates.install())
         self.full = of_app(marked(templates.install_with_inputs()))
         self.network = marked(templates.install_with_network())
-        # What stands in the same place in the stack of an app with a network.
-        self.variants = {}
+        # An app with a network has something else in some places.
         for section in ("Parameters", "Conditions", "Resources"):
             for name, value in self.plain[section].items():
                 if (other := self.network[section][name]) != value:
                     self.variants[f"{section}.{key(name)}"] = other
-        self.clauses, self.names, self.wanted = [], {}, []
 
     def text(self):
         self.top()
@@ -93,7 +56,7 @@ class Section:
         self.added_to(
             "Rules",
             {
-                f"/^{_class(BREAK_GLASS)}NeedsItsEnd$/": [self.full["Rules"][f"{BREAK_GLASS}NeedsItsEnd"]],
+                f"/^{class_of(BREAK_GLASS)}NeedsItsEnd$/": [self.full["Rules"][f"{BREAK_GLASS}NeedsItsEnd"]],
                 **self.of_network("Rules"),
             },
         )
@@ -104,10 +67,6 @@ class Section:
         lets = [f'let {name} = regex_replace(Description, "{NAMES}", {value})' for value, name in self.names.items()]
         rule = "\n".join(clause if "<<" in clause[:10] else wrapped(clause, 4) for clause in self.clauses)
         return "\n".join([*lets, "", "rule as_rendered {", rule, "}", ""])
-
-    def say(self, clause, what):
-        self.clauses.append(clause)
-        self.clauses.append(f"        <<{what}. {FIX}>>")
 
     def top(self):
         sections = sorted({*self.plain, *self.full})
@@ -132,24 +91,23 @@ class Section:
             f"{path}.ParameterLabels",
             own,
             {
-                f"/^({_class(INPUT)}|{_class(SECRET)}|Enable{_class(CUSTOM)}|Enable{_class(BREAK_GLASS)})$/": [
+                f"/^({class_of(INPUT)}|{class_of(SECRET)}|Enable{class_of(CUSTOM)}|Enable{class_of(BREAK_GLASS)})$/": [
                     {"default": WORDS}
                 ],
                 "'BreakGlassUntil'": [labels["BreakGlassUntil"]],
             },
         )
         groups = f"{path}.ParameterGroups[*]"
-        known = [literal(group["Label"]) for group in interface["ParameterGroups"]]
+        known = ", ".join(literal(group["Label"]) for group in interface["ParameterGroups"])
         self.only(groups, ["Label", "Parameters"], "This group of parameters is not one of an install stack")
-        of_freehold = (
-            f"{groups}[ some Parameters[*] != /^({_class(INPUT)}|{_class(SECRET)})$/ ].Label in [{', '.join(known)}]"
-        )
+        of_app = f"^({class_of(INPUT)}|{class_of(SECRET)})$"
+        of_freehold = f"{groups}[ some Parameters[*] != /{of_app}/ ].Label in [{known}]"
         self.say(of_freehold, "This group of parameters is not one of an install stack")
 
     def mapping(self):
         self.only("Mappings", ["BoundTo"], "This mapping is not part of an install stack")
         self.leaf("Mappings.BoundTo.*.*", [INSTALL], "The stack is bound to another install")
-        self.say(f"Mappings.BoundTo[ keys != /^{_class(REGION)}$/ ] empty", "The stack is not bound to a region")
+        self.say(f"Mappings.BoundTo[ keys != /^{class_of(REGION)}$/ ] empty", "The stack is not bound to a region")
         self.say("Mappings.BoundTo.*[ keys != /^[0-9]{12}$/ ] empty", "The stack is not bound to an account")
         self.clauses.append("let places = count(Mappings.BoundTo.*.*)")
         self.say("%places == 1", "The stack is bound to more than one place")
@@ -162,10 +120,10 @@ class Section:
             "Parameters",
             own,
             {
-                f"/^Enable{_class(CUSTOM)}$/": [{**SWITCH, "Default": word} for word in BOOL],
-                f"/^Enable{_class(BREAK_GLASS)}$/": [{**SWITCH, "Default": "false"}],
-                f"/^{_class(INPUT)}$/": inputs(),
-                f"/^{_class(SECRET)}$/": secrets(),
+                f"/^Enable{class_of(CUSTOM)}$/": [{**SWITCH, "Default": word} for word in BOOL],
+                f"/^Enable{class_of(BREAK_GLASS)}$/": [{**SWITCH, "Default": "false"}],
+                f"/^{class_of(INPUT)}$/": inputs(),
+                f"/^{class_of(SECRET)}$/": secrets(),
                 "'BreakGlassUntil'": [until],
                 **self.of_network("Parameters"),
             },
@@ -181,17 +139,17 @@ class Section:
         self.added_to(
             "Conditions",
             {
-                f"/^{_class(CUSTOM)}Enabled$/": [condition[f"{CUSTOM}Enabled"]],
-                f"/^{_class(BREAK_GLASS)}Enabled$/": [condition[f"{BREAK_GLASS}Enabled"]],
-                f"/^Has{_class(INPUT)}$/": [condition[f"Has{INPUT}"]],
-                f"/^Has{_class(SECRET)}$/": [condition[f"Has{SECRET}"]],
+                f"/^{class_of(CUSTOM)}Enabled$/": [condition[f"{CUSTOM}Enabled"]],
+                f"/^{class_of(BREAK_GLASS)}Enabled$/": [condition[f"{BREAK_GLASS}Enabled"]],
+                f"/^Has{class_of(INPUT)}$/": [condition[f"Has{INPUT}"]],
+                f"/^Has{class_of(SECRET)}$/": [condition[f"Has{SECRET}"]],
             },
         )
 
     def optional(self):
         """What may be left empty: as many parameters have a default as there are conditions, and secrets with one."""
         for of, what in ((INPUT, "inputs"), (SECRET, "secrets")):
-            of = _class(of)
+            of = class_of(of)
             # The engine does not take a filter after a filter of keys.
             self.clauses.append(f"let all_{what} = some Parameters[ keys == /^{of}$/ ]")
             self.counted(f"parameters_of_{what}", f"%all_{what}[ NoEcho == true ].Default")
@@ -202,10 +160,6 @@ class Section:
                     f"%count_of_{kind}_of_{what} == %count_of_parameters_of_{what}",
                     f"Optional {what} without a condition, or a condition without its parameter",
                 )
-
-    def counted(self, name, path):
-        self.clauses.append(f"let {name} = some {path}")
-        self.clauses.append(f"let count_of_{name} = count(%{name})")
 
     def outputs(self):
         output = self.full["Outputs"]
@@ -224,9 +178,9 @@ class Section:
             "Outputs",
             self.plain["Outputs"],
             {
-                f"/^{_class(CUSTOM)}RoleArn$/": [output[f"{CUSTOM}RoleArn"]],
-                f"/^{_class(BREAK_GLASS)}RoleArn$/": [output[f"{BREAK_GLASS}RoleArn"]],
-                f"/^{_class(INPUT)}$/": [output[INPUT]],
+                f"/^{class_of(CUSTOM)}RoleArn$/": [output[f"{CUSTOM}RoleArn"]],
+                f"/^{class_of(BREAK_GLASS)}RoleArn$/": [output[f"{BREAK_GLASS}RoleArn"]],
+                f"/^{class_of(INPUT)}$/": [output[INPUT]],
                 "'AppSecrets'": [output["AppSecrets"]],
                 **self.of_network("Outputs"),
             },
@@ -235,8 +189,8 @@ class Section:
 
     def resources(self):
         full, plain = self.full["Resources"], self.plain["Resources"]
-        dynamic = {f"/^{_class(mark)}Role$/": f"{mark}Role" for mark in (CUSTOM, BREAK_GLASS)}
-        answers, secrets = f"/^Secret{_class(INPUT)}$/", f"/^Secret{_class(SECRET)}$/"
+        dynamic = {f"/^{class_of(mark)}Role$/": f"{mark}Role" for mark in (CUSTOM, BREAK_GLASS)}
+        answers, secrets = f"/^Secret{class_of(INPUT)}$/", f"/^Secret{class_of(SECRET)}$/"
         network = self.of_network("Resources")
         names = ", ".join([*map(literal, [*plain, KEY_OF_DIGESTS]), *dynamic, answers, secrets, *network])
         self.say(f"Resources[ keys not in [{names}] ] empty", "No install stack has this resource")
@@ -261,7 +215,7 @@ class Section:
             self.resource(f"Resources[ keys == {matched} ]", full[name], full[name])
         answer = {name: value for name, value in full[f"Secret{INPUT}"].items() if name != "Condition"}
         self.kept(answers, [answer, {**answer, "Condition": f"Has{INPUT}"}], "This secret is not one of an input")
-        self.kept(secrets, _forms_of_secret(full[f"Secret{SECRET}"]), "This secret is not one of the app")
+        self.kept(secrets, of_secret(full[f"Secret{SECRET}"]), "This secret is not one of the app")
         self.kept(f"'{KEY_OF_DIGESTS}'", [full[KEY_OF_DIGESTS]], "This is not the key of the digests of secrets")
         for matched, forms in network.items():
             self.is_one_of(f"Resources[ keys == {matched} ]", forms, "This is not a part of an app's network")
@@ -276,7 +230,7 @@ class Section:
     def of_network(self, section):
         """Returns what the network of an app adds to a section, by the pattern of its name."""
         added = {name: value for name, value in self.network[section].items() if name not in self.plain[section]}
-        return {literal(name): _in_regions(value) for name, value in added.items()}
+        return {literal(name): in_regions(value) for name, value in added.items()}
 
     def resource(self, path, plain, full):
         """Compares a resource with the golden one; what an app adds to it has clauses of its own."""
@@ -313,50 +267,10 @@ class Section:
             for at, item in enumerate(plain):
                 self.value(f"{path}[{at}]", item, full[at], (*place, at), special)
 
-    def same(self, path, value, what):
-        forms = [value, *([self.variants[path]] if path in self.variants else [])]
-        self.is_one_of(path, forms, f"{what} is not what Freehold renders")
-        self.leaves(path, value)
-
-    def is_one_of(self, path, values, what):
-        """Compares with values in both forms: Guard reads `!GetAtt A.B` as a text, and the long form as a list."""
-        forms = [form for value in values for form in (literal(value), literal(_short(value)))]
-        forms = list(dict.fromkeys(forms))
-        self.say(f"{path} == {forms[0]}" if len(forms) == 1 else f"{path} in [{', '.join(forms)}]", what)
-
-    def leaves(self, path, value):
-        for place, leaf in _leaves(value):
-            # The tags of all resources are compared together.
-            if not re.search(r"\.Tags\[\d+\]\.Value$", "".join(place)):
-                self.leaf(path + "".join(place), [leaf])
-
-    def leaf(self, path, leaves, what="This names another install than the description"):
-        """Compares a text that names the tenant or the install with the names in the description."""
-        if not any(map(guard_text.is_named, leaves)):
-            return
-        replacement = guard_text.named(leaves[0]) if len(leaves) == 1 else None
-        if replacement is not None:
-            self.say(f"{path} == %{self.name(replacement)}", what)
-            return
-        found = f"found_{len(self.clauses)}"
-        pattern = self.name(guard_text.named_pattern(leaves))
-        self.clauses.append(f'let {found} = regex_replace({path}, %{pattern}, "as rendered")')
-        self.say(f'%{found} == "as rendered"', what)
-
-    def name(self, replacement):
-        """Returns the variable with the names of the description in a text."""
-        return self.names.setdefault(guard_text.text(replacement), f"name_{len(self.names) + 1}")
-
-    def items(self, path, plain, full):
-        """A list to which an app adds: nothing else may be in it, and nothing of Freehold's may lack."""
-        self.is_one_of(f"{path}[*]", [*plain, *full], "Freehold does not render this item")
-        for item in plain:
-            self.is_one_of(f"some {path}[*]", [item], "An item that Freehold renders is missing")
-
     def limited(self, path, plain, full):
         """The roles that the limits are attached to: each of the app's too."""
         self.items(path, plain, full)
-        self.as_many(f"{path}[ Ref == /^({_class(CUSTOM)}|{_class(BREAK_GLASS)})Role$/ ]", (CUSTOM, BREAK_GLASS))
+        self.as_many(f"{path}[ Ref == /^({class_of(CUSTOM)}|{class_of(BREAK_GLASS)})Role$/ ]", (CUSTOM, BREAK_GLASS))
 
     def limits(self, path, plain, full):
         """The statements of the limits: one for each role of the app, and one for all that end."""
@@ -367,7 +281,7 @@ class Section:
         self.is_one_of(others, [*plain, *items], "Freehold does not render this item")
         for item in plain:
             self.is_one_of(f"some {path}[*]", [item], "An item that Freehold renders is missing")
-        off = f"/^({_class(CUSTOM)}|{_class(BREAK_GLASS)})IsOff$/"
+        off = f"/^({class_of(CUSTOM)}|{class_of(BREAK_GLASS)})IsOff$/"
         # The engine does not take a filter after an index.
         denials = f"denials_{len(self.clauses)}"
         self.clauses.append(f"let {denials} = some {path}[*].'Fn::If'[2]")
@@ -384,7 +298,7 @@ class Section:
         later = literal(over["Condition"]["DateGreaterThanEquals"])
         self.say(f"%{found} {{ Condition.DateGreaterThanEquals == {later}", what)
         self.clauses.append("}")
-        forms = ", ".join([literal(roles[0]), literal(_short(roles[0]))])
+        forms = ", ".join([literal(roles[0]), literal(short(roles[0]))])
         self.say(f"%{found} {{ Condition.ArnEquals.'aws:PrincipalArn'[*] in [{forms}]", what)
         self.clauses.append("}")
         self.as_many(f"%{found}.Condition.ArnEquals.'aws:PrincipalArn'[*]", (BREAK_GLASS,))
@@ -400,25 +314,13 @@ class Section:
         number = len(self.clauses)
         self.clauses.append(f"let reads_{number} = some {path}[ Sid == '{last['Sid']}' ]")
         self.leaves(f"%reads_{number}", last)
-        self.clauses.append(f"let keys_{number} = some Resources[ keys == /^Secret{_class(SECRET)}$/ ]")
+        self.clauses.append(f"let keys_{number} = some Resources[ keys == /^Secret{class_of(SECRET)}$/ ]")
         self.clauses.append(f"let reads_count_{number} = count(%reads_{number})")
         self.say(
             f"when %keys_{number} !empty {{ %reads_count_{number} == 1",
             "Secrets of the app could be changed by its roles",
         )
         self.clauses.append("}")
-
-    def as_many(self, path, kinds):
-        """Compares how many values there are with how many roles of the app."""
-        number = len(self.clauses)
-        names = "|".join(map(_class, kinds))
-        self.clauses.append(f"let values_{number} = some {path}")
-        self.clauses.append(f"let roles_{number} = some Resources[ keys == /^({names})Role$/ ]")
-        self.clauses.append(f"let values_count_{number} = count(%values_{number})")
-        self.clauses.append(f"let roles_count_{number} = count(%roles_{number})")
-        self.say(
-            f"%values_count_{number} == %roles_count_{number}", "A role of the app is missing here, or one is too many"
-        )
 
     def statements(self, path, plain, full):
         """The statements of the runner's role."""
@@ -475,89 +377,14 @@ class Section:
         self.say(f"%{statements} {{ Effect in ['Allow', 'Deny']", "This statement cannot be read")
         self.clauses.append("}")
 
-    def added(self, section, own, classes, vary=None):
-        """Compares a section to which an app adds: Freehold's own entries, and the forms of what an app adds."""
-        names = ", ".join([*map(literal, own), *classes])
-        self.say(f"{section}[ keys not in [{names}] ] empty", "No install stack has this")
-        for name, value in own.items():
-            path = f"{section}.{key(name)}"
-            varied = (vary or {}).get(name)
-            if not varied:
-                self.same(path, value, f"`{name}`")
-                continue
-            self.only(path, list(value), "Freehold does not render this")
-            for part, each in value.items():
-                if part in varied:
-                    self.say(f"{path}.{part} in [{', '.join(varied[part])}]", f"`{name}` is not what Freehold renders")
-                else:
-                    self.same(f"{path}.{part}", each, f"`{name}`")
-        for matched, forms in classes.items():
-            self.is_one_of(f"{section}[ keys == {matched} ]", forms, "An app cannot add this")
-
     def added_to(self, section, classes):
         self.added(section, self.plain[section], classes)
-
-    def only(self, path, names, what):
-        self.say(f"{path}[ keys not in [{', '.join(map(literal, names))}] ] empty", what)
-
-
-def _forms_of_secret(secret):
-    """Returns every form of a secret of the app, the one with all its names first."""
-    plain = {name: value for name, value in secret.items() if name != "Condition"}
-    changing = ("SecretString", "GenerateSecretString", "KmsKeyId")
-    rest = {name: value for name, value in plain["Properties"].items() if name not in changing}
-    entered = {"SecretString": {"Ref": SECRET}}
-    generated = {"GenerateSecretString": {"PasswordLength": 32, "ExcludePunctuation": True}}
-    forms = []
-    for value, condition in ((entered, {}), (entered, {"Condition": f"Has{SECRET}"}), (generated, {})):
-        for key_of in ({"Ref": "Key"}, "alias/aws/secretsmanager"):
-            forms.append({**plain, **condition, "Properties": {**rest, **value, "KmsKeyId": key_of}})
-    return forms
 
 
 def _kind(path):
     if re.fullmatch(r"Resources\.(Provision|Maintenance|Deprovision)Role", path):
         return "ModeRole"
     return "AppRole" if path.endswith("Role$/ ]") else ""
-
-
-def _class(mark):
-    return guard_text.MARKS[mark][0]
-
-
-def _in_regions(value):
-    """Returns a part of a network with three zones, and as it is in a region with two."""
-    fewer = json.loads(json.dumps(value), object_hook=_without_third_zone)
-    return [value] if fewer == value else [value, fewer]
-
-
-def _without_third_zone(node):
-    third = [{"Ref": f"{kind}Subnet2"} for kind in ("Public", "Private")]
-    if list(node) != ["Fn::Join"]:
-        return node
-    comma, items = node["Fn::Join"]
-    return {"Fn::Join": [comma, [item for item in items if item not in third]]}
-
-
-def _short(node):
-    """Returns a value with `Fn::GetAtt` as its short form has it."""
-    if isinstance(node, dict):
-        if list(node) == ["Fn::GetAtt"]:
-            return {"Fn::GetAtt": ".".join(node["Fn::GetAtt"])}
-        return {name: _short(value) for name, value in node.items()}
-    return [_short(value) for value in node] if isinstance(node, list) else node
-
-
-def _leaves(node, place=()):
-    """Yields each text below a value with the way to it, as Guard writes it."""
-    if isinstance(node, dict):
-        for name, value in node.items():
-            yield from _leaves(value, (*place, f".{key(name)}"))
-    elif isinstance(node, list):
-        for at, value in enumerate(node):
-            yield from _leaves(value, (*place, f"[{at}]"))
-    elif isinstance(node, str):
-        yield place, node
 
 
 def section():

@@ -44,6 +44,11 @@ def marks_in(text):
     return [mark for mark in MARKS if mark in text]
 
 
+def class_of(mark):
+    """Returns the pattern of what a mark stands for."""
+    return MARKS[mark][0]
+
+
 def literal(value):
     """Returns a value as Guard writes it."""
     if isinstance(value, dict):

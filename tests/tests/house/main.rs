@@ -12,7 +12,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A file is split at this size, a file of tests too. Tests below the code count half.
+/// A file of Rust or Python is split at this size, a file of tests too. Tests below the code of Rust count half.
 const LINES: usize = 500;
 /// The most source files of one folder.
 const FILES: usize = 20;
@@ -43,6 +43,20 @@ fn no_file_is_too_long_to_read() {
         let size = code + (lines - code) / 2;
         (size > LINES).then(|| format!("counts {size} lines; split it at {LINES} (tests below the code count half)"))
     });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_file_of_python_is_too_long_to_read() {
+    let wrong: Vec<String> = python()
+        .into_iter()
+        .filter_map(|(file, text)| {
+            let lines = text.lines().count();
+            let shown = file.strip_prefix(top()).unwrap().display();
+            (lines > LINES).then(|| format!("{shown} has {lines} lines; split it by subject at {LINES}"))
+        })
+        .collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -182,13 +196,32 @@ fn sources() -> Vec<PathBuf> {
     sources
 }
 
-/// Returns the files with this extension at any depth, in order.
+/// Returns every Python file with its text, programs without an extension too.
+fn python() -> Vec<(PathBuf, String)> {
+    let folders = ["crates", "functions", "runner", "cli", "examples", "infra", "localstack", "statemachines", "tests"];
+    let of = |folder: &str| {
+        let programs = files(&top().join(folder), "").into_iter().filter(|file| is_python_program(file));
+        files(&top().join(folder), "py").into_iter().chain(programs)
+    };
+    let found: Vec<_> = folders.into_iter().flat_map(of).map(|file| (file.clone(), read(&file))).collect();
+    assert!(found.len() > 50, "found only {} files of Python; the folders have moved", found.len());
+    assert!(found.iter().any(|(file, _)| file.extension().is_none()), "found no program without an extension");
+    found
+}
+
+fn is_python_program(file: &Path) -> bool {
+    let bytes = fs::read(file).unwrap();
+    let first = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    first.starts_with(b"#!") && String::from_utf8_lossy(first).contains("python")
+}
+
+/// Returns the files with this extension (`""`: with none) at any depth, in order.
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut entries: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
     let of = |entry: PathBuf| match entry.is_dir() {
         true => files(&entry, extension),
-        false => Vec::from_iter(entry.extension().is_some_and(|found| found == extension).then_some(entry)),
+        false => Vec::from_iter((entry.extension().unwrap_or_default() == extension).then_some(entry)),
     };
     entries.into_iter().flat_map(of).collect()
 }
