@@ -47,6 +47,18 @@ fn rendered_stacks_are_as_rendered() {
     assert_eq!(found(&format!("\u{feff}{RENDERED}")), []);
 }
 
+/// Guard finds nothing in them: `tests/infra/test_guard_readings.py`.
+#[test]
+fn a_file_with_two_readings_is_refused() {
+    let strange = "Resources: {Strange: {Type: \"Custom::Strange\"}}\n";
+    let twice = changed("\nResources:\n", &format!("\n{strange}Resources:\n"));
+    let second = format!("{RENDERED}---\n{strange}");
+
+    for (template, reason) in [(twice, "key `Resources` is given twice"), (second, "there is a second document")] {
+        assert_eq!(check(&template).unwrap_err().reason, reason);
+    }
+}
+
 #[test]
 fn a_part_of_the_network_that_is_missing_or_other_is_found() {
     let change = |old: &str, new: &str| {
