@@ -4,6 +4,7 @@
 pub mod aws;
 pub mod backoff;
 pub mod config;
+mod core_dump;
 mod files;
 pub mod identity;
 pub mod kinds;

@@ -9,6 +9,7 @@ use tracing_subscriber::EnvFilter;
 use crate::aws;
 use crate::config::stack::StackSource;
 use crate::config::{Config, ConfigError};
+use crate::core_dump;
 use crate::operate::doctor::{self, Finding};
 use crate::operate::start::{self, Exit};
 use crate::sandbox;
@@ -17,8 +18,12 @@ use crate::work::agent::Execute;
 /// The filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials.
 const LOGGED: &str = "info,aws_config=warn";
 
-/// Sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
+/// Switches core dumps off, and sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
 pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
+    // This comes before anything that reads a credential or starts a program.
+    if let Err(error) = core_dump::forbid() {
+        return fail(1, &format!("cannot switch core dumps off, which could hold credentials: {error}"));
+    }
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED));
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
     // This call fails only when a provider is already installed, which does no harm.

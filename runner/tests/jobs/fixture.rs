@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use freehold_runner::record::log::JobLog;
 use freehold_runner::work::job::{
     Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
 };
+use rustix::fs::{CWD, FileType, mknodat};
+use rustix::process::{Resource, getrlimit};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -96,6 +99,31 @@ pub(crate) fn statement(key: &SigningKey, work: &BuildArtifact, artifact: &Artif
     Envelope::seal(&Statement::new(&artifact.digest, external, internal, facts), &[key]).unwrap()
 }
 
+/// Returns the program of the package: the runner or the builder.
+fn program() -> &'static str {
+    let program = option_env!("CARGO_BIN_EXE_freehold-runner").or(option_env!("CARGO_BIN_EXE_freehold-builder"));
+    program.expect("a program of the package")
+}
+
+/// Starts the program of the package and compares its limits of core dumps, soft and hard, with what they must be.
+pub(crate) fn check_core_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = directory.path().join("config.toml");
+    mknodat(CWD, &config, FileType::Fifo, 0o600.into(), 0).unwrap();
+    let mut command = Command::new(program());
+    let mut started = command.arg("doctor").arg("--config").arg(&config).stderr(Stdio::null()).spawn().unwrap();
+
+    // Opens when the program opens its config, and the program waits there until this end is closed.
+    let end = std::fs::OpenOptions::new().write(true).open(&config).unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", started.id())).unwrap();
+    drop(end);
+    started.wait().unwrap();
+
+    let core = getrlimit(Resource::Core).maximum.map_or(1, |hard| hard.min(1)).to_string();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap();
+    assert_eq!(line.split_whitespace().take(2).collect::<Vec<_>>(), [&core, &core]);
+}
+
 impl Connections for NoGrants {
     fn refused(&self, _: &Refusal) {}
 }
@@ -103,8 +131,7 @@ impl Connections for NoGrants {
 impl Bench {
     pub(crate) fn new(work: Work) -> Self {
         // The program under test is the first process of a box, as it is in the field; this one is a test.
-        let program = option_env!("CARGO_BIN_EXE_freehold-runner").or(option_env!("CARGO_BIN_EXE_freehold-builder"));
-        freehold_runner::sandbox::use_init(program.expect("a program of the package"));
+        freehold_runner::sandbox::use_init(program());
         let directory = tempfile::tempdir().unwrap();
         let workspace = directory.path().join("workspace");
         std::fs::create_dir(&workspace).unwrap();

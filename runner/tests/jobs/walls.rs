@@ -7,9 +7,10 @@ use std::time::Duration;
 use freehold_runner::sandbox::{self, Ended, JobUser};
 use freehold_runner::work::job::Stop;
 use freehold_skips::{have, skip};
+use rustix::process::{Resource, getrlimit};
 use tokio::sync::watch;
 
-use crate::fixture::{Bench, eventually, processes};
+use crate::fixture::{self, Bench, eventually, processes};
 use crate::sandbox::{bench, code, run, shell};
 
 /// Runs `script` in bash, whose `/dev/tcp` opens connections.
@@ -127,6 +128,25 @@ async fn a_job_is_another_user_than_a_runner_that_can_have_one_and_hands_its_fil
 }
 
 #[tokio::test]
+async fn a_program_that_crashes_leaves_no_core_file() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let bench = bench();
+
+    let ended = run(&bench, "ulimit -c unlimited; kill -SEGV $$").await;
+
+    assert!(matches!(ended, Ended::Code { code: 139, .. }), "{ended:?}");
+    let left: Vec<_> = std::fs::read_dir(&bench.job.workspace).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn the_runner_forbids_core_dumps_of_itself_and_its_programs() {
+    fixture::check_core_limit();
+}
+
+#[tokio::test]
 async fn a_job_that_takes_too_much_is_held() {
     if !have(&["bwrap", "python3"]) {
         return;
@@ -153,7 +173,9 @@ print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIM
         .await;
 
     let log = bench.log();
-    assert!(log.starts_with("(0, 0) 32\n") && !log.contains("all"), "{log}");
+    // 1 and not 0, as `runner/src/core_dump.rs` says; a lower hard limit of the machine stays.
+    let core = getrlimit(Resource::Core).maximum.map_or(1, |hard| hard.min(1));
+    assert!(log.starts_with(&format!("({core}, {core}) 32\n")) && !log.contains("all"), "{log}");
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use freehold_runner::sandbox::JobUser;
 use freehold_skips::{have, skip};
 
 use crate::builds::build_bench;
-use crate::fixture::Bench;
+use crate::fixture::{self, Bench};
 
 /// Leaves a root directory as the manual of chroot(2) describes, and shows the directory that is its first argument.
 const LEAVE: &str = r#"
@@ -165,4 +165,9 @@ async fn options_of_a_dockerfile_open_nothing() {
     for found in ["reached\n", "mounted\n", "correct-horse-battery", "insecureAcceptAnything"] {
         assert!(!all.contains(found), "{all}");
     }
+}
+
+#[test]
+fn the_builder_forbids_core_dumps_of_itself_and_its_programs() {
+    fixture::check_core_limit();
 }

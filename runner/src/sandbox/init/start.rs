@@ -11,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
 use super::disk::Watch;
 use super::{nested, ownership, processes};
+use crate::core_dump;
 use crate::sandbox::frame::{ProcessLimits, Start};
 use crate::sandbox::purpose::Purpose;
 
@@ -80,8 +81,8 @@ fn write_names(start: &Start) -> io::Result<()> {
 
 /// Sets the resource limits of this process. The program inherits these limits and cannot raise them.
 fn limit(limits: ProcessLimits) -> io::Result<()> {
+    core_dump::forbid()?;
     let each = [
-        (Resource::Core, 0),
         (Resource::Data, limits.memory),
         (Resource::Nproc, limits.processes),
         (Resource::Nofile, limits.open_files),
