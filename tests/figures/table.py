@@ -58,3 +58,12 @@ def merged(old, new, ran, programs):
     """
     rows = [row for row in old if row.program != ran] + new
     return sorted((row for row in rows if row.program in programs), key=lambda row: programs.index(row.program))
+
+
+def not_in(history, rows):
+    """Returns the rows whose commit is not in `history`, each as its name and its commit."""
+    return [
+        f"`{row.name}`: {row.commit}"
+        for row in rows
+        if not any(commit.startswith(row.commit.removesuffix("+")) for commit in history)
+    ]

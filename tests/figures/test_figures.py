@@ -16,9 +16,11 @@ PAGE = (ROOT / "docs/figures.md").read_text()
 PROGRAMS = ["first", "second", "third"]
 
 
+FIGURE = {"value": 1, "attempted": 2, "passed": 2, "seed": 3}
+
+
 def row(name, command, date="2026-01-01"):
-    figure = {"name": name, "value": 1, "attempted": 2, "passed": 2, "seed": 3}
-    return table.row_of(figure, command, date, "0123abc")
+    return table.row_of({**FIGURE, "name": name}, command, date, "0123abc")
 
 
 class Table(unittest.TestCase):
@@ -49,6 +51,11 @@ class Table(unittest.TestCase):
         figure = {"name": "a", "value": 1, "attempted": 2000, "possible": 30000, "passed": 2, "seed": 3}
 
         self.assertEqual(table.row_of(figure, "first", "today", "0123abc").attempted, "2,000 of 30,000")
+
+    def test_a_row_whose_commit_is_not_in_the_history_is_named(self):
+        rows = [table.row_of({**FIGURE, "name": commit}, "a", "today", commit) for commit in ("0123abc+", "0123abd")]
+
+        self.assertEqual(table.not_in(["ffff", "0123abcdef"], rows), ["`0123abd`: 0123abd"])
 
     def test_a_page_without_the_table_is_refused(self):
         with self.assertRaisesRegex(ValueError, "no table"):
@@ -106,6 +113,15 @@ class Page(unittest.TestCase):
                 self.assertRegex(each.date, r"^\d{4}-\d\d-\d\d$")
                 self.assertRegex(each.commit, r"^[0-9a-f]{7,}\+?$")
 
+    def test_the_commit_of_every_row_is_in_the_history(self):
+        """A `+` behind a commit says that files were changed when it was measured; the commit itself has to exist."""
+        if _git("rev-parse", "--is-shallow-repository") != "false":
+            self.skipTest("this clone has no whole history, which has the commits of the rows")
+        history = _git("rev-list", "HEAD").split()
+        gone = table.not_in(history, table.rows_in(PAGE))
+
+        self.assertEqual(gone, [], "nobody can look at these commits; run the groups of these rows again")
+
     def test_it_says_what_every_row_means(self):
         meaning = PAGE.partition(table.RULE)[2]
         for each in table.rows_in(PAGE):
@@ -122,6 +138,12 @@ class Page(unittest.TestCase):
         self.assertEqual(
             set(MAY_LACK_A_ROW) - described, set(), "groups.py has reasons for figures that nothing describes"
         )
+
+
+def _git(*words):
+    """Returns what git answers; nothing where there is no clone."""
+    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def figures_described(page):
