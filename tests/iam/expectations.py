@@ -55,6 +55,20 @@ ELSEWHERE = {
     SET,
     WRITE,
 }
+# What the boundary leaves to a role that may do everything.
+CEILING = {
+    **OPEN_QUEUES,
+    "app-secret": {"secretsmanager:GetSecretValue"},
+    "state-list": {LIST, LIST_VERSIONS},
+    "audit-list": {LIST, LIST_VERSIONS},
+    "other-list": {LIST},
+    "elsewhere": ELSEWHERE,
+    "their-role": {SIMULATE},
+    "open-mode-role": {TAG},
+    "own-role": {"iam:CreateRole", "iam:PassRole"},
+    "stack": {"cloudformation:DescribeStacks"},
+    **shared_account.CEILING,
+}
 
 FUNCTIONS = {
     "api": {
@@ -227,36 +241,16 @@ CUSTOMER = {
         ("provision", "maintenance", "deprovision", "break-glass", "custom-support"),
         {
             **MODE,
-            **OPEN_QUEUES,
+            **CEILING,
             "plans": {PUT_OBJECT, DELETE_OBJECT},
-            "app-secret": {"secretsmanager:GetSecretValue"},
-            "state-list": {LIST, LIST_VERSIONS},
-            "audit-list": {LIST, LIST_VERSIONS},
-            "other-list": {LIST},
-            "elsewhere": ELSEWHERE,
-            "their-role": {SIMULATE},
-            "open-mode-role": {TAG},
-            "own-role": {"iam:CreateRole", "iam:PassRole"},
-            "stack": {"cloudformation:DescribeStacks"},
-            **shared_account.CEILING,
         },
     ),
     # A role that the app made has the same ceiling, and neither states nor plans.
     "app-session": {
-        **OPEN_QUEUES,
+        **CEILING,
         "stack-role": {SIMULATE},
         "repository": {PULL},
         "key": {"kms:Decrypt"},
-        "app-secret": {"secretsmanager:GetSecretValue"},
-        "state-list": {LIST, LIST_VERSIONS},
-        "audit-list": {LIST, LIST_VERSIONS},
-        "other-list": {LIST},
-        "elsewhere": ELSEWHERE,
-        "their-role": {SIMULATE},
-        "open-mode-role": {TAG},
-        "own-role": {"iam:CreateRole", "iam:PassRole"},
-        "stack": {"cloudformation:DescribeStacks"},
-        **shared_account.CEILING,
         **shared_account.WITHOUT_LIMITS,
     },
     # The policies of the endpoints let the account reach itself, the vendor's two queues, and a few public objects.

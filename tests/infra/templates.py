@@ -143,6 +143,12 @@ def policy(name, tenant, account, region):
     return json.loads(text)
 
 
+def trust_policy(**principal):
+    """Returns the text of a policy that lets this principal assume a role: `AWS=arn` or `Service=name`."""
+    statement = {"Effect": "Allow", "Principal": principal, "Action": "sts:AssumeRole"}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
 def machines():
     """Returns the definition of each machine of the tenant stack."""
     template = tenant()

@@ -370,18 +370,7 @@ class Live(unittest.TestCase):
 
     def test_known_privilege_escalations_are_denied(self):
         admin = self.cloud.client("iam", ACCOUNT)
-        own_trust = json.dumps(
-            {
-                "Version": "2012-10-17",
-                "Statement": [
-                    {
-                        "Effect": "Allow",
-                        "Principal": {"AWS": f"arn:aws:iam::{ACCOUNT}:root"},
-                        "Action": "sts:AssumeRole",
-                    }
-                ],
-            }
-        )
+        own_trust = templates.trust_policy(AWS=f"arn:aws:iam::{ACCOUNT}:root")
         everything = json.dumps(
             {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
         )
@@ -458,14 +447,7 @@ class Live(unittest.TestCase):
         mode = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--provision", credentials=runner)
         s3, bucket = self.cloud.client("s3", credentials=mode), self.install_out["BucketName"]
         iam = self.cloud.client("iam", credentials=mode)
-        trust = json.dumps(
-            {
-                "Version": "2012-10-17",
-                "Statement": [
-                    {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
-                ],
-            }
-        )
+        trust = templates.trust_policy(Service="eks.amazonaws.com")
 
         s3.put_object(Bucket=bucket, Key="terraform/db.tfstate", Body=b"x")
         s3.list_objects_v2(Bucket=bucket, Prefix="env:/")

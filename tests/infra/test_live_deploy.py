@@ -18,14 +18,7 @@ OTHER = "umbrella"
 # An account of its own, which is empty.
 EMPTY = "444444444444"
 DEPLOYER = f"freehold-deploy-{TENANT}"
-LAMBDA = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [
-            {"Effect": "Allow", "Principal": {"Service": "lambda.amazonaws.com"}, "Action": "sts:AssumeRole"}
-        ],
-    }
-)
+LAMBDA = templates.trust_policy(Service="lambda.amazonaws.com")
 ALL = json.dumps({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
 KEYS = {
     "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
@@ -53,18 +46,7 @@ class DeployersCloud(cloud.Cloud):
         )
         iam.create_role(
             RoleName=DEPLOYER,
-            AssumeRolePolicyDocument=json.dumps(
-                {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"AWS": f"arn:aws:iam::{account}:root"},
-                            "Action": "sts:AssumeRole",
-                        }
-                    ],
-                }
-            ),
+            AssumeRolePolicyDocument=templates.trust_policy(AWS=f"arn:aws:iam::{account}:root"),
         )
         iam.put_role_policy(
             RoleName=DEPLOYER, PolicyName="deploy", PolicyDocument=json.dumps(templates.deploy_policy(account=account))
@@ -179,19 +161,7 @@ class LiveDeploy(unittest.TestCase):
         # The local cloud does not know a role's boundary when the role gets a policy.
         self.cloud.root("iam", EMPTY).put_role_policy(RoleName=role, PolicyName="all", PolicyDocument=ALL)
         iam.update_assume_role_policy(
-            RoleName=role,
-            PolicyDocument=json.dumps(
-                {
-                    "Version": "2012-10-17",
-                    "Statement": [
-                        {
-                            "Effect": "Allow",
-                            "Principal": {"AWS": f"arn:aws:iam::{EMPTY}:root"},
-                            "Action": "sts:AssumeRole",
-                        }
-                    ],
-                }
-            ),
+            RoleName=role, PolicyDocument=templates.trust_policy(AWS=f"arn:aws:iam::{EMPTY}:root")
         )
 
         taken = self.cloud.root("sts", EMPTY).assume_role(
