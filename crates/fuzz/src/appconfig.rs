@@ -9,18 +9,26 @@ use freehold_appconfig::load_files;
 use freehold_protocol::canonical;
 
 use crate::mutate::mutate;
-use crate::seeds::{CONFIG_WORDS, FILES, PATHS};
+use crate::seeds::{CONFIG_WORDS, FILES, OTHER_PATHS};
 use crate::{Draw, Target};
 
 /// Broken app configs.
 #[derive(Debug)]
 pub struct Configs {
     texts: Vec<&'static str>,
+    /// The paths that a file may get instead of its own.
+    paths: Vec<&'static str>,
 }
 
 impl Default for Configs {
     fn default() -> Self {
-        Self { texts: FILES.iter().map(|(_, text)| *text).collect() }
+        let own = FILES.iter().map(|(path, _)| *path);
+        // Without the components `own-*`: more paths would change the inputs that known seeds make.
+        let configs = own.filter(|path| path.ends_with(".toml") && !path.starts_with("components/own-"));
+        Self {
+            texts: FILES.iter().map(|(_, text)| *text).collect(),
+            paths: configs.chain(OTHER_PATHS.iter().copied()).collect(),
+        }
     }
 }
 
@@ -57,7 +65,7 @@ impl Target for Configs {
             let (path, text) = *draw.pick(FILES);
             let mut bytes = files.get(path).cloned().unwrap_or_else(|| text.as_bytes().to_vec());
             mutate(draw, &mut bytes, if whole { 1 } else { 4 }, CONFIG_WORDS, &self.texts);
-            let path = if draw.one_in(6) { *draw.pick(PATHS) } else { path };
+            let path = if draw.one_in(6) { *draw.pick(&self.paths) } else { path };
             files.insert(path.to_owned(), bytes);
         }
         Config { files, sync: !draw.one_in(3), shown: draw.one_in(4) }

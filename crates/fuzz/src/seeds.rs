@@ -53,36 +53,8 @@ pub(crate) const FILES: &[(&str, &str)] = files![
     "files/image/Dockerfile",
 ];
 
-/// Other paths that a file may get.
-pub(crate) const PATHS: &[&str] = &[
-    "metadata.toml",
-    "inputs.toml",
-    "inputs/replicas.toml",
-    "input_groups/extra.toml",
-    "secrets.toml",
-    "secrets/cert.toml",
-    "sandbox.toml",
-    "runner.toml",
-    "stack.toml",
-    "permissions.toml",
-    "permissions/maintenance.toml",
-    "break_glass.toml",
-    "operation_roles.toml",
-    "policies.toml",
-    "installer.toml",
-    "branch.toml",
-    "triggers.toml",
-    "components/web.toml",
-    "components/10-net.toml",
-    "components/cluster.toml",
-    "components/chart.toml",
-    "components/manifest.toml",
-    "components/docker.toml",
-    "components/job.toml",
-    "components/pulumi.toml",
-    "actions/after.toml",
-    "runbooks/repair.toml",
-    "installs/acme.toml",
+/// Paths that a file may get, beside the paths of the configs in [`FILES`].
+pub(crate) const OTHER_PATHS: &[&str] = &[
     "other.toml",
     "components/a/b/c.toml",
     "actions/x.toml",
