@@ -9,7 +9,7 @@ use freehold_runner::kinds::archive;
 use freehold_runner::kinds::bucket::JobBucket;
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::{sdk_config, until_stopped};
-use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::sandbox::{self, Ended, Program};
 use freehold_runner::work::job::Job;
 
 use crate::private::git::GitAccess;
@@ -62,20 +62,8 @@ async fn git(job: &Job, url: &str, commit: &str, directory: &str) -> Result<Path
     environment.extend(access.environment());
     // With a credential, Git asks a service of the runner and reaches no host itself.
     let hosts = if access.is_empty() { vec![url.to_owned()] } else { Vec::new() };
-    let program = Program {
-        executable: &shell,
-        arguments: vec!["-c".to_owned(), GIT.to_owned(), url.to_owned(), commit.to_owned()],
-        environment,
-        directory: "",
-        output: Output::log(),
-        interrupt: Interrupt::Terminate,
-        writable: Vec::new(),
-        readable: Vec::new(),
-        services: access.services(),
-        hosts,
-        inside_hosts: Vec::new(),
-        account_hosts: None,
-    };
+    let arguments = vec!["-c".to_owned(), GIT.to_owned(), url.to_owned(), commit.to_owned()];
+    let program = Program { services: access.services(), hosts, ..Program::new(&shell, arguments, environment) };
     match sandbox::run(job, program).await? {
         Ended::Code { code: 0, .. } => {}
         Ended::Code { last_words, .. } => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::order::{RunAction, Work};
-use freehold_runner::sandbox::{self, Ended, Interrupt, Output, Program};
+use freehold_runner::sandbox::{self, Ended, Program};
 use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
 
@@ -25,20 +25,7 @@ pub(crate) fn bench() -> Bench {
 pub(crate) fn shell<'a>(bench: &Bench, script: &str) -> Program<'a> {
     let mut environment = sandbox::base_environment(&bench.job);
     environment.insert("GIVEN".into(), "yes".into());
-    Program {
-        executable: Path::new("/bin/sh"),
-        arguments: vec!["-c".into(), script.into()],
-        environment,
-        directory: "",
-        output: Output::log(),
-        interrupt: Interrupt::Terminate,
-        writable: Vec::new(),
-        readable: Vec::new(),
-        services: Vec::new(),
-        hosts: Vec::new(),
-        inside_hosts: Vec::new(),
-        account_hosts: None,
-    }
+    Program::new(Path::new("/bin/sh"), vec!["-c".into(), script.into()], environment)
 }
 
 pub(crate) async fn run(bench: &Bench, script: &str) -> Ended {
