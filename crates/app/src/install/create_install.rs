@@ -1,6 +1,6 @@
 //! Creates an install and starts its provisioning, which waits for the runner.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::inputs::{check_given, merged};
@@ -67,14 +67,7 @@ impl CreateInstall {
             id: workflow_id.clone(),
             kind: WorkflowKind::ProvisionInstall,
             mode: Mode::Provision,
-            request: Request::Deploy {
-                version: None,
-                only: BTreeSet::new(),
-                all: false,
-                release: None,
-                role: None,
-                former_inputs: BTreeMap::new(),
-            },
+            request: Request::deploy_latest(),
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

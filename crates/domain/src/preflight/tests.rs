@@ -1,5 +1,5 @@
 use freehold_protocol::report::{Fence, Outcome};
-use freehold_protocol::{BuildId, Digest, KeyId, Timestamp, WorkflowId};
+use freehold_protocol::{BuildId, Digest, KeyId, Timestamp};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -7,7 +7,8 @@ use super::*;
 use crate::job::{JobEvent, Step};
 use crate::runs_as::RunsAs;
 use crate::sandbox::SandboxReads;
-use crate::workflow::{NodeState, Request, WorkflowKind, WorkflowState};
+use crate::workflow::tests::pending;
+use crate::workflow::{NodeState, WorkflowKind};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -74,27 +75,7 @@ fn node(name: &str, dependencies: &[String]) -> Node {
 }
 
 fn workflow(nodes: Vec<Node>) -> Workflow {
-    Workflow {
-        id: WorkflowId::derive("globex", "provision"),
-        install: "globex".parse().unwrap(),
-        kind: WorkflowKind::ProvisionInstall,
-        mode: Mode::Provision,
-        created_at: NOW,
-        serial: 1,
-        request: Request::Deploy {
-            version: None,
-            only: BTreeSet::new(),
-            all: false,
-            release: None,
-            role: None,
-            former_inputs: BTreeMap::new(),
-        },
-        version: None,
-        tool_image: None,
-        cancel_requested: None,
-        nodes,
-        state: WorkflowState::Pending,
-    }
+    Workflow { kind: WorkflowKind::ProvisionInstall, mode: Mode::Provision, nodes, ..pending() }
 }
 
 #[test]

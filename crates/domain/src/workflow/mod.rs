@@ -400,4 +400,4 @@ fn check_graph(nodes: &[Node]) -> Result<(), GraphError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -56,6 +56,20 @@ pub enum Request {
     },
 }
 
+impl Request {
+    /// Returns the deploy of what changed between the latest version and the install, which is all of it at first.
+    pub const fn deploy_latest() -> Self {
+        Self::Deploy {
+            version: None,
+            only: BTreeSet::new(),
+            all: false,
+            release: None,
+            role: None,
+            former_inputs: BTreeMap::new(),
+        }
+    }
+}
+
 /// The parts that a teardown removes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "of", rename_all = "snake_case")]

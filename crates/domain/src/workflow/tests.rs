@@ -8,7 +8,8 @@ use crate::sandbox::SandboxReads;
 
 const NOW: Timestamp = Timestamp::from_millis(1_000);
 
-fn pending() -> Workflow {
+/// Returns a deploy that has no nodes yet.
+pub(crate) fn pending() -> Workflow {
     Workflow {
         id: WorkflowId::derive("globex", "test"),
         install: "globex".parse().unwrap(),
@@ -16,14 +17,7 @@ fn pending() -> Workflow {
         mode: Mode::Maintenance,
         created_at: NOW,
         serial: 1,
-        request: Request::Deploy {
-            version: None,
-            only: BTreeSet::new(),
-            all: false,
-            release: None,
-            role: None,
-            former_inputs: BTreeMap::new(),
-        },
+        request: Request::deploy_latest(),
         version: None,
         tool_image: None,
         cancel_requested: None,
