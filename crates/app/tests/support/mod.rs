@@ -127,6 +127,15 @@ impl World {
         world
     }
 
+    /// Returns a world in which `globex` deploys `storage` with this behaviour of its runner.
+    pub(crate) async fn deploying(behaviour: Behaviour) -> (Self, WorkflowId) {
+        let mut world = Self::with_install().await;
+        world.runner("globex").behaviours.insert("storage".into(), behaviour);
+        let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+        world.run().await;
+        (world, workflow)
+    }
+
     pub(crate) fn now(&self) -> Timestamp {
         self.memory.now()
     }

@@ -2,24 +2,15 @@
 
 use freehold_app::messages::DispatchMessage;
 use freehold_app::table;
-use freehold_protocol::WorkflowId;
 use freehold_protocol::report::{AttemptEvent, Fence};
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
 use crate::support::{World, globex, with_input};
 
-async fn deploying(behaviour: Behaviour) -> (World, WorkflowId) {
-    let mut world = World::with_install().await;
-    world.runner("globex").behaviours.insert("storage".into(), behaviour);
-    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    world.run().await;
-    (world, workflow)
-}
-
 #[tokio::test]
 async fn a_running_workflow_stops_and_ends_as_cancelled() {
-    let (mut world, workflow) = deploying(Behaviour::Hangs).await;
+    let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
 
     world.cancel_workflow().cancel(&workflow).await.unwrap();
     world.settle().await;
@@ -32,7 +23,7 @@ async fn a_running_workflow_stops_and_ends_as_cancelled() {
 
 #[tokio::test]
 async fn cancelling_twice_sends_one_message() {
-    let (mut world, workflow) = deploying(Behaviour::Ignores).await;
+    let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
 
     for _ in 0..2 {
         world.cancel_workflow().cancel(&workflow).await.unwrap();
@@ -96,7 +87,7 @@ async fn a_job_whose_cancel_overtakes_its_order_ends_when_the_runner_refuses_to_
 
 #[tokio::test]
 async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
-    let (world, workflow) = deploying(Behaviour::Hangs).await;
+    let (world, workflow) = World::deploying(Behaviour::Hangs).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     world.cancel_workflow().cancel(&workflow).await.unwrap();
     let event = AttemptEvent::Progress { log: String::new() };
@@ -111,7 +102,7 @@ async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
 
 #[tokio::test]
 async fn a_workflow_whose_jobs_ended_well_before_they_heard_of_the_cancel_succeeded() {
-    let (mut world, workflow) = deploying(Behaviour::Hangs).await;
+    let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
     world.runner("globex").behaviours.insert("info".into(), Behaviour::Hangs);
     let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
     let now = world.now();

@@ -11,15 +11,6 @@ use crate::support::runner::Behaviour;
 use crate::support::walk::At;
 use crate::support::{World, with_input};
 
-/// Returns a world in which `globex` deploys `storage` with this behaviour of its runner.
-async fn deploying(behaviour: Behaviour) -> (World, WorkflowId) {
-    let mut world = World::with_install().await;
-    world.runner("globex").behaviours.insert("storage".into(), behaviour);
-    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    world.run().await;
-    (world, workflow)
-}
-
 async fn sweep_after(world: &World, secs: u64) -> Swept {
     world.memory.advance_secs(secs);
     world.sweeper().sweep().await.unwrap()
@@ -27,7 +18,7 @@ async fn sweep_after(world: &World, secs: u64) -> Swept {
 
 #[tokio::test]
 async fn an_unclaimed_order_is_sent_again_only_while_sqs_knows_its_deduplication_id() {
-    let (mut world, _) = deploying(Behaviour::Ignores).await;
+    let (mut world, _) = World::deploying(Behaviour::Ignores).await;
     let orders = world.memory.orders.lock().unwrap().len();
 
     let mut resent = Vec::new();
@@ -59,7 +50,7 @@ async fn an_order_that_was_never_sent_is_sent_by_the_sweep() {
 #[tokio::test]
 async fn a_job_that_outlived_its_order_is_lost_and_its_dependents_never_start() {
     for behaviour in [Behaviour::Ignores, Behaviour::Hangs] {
-        let (mut world, workflow) = deploying(behaviour).await;
+        let (mut world, workflow) = World::deploying(behaviour).await;
         let early = sweep_after(&world, 3600 + 600 + 119).await;
         assert_eq!((early.lost, early.stuck), (0, 0));
 
@@ -165,7 +156,7 @@ async fn a_workflow_that_waits_for_its_customer_is_left_alone() {
 
 #[tokio::test]
 async fn a_waiting_phase_hears_a_heartbeat_while_its_jobs_wait() {
-    let (world, workflow) = deploying(Behaviour::Ignores).await;
+    let (world, workflow) = World::deploying(Behaviour::Ignores).await;
 
     sweep_after(&world, 60).await;
     sweep_after(&world, 60).await;
@@ -177,7 +168,7 @@ async fn a_waiting_phase_hears_a_heartbeat_while_its_jobs_wait() {
 
 #[tokio::test]
 async fn a_job_whose_workflow_ended_before_it_still_ends() {
-    let (mut world, workflow) = deploying(Behaviour::Ignores).await;
+    let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     world.time_out(&workflow).await;
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
@@ -213,7 +204,7 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
 
 #[tokio::test]
 async fn one_workflow_that_cannot_be_looked_at_keeps_no_other_waiting() {
-    let (mut world, workflow) = deploying(Behaviour::Ignores).await;
+    let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
     for cause in ["a", "b"] {
         let missing = WorkflowId::derive("gone", cause);
         let open = OpenWorkflow { workflow: missing, install: crate::support::globex(), since: world.now() };

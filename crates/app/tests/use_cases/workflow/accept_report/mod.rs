@@ -20,17 +20,14 @@ use proptest::prelude::*;
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::At;
-use crate::support::{World, globex, with_input};
+use crate::support::{World, globex};
 
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
 const SECOND: Fence = Fence { dispatch: 1, receive: 2 };
 
 /// Returns a world in which `globex` is deploying, with the job of `storage` under way.
 async fn deploying(behaviour: Behaviour) -> (World, WorkflowId, JobId) {
-    let mut world = World::with_install().await;
-    world.runner("globex").behaviours.insert("storage".into(), behaviour);
-    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
-    world.run().await;
+    let (world, workflow) = World::deploying(behaviour).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     (world, workflow, job)
 }
