@@ -2,14 +2,14 @@
 
 use std::process::Stdio;
 
-use aws_credential_types::Credentials;
 use testcontainers_modules::localstack::LocalStack as Image;
 use testcontainers_modules::testcontainers::core::IntoContainerPort as _;
 use testcontainers_modules::testcontainers::runners::AsyncRunner as _;
 use testcontainers_modules::testcontainers::{ContainerAsync, ImageExt as _};
 use tokio::process::Command;
 
-use super::cloud::{Capability, Cloud, Started};
+use super::cloud::{Capability, Started};
+use super::emulator::Emulator;
 
 /// The last tag that asks for no account; `localstack/docker-compose.yml` names the same one.
 const TAG: &str = "4.14.0";
@@ -41,29 +41,17 @@ pub(super) async fn start() -> anyhow::Result<Started> {
     Ok(Started::Cloud(Box::new(LocalStack { endpoint, _container: container })))
 }
 
-impl Cloud for LocalStack {
+impl Emulator for LocalStack {
     fn name(&self) -> String {
         format!("LocalStack {TAG}")
     }
 
-    fn endpoint(&self) -> Option<&str> {
-        Some(&self.endpoint)
+    fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     /// The community edition has no ECR, no API Gateway v2 and enforces no policies.
     fn capabilities(&self) -> &[Capability] {
         &[Capability::AnyAccount, Capability::EmptyAccounts]
-    }
-
-    fn tenant_account(&self) -> &str {
-        "111111111111"
-    }
-
-    fn customer_account(&self, number: u32) -> anyhow::Result<String> {
-        Ok(format!("{:012}", 222_222_222_222_u64 + u64::from(number)))
-    }
-
-    fn administrator(&self, account: &str) -> anyhow::Result<Credentials> {
-        Ok(Credentials::new(account, "local", None, None, "administrator"))
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::Stdio;
 
 use anyhow::{Context as _, ensure};
-use aws_credential_types::Credentials;
 use tokio::process::Command;
 
-use super::cloud::{Capability, Cloud};
+use super::cloud::Capability;
+use super::emulator::Emulator;
 use super::proxies::Proxies;
 use crate::workspace::{kubernetes_programs, workspace_root};
 
@@ -68,28 +68,16 @@ fn capabilities() -> anyhow::Result<Vec<Capability>> {
     Ok(all)
 }
 
-impl Cloud for MiniStack {
+impl Emulator for MiniStack {
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn endpoint(&self) -> Option<&str> {
-        Some(&self.endpoint)
+    fn endpoint(&self) -> &str {
+        &self.endpoint
     }
 
     fn capabilities(&self) -> &[Capability] {
         &self.capabilities
-    }
-
-    fn tenant_account(&self) -> &str {
-        "111111111111"
-    }
-
-    fn customer_account(&self, number: u32) -> anyhow::Result<String> {
-        Ok(format!("{:012}", 222_222_222_222_u64 + u64::from(number)))
-    }
-
-    fn administrator(&self, account: &str) -> anyhow::Result<Credentials> {
-        Ok(Credentials::new(account, "local", None, None, "administrator"))
     }
 }

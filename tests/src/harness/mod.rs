@@ -10,6 +10,7 @@ pub mod clients;
 pub mod cloud;
 mod clusters;
 pub mod command;
+mod emulator;
 pub mod forger;
 #[cfg(feature = "localstack")]
 mod localstack;
