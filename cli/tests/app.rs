@@ -2,30 +2,23 @@
 
 #![cfg(test)]
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use serde_json::Value;
 
+use crate::support::text;
+
 fn freehold(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_freehold"))
-        .args(args)
-        .current_dir(dir)
-        .env_clear()
-        .env("AWS_EC2_METADATA_DISABLED", "true")
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
+    support::freehold(dir, args).env("AWS_EC2_METADATA_DISABLED", "true").output().unwrap()
 }
 
 fn json(dir: &Path, args: &[&str]) -> Value {
     let done = freehold(dir, &[args, &["--json"]].concat());
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     serde_json::from_slice(&done.stdout).unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

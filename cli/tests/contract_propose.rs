@@ -2,9 +2,11 @@
 
 #![cfg(test)]
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
@@ -13,6 +15,8 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope, JobId, Payload};
 use serde_json::{Value, json};
+
+use crate::support::{freehold, text};
 
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
 
@@ -102,18 +106,8 @@ fn audit(place: &Path) {
 
 fn propose(place: &Path, more: &[&str]) -> Output {
     std::fs::write(place.join("shop.contract.json"), contract()).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_freehold"))
-        .args(["contract", "propose", "shop.contract.json", "--audit", "audit"])
-        .args(more)
-        .current_dir(place)
-        .env_clear()
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    let propose = ["contract", "propose", "shop.contract.json", "--audit", "audit"];
+    freehold(place, &propose).args(more).output().unwrap()
 }
 
 #[test]

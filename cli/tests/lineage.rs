@@ -3,16 +3,20 @@
 
 #![cfg(test)]
 
+mod support;
+
 mod tenant_api;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::Envelope;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{Hello, Report, ReportBody};
 use serde_json::{Value, json};
+
+use crate::support::text;
 
 /// The root key of the golden bundle.
 const ROOT_KEY: &str = "iojj3XQJ8ZX9UtstPLpdcspnCb8dlBIb83SIAbQPb1w=";
@@ -29,26 +33,15 @@ fn written(dir: &Path, bundle: &Value) -> PathBuf {
 }
 
 fn freehold(dir: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_freehold"))
-        .args(args)
-        .current_dir(dir)
-        .env_clear()
-        // Nothing answers there: whoever asked would fail.
-        .env("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-        .env("AWS_EC2_METADATA_DISABLED", "true")
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
+    // Nothing answers there: whoever asked would fail.
+    let nobody = [("AWS_ENDPOINT_URL", "http://127.0.0.1:1"), ("AWS_EC2_METADATA_DISABLED", "true")];
+    support::freehold(dir, args).envs(nobody).output().unwrap()
 }
 
 fn verify(bundle: &Value, more: &[&str]) -> Output {
     let place = tempfile::tempdir().unwrap();
     let path = written(place.path(), bundle);
     freehold(place.path(), &[&["lineage", "verify", path.to_str().unwrap()], more].concat())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[test]

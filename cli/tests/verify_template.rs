@@ -2,13 +2,17 @@
 
 #![cfg(test)]
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use ed25519_dalek::pkcs8::EncodePublicKey as _;
 use ed25519_dalek::pkcs8::spki::der::pem::LineEnding;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::Value;
+
+use crate::support::{freehold, text};
 
 const RENDERED: &str = include_str!("../../crates/app/golden/install-with-inputs.yaml");
 
@@ -19,18 +23,7 @@ fn verify(template: &[u8], more: &[&str]) -> Output {
 }
 
 fn run(place: &Path, more: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_freehold"))
-        .args(["install", "verify-template", "stack.yaml"])
-        .args(more)
-        .current_dir(place)
-        .env_clear()
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
+    freehold(place, &["install", "verify-template", "stack.yaml"]).args(more).output().unwrap()
 }
 
 #[test]

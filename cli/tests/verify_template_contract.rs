@@ -2,13 +2,17 @@
 
 #![cfg(test)]
 
-use std::process::{Command, Output};
+mod support;
+
+use std::process::Output;
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::Delegate;
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use serde_json::{Value, json};
+
+use crate::support::{freehold, text};
 
 const RENDERED: &str = include_str!("../../crates/app/golden/install-with-inputs.yaml");
 const AT: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -64,22 +68,11 @@ fn verify(template: &str, contract: &str, more: &[&str]) -> Output {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("stack.yaml"), template).unwrap();
     std::fs::write(place.path().join("demo.contract.json"), contract).unwrap();
-    Command::new(env!("CARGO_BIN_EXE_freehold"))
-        .args(["install", "verify-template", "stack.yaml"])
-        .args(more)
-        .current_dir(place.path())
-        .env_clear()
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap()
+    freehold(place.path(), &["install", "verify-template", "stack.yaml"]).args(more).output().unwrap()
 }
 
 fn with_contract(template: &str, contract: &str) -> Output {
     verify(template, contract, &["--contract", "demo.contract.json"])
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8(bytes.to_vec()).unwrap()
 }
 
 #[test]
