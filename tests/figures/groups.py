@@ -53,6 +53,11 @@ MAY_LACK_A_ROW = {
     "iam.mutants_killed": "the run with mutants takes hours, and `make test` runs without them",
     "iam.mutants_seen": "the same run as `iam.mutants_killed`",
 }
+# Rows whose command is not the one that their group runs now, each with the reason; they go when the group runs again.
+OF_ANOTHER_COMMAND = dict.fromkeys(
+    ("stack.combinations", "stack.guarded", "stack.mutants_killed"),
+    "the command did not name its seed yet, which was 1 as it is now",
+)
 WORKSPACE = (f"{CARGO} --workspace --bins", "infra/package --local")
 
 GROUPS = (
@@ -139,8 +144,8 @@ GROUPS = (
     Group(
         "iam",
         "decisions of an IAM simulator about what the templates permit",
-        "about 6 min, estimated",
-        "tests/iam/run --tenants 6 --installs 3 --mutants",
+        "hours with its mutants, not measured",
+        "tests/iam/run --tenants 10 --installs 5 --mutants",
         "tests/iam/run",
         folder=ROOT,
         needs=("node", "npm"),
