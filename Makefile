@@ -20,8 +20,8 @@ check: ## check format, lints, dependencies, templates, pages and their links
 docs: ## build docs/ and the documentation of the crates as one book, and check its links
 	@tests/docs/run
 
-bench: ## measure time, memory and size; fail when one is over its limit and not known to be
-	@tests/bench/run
+bench: ## measure time, memory and size of a release of this tree; fail when one is over its limit and not known to be
+	@tests/bench/run --release
 
 figures: ## write docs/figures.md: searches, deploys with faults, fuzzers, decisions; ONLY="iam stack" runs parts of it
 	@tests/figures/run $(if $(ONLY),--only $(ONLY))

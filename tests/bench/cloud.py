@@ -1,13 +1,12 @@
 """Counts of a deploy in the local cloud, and the function `api` beside its peer in Node."""
 
-import os
 import shutil
 import subprocess
 import zipfile
 
-from programs import HERE, TARGET, WORK, tool
+from programs import ARCHITECTURE, HERE, TARGET, WORK, program, tool
 
-ZIPS = TARGET / "lambda/x86_64"
+ZIPS = TARGET / "lambda" / ARCHITECTURE
 
 
 def counted(results):
@@ -17,10 +16,10 @@ def counted(results):
 
 def functions(args, results):
     """Counts a deploy, and measures the function `api` and its peer in the same local cloud."""
-    program = _function(results)
+    function = _function(args.release, results)
     node, why = _node()
     measure = f"'{tool('lambda-rapi')}' --trials {args.trials} --warm 50 --event \"$EVENT\""
-    ours, peer = f"{measure} --name function '{program}'", f"{measure} --name node {node}"
+    ours, peer = f"{measure} --name function '{function}'", f"{measure} --name node {node}"
     script = f"set -e; {ours}; {peer}; {ours}; {peer}" if node else f"{ours}; {ours}"
     if not node:
         results.skip("node", why)
@@ -36,19 +35,16 @@ def _count(results, *then):
         results.skip("zip", "no zips; run `make package`")
 
 
-def _function(results):
-    """Returns the program of the function `api`, from the best available build."""
-    zipped, release = ZIPS / "api.zip", TARGET / "release/api"
-    if zipped.is_file() and os.uname().machine == "x86_64":
-        with zipfile.ZipFile(zipped) as archive:
-            program = WORK / "bootstrap"
-            program.write_bytes(archive.read("bootstrap"))
-        program.chmod(0o755)
-        return program
-    if release.is_file():
-        return release
-    results.is_dev_build("function", "the function")
-    return TARGET / "debug/api"
+def _function(release, results):
+    """Returns the program of the function `api`: what its zip for Lambda has, or its dev build."""
+    if not release:
+        results.is_dev_build("function", "the function")
+        return program("api", release)
+    bootstrap = WORK / "bootstrap"
+    with zipfile.ZipFile(ZIPS / "api.zip") as archive:
+        bootstrap.write_bytes(archive.read("bootstrap"))
+    bootstrap.chmod(0o755)
+    return bootstrap
 
 
 def _node():

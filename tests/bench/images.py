@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 
-from programs import TARGET, cargo, program
+from programs import cargo, program
 from registry import MIB, push_image, registry
 
 # The layers of the copied images, in MiB.
@@ -23,13 +23,10 @@ def copies(args, results):
     if not shutil.which("docker-registry"):
         results.skip("copy", "there is no docker-registry on PATH (Debian package docker-registry)")
         return
-    engine = TARGET / "release/examples/oci-copy"
-    if not engine.is_file():
+    engine, builder = program("examples/oci-copy", args.release), program("freehold-builder", args.release)
+    if not args.release:
         cargo("build", "-p", "freehold-oci", "--example", "oci-copy")
-        engine = TARGET / "debug/examples/oci-copy"
         results.is_dev_build("copy", "the copy engine")
-    builder = program("freehold-builder")
-    if builder.parent.name == "debug":
         results.is_dev_build("copy.runner", "the builder")
     tools = {"copy": lambda source, target: [engine, source, target.rsplit(":", 1)[0]]}
     if skopeo := shutil.which("skopeo"):

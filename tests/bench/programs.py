@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
 WORK = TARGET / "bench"
+# The name that `infra/package` has for this machine's architecture.
+ARCHITECTURE = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
 
 
 class Results:
@@ -53,13 +56,22 @@ class Results:
 
 
 def build(release):
-    """Builds every program of this workspace, and the function zips of the local cloud."""
-    cargo("build", "--workspace", "--bins")
+    """Builds what is measured from this tree: dev builds for what is counted, and with `release` what ships too."""
+    for command in commands(release):
+        _run(*command)
+
+
+def commands(release):
+    """Returns the commands of a build; cargo decides what is fresh."""
+    made = [("cargo", "build", "--workspace", "--bins", "--quiet")]
     if release:
-        packages = ("freehold-runner", "freehold-builder", "freehold-functions")
-        cargo("build", "--release", *(word for package in packages for word in ("-p", package)), "--bins")
-        cargo("build", "--release", "-p", "freehold-oci", "--example", "oci-copy")
-    _run(ROOT / "infra/package", "--local")
+        packages = ("-p", "freehold-runner", "-p", "freehold-builder")
+        made += [
+            ("cargo", "build", "--release", *packages, "--bins", "--quiet"),
+            ("cargo", "build", "--release", "-p", "freehold-oci", "--example", "oci-copy", "--quiet"),
+            (ROOT / "infra/package", ARCHITECTURE),
+        ]
+    return [*made, (ROOT / "infra/package", "--local")]
 
 
 def cargo(*words):
@@ -67,10 +79,9 @@ def cargo(*words):
     _run("cargo", *words, "--quiet")
 
 
-def program(name):
-    """Returns the release build of a program if there is one, otherwise the dev build."""
-    release = TARGET / "release" / name
-    return release if release.is_file() else TARGET / "debug" / name
+def program(name, release):
+    """Returns the release build of a program, or its dev build: an old release that lies there is never measured."""
+    return TARGET / ("release" if release else "debug") / name
 
 
 def tool(name):

@@ -1,0 +1,60 @@
+"""What a bench measures: what it builds from this tree, and nothing that lay there before."""
+
+import contextlib
+import io
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import cloud
+import programs
+
+
+class Measured(unittest.TestCase):
+    def test_make_bench_measures_what_ships(self):
+        recipe = subprocess.run(["make", "--dry-run", "bench"], cwd=programs.ROOT, capture_output=True, text=True)
+
+        self.assertIn("tests/bench/run --release", recipe.stdout)
+
+    def test_make_test_counts_with_dev_builds(self):
+        steps = (programs.ROOT / "tests/run").read_text()
+
+        self.assertIn("tests/bench/run --only counted\n", steps)
+
+    def test_a_release_that_lies_there_is_measured_only_by_a_run_that_builds_it(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(programs, "TARGET", Path(folder)):
+            (Path(folder) / "release").mkdir()
+            (Path(folder) / "release/freehold-runner").touch()
+
+            measured = [programs.program("freehold-runner", release) for release in (False, True)]
+
+        self.assertEqual([path.parent.name for path in measured], ["debug", "release"])
+
+    def test_every_release_that_is_measured_is_built_first(self):
+        built = [" ".join(map(str, command)) for command in programs.commands(True)]
+
+        for words in ("--release -p freehold-runner -p freehold-builder --bins", "--release -p freehold-oci"):
+            self.assertTrue(any(words in command for command in built), words)
+        self.assertTrue(any(command.endswith(f"package {programs.ARCHITECTURE}") for command in built), built)
+        self.assertFalse(any("--release" in " ".join(map(str, command)) for command in programs.commands(False)))
+
+    def test_a_build_that_fails_ends_the_bench(self):
+        with (
+            mock.patch.object(programs, "commands", lambda release: [("false",), ("touch", "/nowhere/at/all")]),
+            contextlib.redirect_stdout(io.StringIO()),
+            self.assertRaisesRegex(SystemExit, "`false` failed"),
+        ):
+            programs.build(True)
+
+    def test_a_function_is_measured_as_its_dev_build_when_nothing_else_was_built(self):
+        results = programs.Results()
+
+        function = cloud._function(False, results)
+
+        self.assertEqual((function.parent.name, results.dev_builds), ("debug", {"function": "the function"}))
+
+
+if __name__ == "__main__":
+    unittest.main()
