@@ -37,7 +37,7 @@ class Cloud(unittest.TestCase):
         instance.close()
         self.assertEqual("http://127.0.0.1:9", endpoint)
 
-    @needs("ecr")
+    @needs("registry")
     def test_logins_of_registries_can_name_another_port(self):
         instance = Instance("--registry-port", "9")
         account = instance.account()
