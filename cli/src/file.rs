@@ -1,4 +1,4 @@
-//! Writes the files of commands. A file is written completely or not at all. It replaces an existing file only when the
+//! Reads and writes the files of commands. A file is written completely or not at all. It replaces an existing file only when the
 //! user allows it.
 
 use std::io::{ErrorKind, Write as _};
@@ -7,6 +7,16 @@ use std::path::Path;
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result, ResultExt};
+
+/// Returns the content of a file that the user names. `way_out` says where a person gets it when it is not there.
+pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
+    let shown = path.display();
+    std::fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::invalid(format!("there is no file `{shown}`")).or(way_out),
+        ErrorKind::IsADirectory => Error::invalid(format!("`{shown}` is a folder")).or(way_out),
+        _ => Error::invalid(format!("cannot read `{shown}`: {error}")),
+    })
+}
 
 /// Refuses a path at which a file with another text exists, unless `force` is true. It writes nothing: callers use it
 /// before effects that cannot be undone.
@@ -85,6 +95,20 @@ fn exists(path: &Path) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_is_not_there_has_a_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("globex.yaml");
+
+        let said = |path: &Path| read(path, "ask the vendor for it").unwrap_err().to_string();
+
+        assert_eq!(said(&path), format!("there is no file `{}`; ask the vendor for it", path.display()));
+        let shown = folder.path().display();
+        assert_eq!(said(folder.path()), format!("`{shown}` is a folder; ask the vendor for it"));
+        std::fs::write(&path, "text").unwrap();
+        assert_eq!(read(&path, "").unwrap(), b"text");
+    }
 
     #[test]
     fn a_file_is_replaced_only_when_that_is_asked_for() {

@@ -214,7 +214,7 @@ fn an_invalid_bundle_is_refused_by_name() {
     assert_eq!((nothing.status.code(), half.status.code()), (Some(2), Some(2)));
     insta::assert_snapshot!(text(&wrong.stderr) + &text(&missing.stderr), @r"
     error: `x.json` is not a lineage bundle: missing field `tenant` at line 1 column 13
-    error: cannot read `y.json`: No such file or directory (os error 2)
+    error: there is no file `y.json`; pass the file that `freehold lineage --bundle FILE` wrote
     ");
 }
 

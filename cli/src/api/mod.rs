@@ -38,6 +38,8 @@ pub(crate) struct Api {
     base: Url,
     http: reqwest::Client,
     signer: Signer,
+    /// What to check when nothing answers.
+    way_out: &'static str,
     /// The key of this invocation of the command. All retries of a request carry the same key.
     idempotency_key: String,
 }
@@ -57,7 +59,12 @@ impl Api {
             Some(key) => checked_key(key)?,
             None => crate::secret::random_hex()?,
         };
-        Ok(Self { signer: Signer::new(config, &base)?, base, http: http_client()?, idempotency_key })
+        let way_out = if profile.api.is_some() {
+            "correct the address in `--api` or FREEHOLD_API, or check the network"
+        } else {
+            "check the network"
+        };
+        Ok(Self { signer: Signer::new(config, &base)?, base, http: http_client()?, way_out, idempotency_key })
     }
 
     /// Returns the address of the API.
@@ -213,12 +220,8 @@ impl Api {
             request = request.body(post.bytes.clone());
         }
         let lost = |e: reqwest::Error| {
-            let message = format!(
-                "the tenant API at {} cannot be reached: {}; check the network and `--api`",
-                self.base,
-                chain(&e)
-            );
-            (Error::transient(message), true)
+            let message = format!("nothing answers at {}, the address of the tenant API ({})", self.base, root(&e));
+            (Error::transient(message).or(self.way_out), true)
         };
         let answer = request.send().await.map_err(lost)?;
         let status = answer.status();
@@ -228,6 +231,12 @@ impl Api {
         }
         Err((Error::from_api(status.as_u16(), &bytes), is_transient(status, &bytes)))
     }
+}
+
+/// Returns the text of the first cause: the rest is about the library that made the request.
+fn root(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }
 
 fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {

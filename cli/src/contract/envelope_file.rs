@@ -4,14 +4,14 @@ use std::path::Path;
 
 use freehold_protocol::Envelope;
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
+
+const WAY_OUT: &str = "pass the file that `freehold contract show APP -o FILE` wrote";
 
 /// Returns the envelope in the file. Does not check its signature.
 pub(super) fn read(path: &Path) -> Result<Envelope> {
     let shown = path.display();
-    let bytes = std::fs::read(path).doing(format!("read `{shown}`"))?;
-    Envelope::parse(&bytes).map_err(|error| {
-        Error::invalid(format!("`{shown}` is not a signed contract: {error}"))
-            .or("pass the file that `freehold contract show APP -o FILE` wrote")
-    })
+    let bytes = crate::file::read(path, WAY_OUT)?;
+    Envelope::parse(&bytes)
+        .map_err(|error| Error::invalid(format!("`{shown}` is not a signed contract: {error}")).or(WAY_OUT))
 }

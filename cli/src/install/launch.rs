@@ -11,7 +11,7 @@ use super::template_bucket::TemporaryBucket;
 use super::{Launch, leftovers};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::output::Table;
 use crate::progress::Progress;
 use crate::tenant::Bucket;
@@ -82,7 +82,9 @@ impl Launch {
 
     fn checked_template(&self) -> Result<String> {
         let path = self.template.display();
-        let template = std::fs::read_to_string(&self.template).doing(format!("read the template `{path}`"))?;
+        let template = String::from_utf8(crate::file::read(&self.template, template::WAY_OUT)?).map_err(|_| {
+            Error::invalid(format!("`{path}` is not a template: it is not text; ask the vendor for it again"))
+        })?;
         let found = Digest::of(template.as_bytes());
         match &self.digest {
             Some(wanted) if *wanted != found => Err(Error::invalid(format!(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::pem;
 
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 
 /// The file name of the runner in a release.
 const RUNNER: &str = "freehold-runner";
@@ -50,7 +50,8 @@ fn public_key(file: &Path) -> Result<PublicKey> {
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>> {
-    let bytes = std::fs::read(file).doing(format!("read `{}`", file.display()))?;
+    let bytes =
+        crate::file::read(file, "pass what `make dist KEY=FILE` wrote, or ask whoever makes the releases for it")?;
     if bytes.len() > MOST {
         return Err(Error::invalid(format!("`{}` has more than {MOST} bytes", file.display())));
     }

@@ -7,6 +7,10 @@ pub(super) use freehold_stackcheck::Facts;
 
 use crate::error::{Error, Result};
 
+/// What to do when the file of a template is not there.
+pub(super) const WAY_OUT: &str =
+    "pass the template that the vendor sent, which `freehold install stack INSTALL -o FILE` wrote";
+
 /// Returns the vendor that the template names.
 pub(super) fn vendor(facts: &Facts, file: &str) -> Result<TenantName> {
     facts.tenant.as_deref().and_then(|tenant| tenant.parse().ok()).ok_or_else(|| {

@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::VerifyTemplate;
 use super::release::runner_of_release;
+use super::template;
 use crate::context::Context;
 use crate::contract;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::inputs::by_name;
 use crate::output::{Output, Table};
 
@@ -38,7 +39,7 @@ struct Verified<'a> {
 impl VerifyTemplate {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
         let shown = self.file.display().to_string();
-        let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
+        let bytes = crate::file::read(&self.file, template::WAY_OUT)?;
         let digest = Digest::of(&bytes);
         if let Some(given) = self.sha256.as_deref().filter(|given| !is_sha256(given)) {
             return Err(Error::invalid(format!(

@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::api::Api;
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::output::{note, plural};
 use verify::Verification;
 
@@ -23,7 +23,6 @@ use verify::Verification;
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
     after_help = "\
 Examples:
   freehold lineage sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
@@ -39,7 +38,7 @@ Exit code 1 when a link fails verification; the message names the link."
 )]
 pub(crate) struct LineageArgs {
     /// The artifact.
-    #[arg(value_name = "DIGEST", required_unless_present_any = ["install", "component"])]
+    #[arg(value_name = "DIGEST")]
     artifact: Option<Digest>,
     /// Show only the uses in this install.
     #[arg(long, value_name = "NAME")]
@@ -108,6 +107,10 @@ impl LineageArgs {
     }
 
     async fn show(&self, context: &Context) -> Result<()> {
+        if let (None, None) = (&self.artifact, &self.install) {
+            return Err(Error::invalid("the artifact is missing")
+                .or("pass its digest, or `--install NAME --component NAME` for the one that is deployed there"));
+        }
         if let (None, Some(install), None) = (&self.artifact, &self.install, &self.component) {
             return Err(Error::invalid(format!("the component of install `{install}` is missing"))
                 .or("pass `--component NAME`, or the digest of an artifact"));
@@ -136,7 +139,7 @@ impl LineageArgs {
             return Ok((artifact.clone(), None));
         }
         let (Some(install), Some(component)) = (&self.install, &self.component) else {
-            return Err(Error::invalid("name a digest, or an install and a component"));
+            return Err(Error::internal("neither a digest nor an install and a component"));
         };
         let view: InstallView = api.get(&["v1", "installs", install.as_str()]).await?;
         let deployed = view.components.into_iter().find(|one| one.component == *component).ok_or_else(|| {
@@ -154,7 +157,7 @@ impl LineageArgs {
 impl Verify {
     fn run(&self, context: &Context) -> Result<()> {
         let shown = self.file.display();
-        let bytes = std::fs::read(&self.file).doing(format!("read `{shown}`"))?;
+        let bytes = crate::file::read(&self.file, "pass the file that `freehold lineage --bundle FILE` wrote")?;
         let lineage: Lineage = serde_json::from_slice(&bytes)
             .map_err(|e| Error::invalid(format!("`{shown}` is not a lineage bundle: {e}")))?;
         let mut checked = Verification::new(&lineage, self.root_key.as_ref());

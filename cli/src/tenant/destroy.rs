@@ -63,8 +63,8 @@ impl Destroy {
     fn confirmed(&self, tenant: &TenantName, account: &str, installs: &[String]) -> Result<()> {
         if !installs.is_empty() && self.installs != Some(installs.len()) {
             return Err(Error::conflict(format!(
-                "tenant `{tenant}` still has {}: `{}`; the apps in the customers' accounts keep running, and nothing \
-                 operates it any more; to destroy the tenant anyway, pass `--installs {}`; nothing was deleted",
+                "tenant `{tenant}` still has {}: `{}`, so nothing was deleted; the apps in the customers' accounts would keep \
+                 running, and nothing would operate them any more; to destroy the tenant anyway, pass `--installs {}`",
                 plural(installs.len(), "install"),
                 installs.join("`, `"),
                 installs.len()
@@ -186,9 +186,9 @@ mod tests {
         let error = confirmed(None, &installs).unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 4);
-        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`; the apps in the \
-                                         customers' accounts keep running, and nothing operates it any more; to \
-                                         destroy the tenant anyway, pass `--installs 2`; nothing was deleted");
+        insta::assert_snapshot!(error, @"tenant `acme` still has 2 installs: `globex`, `initech`, so nothing was deleted; the apps \
+                                         in the customers' accounts would keep running, and nothing would operate them \
+                                         any more; to destroy the tenant anyway, pass `--installs 2`");
         assert!(confirmed(Some(1), &installs).is_err());
         assert_eq!(confirmed(Some(2), &installs), Ok(()));
         assert_eq!(confirmed(None, &[]), Ok(()));

@@ -1,5 +1,7 @@
 //! Mistakes that AWS or the tenant notices, against a stand-in that answers as they do.
 
+use freehold_domain::plan::PlanError;
+use freehold_domain::region::check_region;
 use serde_json::json;
 
 use super::{Cloud, Mistake};
@@ -13,7 +15,7 @@ const fn noticed(what: &'static str, args: &'static [&'static str], code: i32, c
 
 const DEPLOY: &[&str] = &["tenant", "deploy", "--name", "acme", "--functions", "functions", "--architecture", "arm64"];
 
-pub(crate) const MISTAKES: [Mistake; 14] = [
+pub(crate) const MISTAKES: [Mistake; 21] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -57,6 +59,28 @@ pub(crate) const MISTAKES: [Mistake; 14] = [
         4,
         Cloud::Tenant(tenant),
     ),
+    noticed(
+        "a region that does not exist",
+        &["install", "create", "initech", "--app", "web", "--account", "222222222222", "--region", "eu-wst-1"],
+        2,
+        Cloud::Tenant(tenant),
+    ),
+    noticed("a build without a build runner", &["build", "web"], 4, Cloud::Tenant(tenant)),
+    noticed("deploy before the build", &["deploy", "globex"], 4, Cloud::Tenant(tenant)),
+    noticed(
+        "deploy before the customer's consent",
+        &["deploy", "globex", "--release", "2026.12"],
+        4,
+        Cloud::Tenant(tenant),
+    ),
+    noticed("typo in the name of a component", &["deploy", "globex", "--component", "qeue"], 3, Cloud::Tenant(tenant)),
+    noticed("cancel of what has ended", &["workflow", "cancel", "wf_00000000000000000001"], 4, Cloud::Tenant(tenant)),
+    noticed(
+        "removal of a tenant that has installs",
+        &["tenant", "destroy", "--name", "acme", "--confirm", "acme"],
+        4,
+        Cloud::Aws(with_installs),
+    ),
     noticed("a deploy that fails", &["workflow", "watch", "wf_00000000000000000001"], 1, Cloud::Tenant(tenant)),
 ];
 
@@ -68,6 +92,17 @@ fn without_tenant(method: &str, path: &str, body: &str) -> Answer {
             refusal(400, "ValidationError", &format!("Stack with id {stack} does not exist"))
         }
         _ => with_rights(method, path, body),
+    }
+}
+
+/// Answers as an account with the queue of an install, and without the tenant's stack.
+fn with_installs(method: &str, path: &str, body: &str) -> Answer {
+    if body.contains("QueueNamePrefix") {
+        (200, json!({ "QueueUrls": ["http://localhost:4566/222222222222/fh-acme--globex.fifo"] }).to_string())
+    } else if body.contains("QueueUrl") {
+        (200, json!({ "Tags": { "freehold:tenant": "acme" } }).to_string())
+    } else {
+        without_tenant(method, path, body)
     }
 }
 
@@ -131,7 +166,10 @@ fn refusal(status: u16, code: &str, message: &str) -> Answer {
 }
 
 /// Answers as a tenant with one app, one install and one deploy, which failed.
-fn tenant(_: &str, path: &str, _: &str) -> Answer {
+fn tenant(method: &str, path: &str, body: &str) -> Answer {
+    if let Some(refusal) = refused(method, path, body) {
+        return refusal;
+    }
     let digest = format!("sha256:{}", "0".repeat(64));
     let install = json!({ "install": "globex", "account": "222222222222", "region": "eu-west-1", "state": "ready" });
     let found = match path {
@@ -141,7 +179,11 @@ fn tenant(_: &str, path: &str, _: &str) -> Answer {
             "install": "globex", "version": digest, "stack_name": "freehold-acme--globex", "template": "Resources: {}\n",
             "digest": "sha256:49cbd1e9008e8b67dec76613bb4d6468c822c99701820526928d43b382f35fba",
         }),
-        "/v1/workflows/wf_00000000000000000001" => json!({
+        "/v1/tenant" => json!({
+            "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
+            "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+        }),
+        "/v1/workflows/wf_00000000000000000001" | "/v1/workflows/wf_00000000000000000001/cancel" => json!({
             "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components", "state": "failed",
             "created_at": 1000, "ended_at": 13000,
             "nodes": [{
@@ -152,6 +194,40 @@ fn tenant(_: &str, path: &str, _: &str) -> Answer {
         _ => return absent(path),
     };
     (200, found.to_string())
+}
+
+/// Returns the refusal of a request that changes something. The texts are those of the functions.
+fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
+    let (status, kind, message) = match (method, path) {
+        ("POST", "/v1/installs") => (400, "invalid", check_region("eu-wst-1", false).unwrap_err().to_string()),
+        ("POST", "/v1/apps/web/builds") => (
+            409,
+            "conflict",
+            "tenant has no build runner yet; register one with `freehold tenant build-runner`".to_owned(),
+        ),
+        ("POST", "/v1/installs/globex/deploys") if body.contains("qeue") => {
+            let nearest = Some("queue".to_owned());
+            let error = PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), nearest };
+            (404, "not_found", error.to_string())
+        }
+        ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => (409, "conflict", beyond_the_consent()),
+        ("POST", "/v1/installs/globex/deploys") => {
+            let error = PlanError::NotBuilt { component: "queue".parse().unwrap(), app: "web".into() };
+            (409, "conflict", error.to_string())
+        }
+        _ => return None,
+    };
+    Some((status, json!({ "error": { "kind": kind, "message": message } }).to_string()))
+}
+
+/// Returns the text of `check_accepted` in `crates/app/src/contract/terms.rs`.
+fn beyond_the_consent() -> String {
+    format!(
+        "the customer of install `globex` agreed to `sha256:{}`, but this version may do more: role `provision` allows \
+         sqs:PurgeQueue on *; `freehold contract diff globex` shows the difference; to agree, the customer launches the \
+         template that `freehold install stack globex` writes",
+        "0".repeat(64)
+    )
 }
 
 fn absent(path: &str) -> Answer {
