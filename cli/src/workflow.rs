@@ -3,9 +3,10 @@
 use clap::{Args, Subcommand};
 use freehold_protocol::api::{NodeView, WorkflowView};
 use freehold_protocol::{InstallId, WorkflowId};
+use serde::Serialize;
 use serde_json::json;
 
-use crate::api::{brief, follow};
+use crate::api::{awaited, brief, follow};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, short, time};
@@ -41,6 +42,26 @@ pub(crate) struct One {
     workflow: WorkflowId,
 }
 
+/// A workflow as `workflow show` prints it.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    view: WorkflowView,
+    /// The sentence about the runner that the workflow waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    waiting: Option<String>,
+}
+
+impl Shown {
+    fn text(&self, out: Output) -> String {
+        let mut text = show(&self.view, out);
+        if let Some(waiting) = &self.waiting {
+            text.push_str(&format!("\n\n{waiting}"));
+        }
+        text
+    }
+}
+
 impl WorkflowCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         let api = context.api().await?;
@@ -51,7 +72,8 @@ impl WorkflowCommand {
             }
             Self::Show(One { workflow }) => {
                 let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
-                context.out.show(&view, |view| show(view, context.out))
+                let waiting = awaited(&api, &view).await;
+                context.out.show(&Shown { view, waiting }, |shown| shown.text(context.out))
             }
             Self::Watch(One { workflow }) => follow(&api, context.out, &workflow, "workflow", true).await,
             Self::Cancel(One { workflow }) => {

@@ -99,6 +99,42 @@ fn a_watched_workflow_says_that_it_waits_for_the_installs_runner() {
     assert_eq!(stderr.matches("waiting for the runner of `globex` for ").count(), 1, "{stderr}");
 }
 
+#[test]
+fn a_workflow_that_is_shown_says_for_which_runner_it_waits_and_in_json_too() {
+    let show = |more: &[&str]| {
+        let api = nobody_takes_the_order("globex", Value::Null);
+        run(&api, &[&["workflow", "show", WORKFLOW], more].concat())
+    };
+
+    let (code, text, _) = show(&[]);
+    let (_, json, _) = show(&["--json"]);
+
+    assert_eq!(code, Some(0));
+    insta::assert_snapshot!(without_numbers(&text), @"
+    wf_N  deploy-components  running  of `globex`
+    started N-N-N N:N:NZ
+
+    NODE  STATE   JOB                       AFTER  REASON
+    web   active  job_N
+
+    waiting for the runner of `globex` for N s (it has not announced itself yet); it must run as arn:aws:iam::N:role/fh-acme--globex--runner
+    ");
+    let shown: Value = serde_json::from_str(&json).unwrap();
+    let (waiting, workflow) = (shown["waiting"].as_str().unwrap(), shown["workflow"].as_str());
+    assert!(waiting.starts_with("waiting for the runner of `globex` for "), "{json}");
+    assert_eq!((workflow, text.contains(waiting.split_once(" (").unwrap().1)), (Some(WORKFLOW), true), "{json}");
+}
+
+#[test]
+fn a_workflow_that_ended_waits_for_nobody() {
+    let ended = workflow("failed", &json!([{ "name": "web", "state": "failed", "job": JOB }]), "it failed");
+    let api = tenant_api::of_answers(vec![("/v1/workflows/wf_00000000000000000001", ended)]);
+
+    let (_, json, _) = run(&api, &["workflow", "show", WORKFLOW, "--json"]);
+
+    assert!(!json.contains("waiting"), "{json}");
+}
+
 /// Returns `text` with `N` for every number.
 fn without_numbers(text: &str) -> String {
     let mut last = ' ';

@@ -21,6 +21,7 @@ use url::Url;
 pub(crate) use brief::brief;
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
 pub(crate) use retry::{Backoff, until_ready};
+pub(crate) use waiting::awaited;
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 
 use crate::error::{Error, Result, chain};

@@ -1,4 +1,4 @@
-//! Shows that a workflow waits for a runner that does not take its orders: how long the workflow waits, and the role
+//! Shows or says that a workflow waits for a runner that does not take its orders: how long the workflow waits, and the role
 //! that the runner needs.
 
 use std::time::Duration;
@@ -54,6 +54,20 @@ impl Waiting {
             Ok(_) | Err(_) => progress.no_longer_waiting(),
         }
     }
+}
+
+/// Returns the sentence about the runner that the workflow waits for, if it waits for one. Returns nothing when the API
+/// cannot be read: a command that shows the workflow shows it without the sentence.
+pub(crate) async fn awaited(api: &Api, view: &WorkflowView) -> Option<String> {
+    if view.ended_at.is_some() {
+        return None;
+    }
+    let now = now()?;
+    let waited = now.since(unclaimed(api, view).await.ok()??);
+    if waited < PATIENCE_SECS * 1000 {
+        return None;
+    }
+    sentence(api, &view.install, waited, now).await.ok()
 }
 
 fn now() -> Option<Timestamp> {
