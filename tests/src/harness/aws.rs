@@ -55,7 +55,7 @@ impl Cloud for Aws {
     }
 
     fn capabilities(&self) -> &[Capability] {
-        &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced]
+        &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced, Capability::Ed25519]
     }
 
     fn tenant_account(&self) -> &str {

@@ -17,6 +17,8 @@ pub enum Capability {
     AnyAccount,
     /// Kubernetes clusters with IAM authentication.
     Clusters,
+    /// Ed25519 keys in KMS.
+    Ed25519,
     /// Accounts without resources of others.
     EmptyAccounts,
 }
@@ -31,6 +33,7 @@ impl fmt::Display for Capability {
             Self::Clusters => {
                 "Kubernetes clusters; `localstack/kubernetes/build` builds their programs or says why not"
             }
+            Self::Ed25519 => "Ed25519 keys in KMS",
             Self::EmptyAccounts => "accounts of its own",
         })
     }

@@ -1,0 +1,26 @@
+//! The adapters of S3, SQS, Step Functions and KMS against a cloud without a tenant: what each sends, and what it makes of
+//! the answers. `localstack/cloud test --engine localstack` runs them on LocalStack too. STS has no adapter: the runner asks
+//! it for the sessions of modes, which are tested where policies are enforced.
+
+#![cfg(test)]
+
+mod keys;
+mod machines;
+mod objects;
+mod queues;
+
+use freehold_tests::harness::{Capability, Needs, World};
+
+/// What an adapter needs of a cloud.
+const NEEDS: Needs = Needs { cloud: &[Capability::EmptyAccounts], programs: &[] };
+
+/// Returns the URL of a new queue.
+async fn queue(world: &World, name: &str) -> anyhow::Result<String> {
+    use aws_sdk_sqs::types::QueueAttributeName::FifoQueue;
+
+    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
+    let request = sqs.create_queue().queue_name(name);
+    let request = if name.ends_with(".fifo") { request.attributes(FifoQueue, "true") } else { request };
+    let made = request.send().await?;
+    made.queue_url.ok_or_else(|| anyhow::anyhow!("queue `{name}` has no URL"))
+}

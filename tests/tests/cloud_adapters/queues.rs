@@ -1,0 +1,65 @@
+//! SQS: orders queues are made, taken over and removed; an order is sent once; a refused message says why.
+
+use aws_sdk_sqs::types::QueueAttributeName;
+use freehold_app::ports::{DeadLetter, DeadLetters as _, OrdersQueue as _, QueueAdmin as _, SourceQueue as _};
+use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
+use freehold_aws::queue::{SqsAdmin, SqsOrders};
+use freehold_protocol::Timestamp;
+use freehold_tests::harness::World;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orders_queue_is_made_taken_over_and_removed_and_an_order_is_sent_once() -> anyhow::Result<()> {
+    let Some(world) = World::without_tenant("cloud_adapters.orders", super::NEEDS).await? else { return Ok(()) };
+    let (config, account) = (world.administrator(world.tenant_account())?, world.tenant_account());
+    let sqs = aws_sdk_sqs::Client::new(&config);
+    super::queue(&world, "fh-acme--dead.fifo").await?;
+    let dead = format!("arn:aws:sqs:eu-west-1:{account}:fh-acme--dead.fifo");
+    let reports = super::queue(&world, "fh-acme--reports").await?;
+    let admin = SqsAdmin::new(&config, "acme".parse()?, "eu-west-1", account.parse()?, &reports, dead);
+    let install = "globex".parse()?;
+
+    let first = admin.create_orders_queue(&install, &"222222222222".parse()?).await?;
+    let second = admin.create_orders_queue(&install, &"333333333333".parse()?).await?;
+    // The policy of an orders queue lets two functions send and nobody else, so the order goes to a queue without one.
+    let (orders, open) = (SqsOrders::new(&config), super::queue(&world, "orders.fifo").await?);
+    orders.send(&open, "queue", "order-1", "one").await?;
+    orders.send(&open, "queue", "order-1", "one").await?;
+    let got = sqs.receive_message().queue_url(&open).max_number_of_messages(10).send().await?;
+    admin.allow_reporters(&[(install.clone(), "333333333333".parse()?)]).await?;
+
+    let policy = |url: String| async {
+        let asked =
+            sqs.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::Policy).send().await?;
+        let all = asked.attributes.unwrap_or_default();
+        anyhow::Ok(all.get(&QueueAttributeName::Policy).cloned().unwrap_or_default())
+    };
+    assert_eq!(first, second);
+    assert_eq!(got.messages().iter().filter_map(|message| message.body()).collect::<Vec<_>>(), ["one"]);
+    let (orders_policy, reports_policy) = (policy(first).await?, policy(reports).await?);
+    assert!(orders_policy.contains("333333333333") && !orders_policy.contains("222222222222"), "{orders_policy}");
+    assert!(reports_policy.contains("333333333333"), "{reports_policy}");
+    admin.remove_orders_queue(&install).await?;
+    admin.remove_orders_queue(&install).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_message_is_buried_with_its_reason_and_removed() -> anyhow::Result<()> {
+    let Some(world) = World::without_tenant("cloud_adapters.dead_letters", super::NEEDS).await? else { return Ok(()) };
+    let config = world.administrator(world.tenant_account())?;
+    let (own, dead) = (super::queue(&world, "own").await?, super::queue(&world, "dead").await?);
+    let letter =
+        DeadLetter { body: "{}".to_owned(), sent_at: Timestamp::from_millis(7000), reason: "not JSON".to_owned() };
+    let letters = SqsDeadLetters::new(&config, &dead, vec![own.clone()]);
+
+    SqsSource::new(&config, &own, &dead).refuse(&letter).await?;
+    let found = letters.look().await?;
+
+    let seen: Vec<_> = found.iter().map(|one| (one.body.as_str(), one.reason.as_deref(), one.sent_at)).collect();
+    assert_eq!(seen, [("{}", Some("not JSON"), letter.sent_at)]);
+    // Nobody knows the queue that it came from.
+    assert!(!letters.put_back(&found[0]).await?);
+    letters.remove(&found[0]).await?;
+    assert_eq!(letters.look().await?, []);
+    Ok(())
+}
