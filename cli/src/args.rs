@@ -14,7 +14,8 @@ use crate::{
 
 const EXAMPLES: &str = "\
 From nothing to a running install. In the vendor's account:
-  # in a clone of Freehold: a release, in target/dist
+  # in a clone of Freehold: a release, in target/dist; on x86_64, arm64 needs
+  # `rustup target add aarch64-unknown-linux-gnu` and gcc-aarch64-linux-gnu
   make dist
   freehold tenant deploy --name acme \\
       --functions target/dist/arm64/functions \\

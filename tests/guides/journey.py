@@ -35,10 +35,12 @@ class Journey:
         self._make_what_is_built_elsewhere(self.shells["vendor"].folder)
 
     def _make_what_is_built_elsewhere(self, folder):
-        release = folder / "target" / "dist" / "arm64"
-        release.mkdir(parents=True)
-        (release / "functions").symlink_to(FUNCTIONS)
-        (release / "freehold-runner").symlink_to(BIN / "freehold-runner")
+        for architecture in ("arm64", "x86_64"):
+            release = folder / "target" / "dist" / architecture
+            release.mkdir(parents=True)
+            (release / "functions").symlink_to(FUNCTIONS)
+            for program in ("freehold", "freehold-builder", "freehold-runner"):
+                (release / program).symlink_to(BIN / program)
 
     def turn(self, guide, sections):
         """Does the blocks of some sections of a guide."""

@@ -42,8 +42,9 @@ pub(super) fn find(dir: &Path) -> Result<Vec<Code>> {
             _ => format!("has no code for {}", missing.join(", ")),
         };
         return Err(Error::invalid(format!("`{}` {what}", dir.display())).or(
-            "run `make package` in a clone of Freehold, which writes target/lambda/arm64 (`infra/package --local`: \
-             target/lambda/local), and pass that folder as `--functions DIR`",
+            "run `make dist` in a clone of Freehold, which writes target/dist/arm64/functions (`make package`, without the \
+             programs: target/lambda/arm64; `infra/package --local`: target/lambda/local), and pass that folder as \
+             `--functions DIR`",
         ));
     }
     paths.into_iter().filter_map(|(function, path)| Some(read(function, &path?))).collect()
@@ -188,7 +189,7 @@ mod tests {
             ),
             "{message}"
         );
-        assert!(message.contains("`make package`"), "{message}");
+        assert!(message.contains("; run `make dist`"), "{message}");
     }
 
     #[test]
@@ -198,7 +199,7 @@ mod tests {
         let empty = find(folder.path()).unwrap_err().to_string();
         let absent = find(&folder.path().join("no")).unwrap_err().to_string();
 
-        assert!(empty.contains("` has no code of any function; run `make package`"), "{empty}");
-        assert!(absent.contains("no` is not a folder; run `make package`"), "{absent}");
+        assert!(empty.contains("` has no code of any function; run `make dist`"), "{empty}");
+        assert!(absent.contains("no` is not a folder; run `make dist`"), "{absent}");
     }
 }

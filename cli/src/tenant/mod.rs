@@ -39,8 +39,8 @@ pub(crate) enum TenantCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  make package
-  freehold tenant deploy --name acme --functions target/lambda/arm64
+  make dist
+  freehold tenant deploy --name acme --functions target/dist/arm64/functions
   freehold tenant deploy --name acme --alarm-email ops@acme.example
 
 Running the command again with the same code changes nothing. The last line printed is the API's address.
@@ -49,7 +49,7 @@ pub(crate) struct Deploy {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `make package` makes it.
+    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `make dist` and `make package` make it.
     #[arg(long, default_value = "target/lambda/arm64", value_name = "DIR")]
     functions: PathBuf,
     /// Processor that the functions are built for; read from the code when absent.
