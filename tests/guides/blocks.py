@@ -19,7 +19,7 @@ class Block:
 
 def read(path):
     """Returns a dict from each heading to its blocks; a block that the test would pass over is refused."""
-    sections, heading, fence = {}, None, None
+    sections, heading, fence, before = {}, None, None, ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         place = f"{path.name}:{number}"
         if fence is not None:
@@ -35,6 +35,9 @@ def read(path):
             sections[heading] = []
         elif line.startswith("```"):
             fence = _opened(place, line, heading)
+        elif line.startswith(("    ", "\t")) and not before.strip():
+            raise Unreadable(f"{place}: an indented block is not run; use a fence such as `sh` or `sh elsewhere`")
+        before = line
     if fence is not None:
         raise Unreadable(f"{fence.place}: the block has no end")
     return sections

@@ -32,7 +32,7 @@ TURNS = [
     ("customer", "Launch"),
     ("vendor", None),
     ("customer", "Stop"),
-    ("operations", "Cost"),
+    ("operations", "Take an artifact back"),
     ("customer", None),
     ("operations", None),
 ]

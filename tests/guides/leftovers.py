@@ -12,6 +12,12 @@ KINDS = [
     ("sqs", "list_queues", "QueueUrls", None),
     ("dynamodb", "list_tables", "TableNames", None),
     ("lambda", "list_functions", "Functions", "FunctionName"),
+    ("logs", "describe_log_groups", "logGroups", "logGroupName"),
+    ("stepfunctions", "list_state_machines", "stateMachines", "name"),
+    ("apigatewayv2", "get_apis", "Items", "Name"),
+    ("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
+    ("sns", "list_topics", "Topics", "TopicArn"),
+    ("events", "list_rules", "Rules", "Name"),
 ]
 
 

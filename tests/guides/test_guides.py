@@ -57,9 +57,14 @@ class Blocks(unittest.TestCase):
             "# One\n# One\n",
             "# One\n```sh\nls\n",
             "```sh\nls\n```\n",
+            "# One\n\n    ls\n",
+            "# One\n\n\tls\n",
         ):
             with self.assertRaises(blocks.Unreadable):
                 self.read(text)
+
+    def test_a_line_that_continues_an_item_is_not_a_block(self):
+        self.assertEqual(self.read("# One\n\n- an item\n    that goes on\n"), {"One": []})
 
 
 if __name__ == "__main__":
