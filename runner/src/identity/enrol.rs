@@ -16,8 +16,9 @@ use zeroize::Zeroizing;
 use crate::aws;
 use crate::backoff::Backoff;
 use crate::config::Enrolment;
-use crate::identity::runner_key::enrolled_marker;
+use crate::identity::standing::Refused;
 use crate::operate::watchdog::Beat;
+use crate::repeat::Repeat;
 use crate::work::agent::Agent;
 
 /// The interval between heartbeats.
@@ -26,6 +27,10 @@ const HEARTBEAT: Duration = Duration::from_secs(60 * 60);
 const ROUND: Duration = Duration::from_secs(10 * 60);
 /// The time after which a runner that has never enrolled ends, if its enrolment secret cannot be read.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
+/// The time after which such a runner ends, if the reports queue refuses it.
+const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
+/// The interval at which a runner whose hello waits looks why.
+const LOOK: Duration = Duration::from_secs(30);
 
 /// The reason why the enrolment secret cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +90,6 @@ async fn announce(
     (key, digests): (&PublicKey, &Digests),
     beat: &Beat,
 ) {
-    let marker = enrolled_marker(&agent.config.state_dir);
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let started = Instant::now();
     loop {
@@ -98,10 +102,18 @@ async fn announce(
                 None
             }
         };
-        if (enrolment.is_some() || marker.exists()) && hello(agent, (key, digests), enrolment.as_ref()) {
-            if enrolment.is_some() {
-                let _ = std::fs::write(&marker, b"");
+        if (enrolment.is_some() || agent.enrolled.is_set())
+            && let Some(number) = hello(agent, (key, digests), enrolment.as_ref())
+        {
+            if agent.enrolled.is_set() {
+                return;
             }
+            if accepted(agent, number, beat).await {
+                agent.enrolled.set();
+                return;
+            }
+        }
+        if agent.fatal.get().is_some() {
             return;
         }
         if let Err(error @ SecretError::Refused { .. }) = &secret
@@ -114,7 +126,45 @@ async fn announce(
     }
 }
 
-fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Option<&SigningKey>) -> bool {
+/// Waits until the reports queue has the hello with this number. Returns false when it never will, and when the runner gave
+/// up because the queue refuses it.
+async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> bool {
+    let mut warned = Repeat::default();
+    let mut denied_since: Option<Instant> = None;
+    loop {
+        beat.alive();
+        if let Ok(accepted) = tokio::time::timeout(LOOK, agent.reporter.accepted_hello(number)).await {
+            return accepted;
+        }
+        let Some(denied) = agent.reporter.denied() else {
+            denied_since = None;
+            continue;
+        };
+        let text = match agent.standing.refused(&denied).await {
+            Refused::SwitchedOff(text) => {
+                denied_since = None;
+                text
+            }
+            Refused::Otherwise(text) => {
+                let since = *denied_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= DENIED_LIMIT {
+                    let minutes = DENIED_LIMIT.as_secs() / 60;
+                    agent.give_up(format!(
+                        "cannot enrol: the reports queue has refused this runner for {minutes} minutes: {text}"
+                    ));
+                    return false;
+                }
+                text
+            }
+        };
+        if warned.is_due(&text, Instant::now()) {
+            warn!("Cannot enrol yet, and takes no orders before: {text}");
+        }
+    }
+}
+
+/// Puts a hello into the spool, and returns its number.
+fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Option<&SigningKey>) -> Option<u64> {
     let hello = Hello {
         public_key: key.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -125,13 +175,13 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Optio
         accepted_contract: agent.config.accepted_contract.clone(),
     };
     match agent.reporter.hello(hello, enrolment) {
-        Ok(()) => {
+        Ok(number) => {
             info!(runner.key = %key.key_id(), "Announced this runner with key `{}`", key.key_id());
-            true
+            Some(number)
         }
         Err(error) => {
             error!("{}", aws::explain(&error));
-            false
+            None
         }
     }
 }

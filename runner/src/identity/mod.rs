@@ -4,6 +4,7 @@ pub mod app_secrets;
 pub mod consent;
 pub mod credentials_endpoint;
 pub mod enrol;
+pub mod enrolled;
 pub mod job_aws;
 pub mod mode;
 pub mod renewal;

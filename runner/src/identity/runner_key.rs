@@ -10,13 +10,6 @@ use zeroize::Zeroizing;
 use crate::files;
 
 const FILE: &str = "runner.key";
-/// The name of the file which records that the key in this state directory was announced with the enrolment secret.
-const ENROLLED: &str = "enrolled";
-
-/// Returns the path of the file which records that the runner's key was announced with the enrolment secret.
-pub fn enrolled_marker(state_dir: &Path) -> PathBuf {
-    state_dir.join(ENROLLED)
-}
 
 /// The identity of this runner: its signing key and the id of that key.
 pub struct Identity {

@@ -14,6 +14,7 @@ use crate::config::{Config, Role};
 use crate::files;
 use crate::identity::app_secrets::AppSecrets;
 use crate::identity::enrol;
+use crate::identity::enrolled::Enrolled;
 use crate::identity::mode::Roles;
 use crate::identity::renewal::{self, RenewalError};
 use crate::identity::runner_key::Identity;
@@ -152,6 +153,7 @@ fn assemble(
         trust: Trust::of(config),
         inbox: Arc::new(SqsInbox::new(queues, &config.orders_queue_url, clock.clone())),
         clock,
+        enrolled: Enrolled::open(&config.state_dir, identity.id().clone()),
         reporter: Arc::new(Reporter::new(identity.clone(), tenant, install, spool.clone())),
         journal: Mutex::new(Journal::open(&config.state_dir)?),
         audit,

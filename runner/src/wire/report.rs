@@ -42,12 +42,12 @@ impl Reporter {
         self.identity.id()
     }
 
-    /// Announces the runner. The report is signed by the runner's own key. When the enrolment secret can be read, the
-    /// key derived from it signs too.
+    /// Announces the runner, and returns the number of the report. It is signed by the runner's own key. When the enrolment
+    /// secret can be read, the key derived from it signs too.
     ///
     /// # Errors
     /// A [`ReportError`].
-    pub fn hello(&self, hello: Hello, enrolment: Option<&SigningKey>) -> Result<(), ReportError> {
+    pub fn hello(&self, hello: Hello, enrolment: Option<&SigningKey>) -> Result<u64, ReportError> {
         let keys: Vec<&SigningKey> = std::iter::once(self.identity.key()).chain(enrolment).collect();
         self.send(ReportBody::Hello(hello), &keys, Class::Hello, false)
     }
@@ -57,7 +57,7 @@ impl Reporter {
     /// # Errors
     /// A [`ReportError`].
     pub fn heartbeat(&self) -> Result<(), ReportError> {
-        self.send(ReportBody::Heartbeat, &[self.identity.key()], Class::Heartbeat, false)
+        self.send(ReportBody::Heartbeat, &[self.identity.key()], Class::Heartbeat, false).map(drop)
     }
 
     /// Reports a refused message. The report is durable when this function returns.
@@ -65,7 +65,17 @@ impl Reporter {
     /// # Errors
     /// A [`ReportError`]. The message must then stay in the queue.
     pub fn refused(&self, refusal: Refusal) -> Result<(), ReportError> {
-        self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true)
+        self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true).map(drop)
+    }
+
+    /// Waits until the `hello` report with this number has left the spool. Returns whether the reports queue accepted it.
+    pub async fn accepted_hello(&self, number: u64) -> bool {
+        self.spool.accepted_hello(number).await
+    }
+
+    /// Returns the reason why the reports queue refuses this runner, if it refused the last call.
+    pub fn denied(&self) -> Option<String> {
+        self.spool.denied()
     }
 
     /// Waits until the reports queue has all reports that were added before this call.
@@ -83,10 +93,10 @@ impl Reporter {
             }
             AttemptEvent::Finished { .. } => (Class::Keep, true),
         };
-        self.send(ReportBody::Attempt(report), &[self.identity.key()], class, durable)
+        self.send(ReportBody::Attempt(report), &[self.identity.key()], class, durable).map(drop)
     }
 
-    fn send(&self, body: ReportBody, keys: &[&SigningKey], class: Class, durable: bool) -> Result<(), ReportError> {
+    fn send(&self, body: ReportBody, keys: &[&SigningKey], class: Class, durable: bool) -> Result<u64, ReportError> {
         let report = Report {
             tenant: self.tenant.clone(),
             install: self.install.clone(),

@@ -12,6 +12,7 @@ use tracing::{error, warn};
 use crate::aws;
 use crate::config::Config;
 use crate::identity::app_secrets::AppSecrets;
+use crate::identity::enrolled::Enrolled;
 use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::standing::Standing;
@@ -45,6 +46,8 @@ pub struct Agent {
     pub clock: Arc<ServerClock>,
     pub inbox: Arc<dyn Inbox>,
     pub reporter: Arc<Reporter>,
+    /// Whether the control plane was told of this runner's key. No order is taken before.
+    pub enrolled: Enrolled,
     pub journal: Mutex<Journal>,
     pub audit: Audit,
     pub roles: Roles,

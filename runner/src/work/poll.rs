@@ -30,8 +30,15 @@ const DEADLINE: Duration = Duration::from_secs(35);
 /// its permissions are wrong.
 const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 
-/// Receives messages until the runner drains and its jobs have ended, or its key was replaced.
+/// The longest pause between two signs of progress while the runner is not enrolled.
+const NOT_ENROLLED: Duration = Duration::from_secs(30);
+
+/// Receives messages until the runner drains and its jobs have ended, or its key was replaced. Receives none before the
+/// reports queue has the hello of this runner's key.
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
+    if !enrolled(&agent, &beat).await {
+        return;
+    }
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut denied_since: Option<Instant> = None;
     let mut warned = Repeat::default();
@@ -72,6 +79,19 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
                     () = agent.drain.reached(Phase::Stopping) => {}
                 }
             }
+        }
+    }
+}
+
+/// Waits until the runner is enrolled. Returns false if it drains before.
+async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
+    loop {
+        beat.alive();
+        tokio::select! {
+            biased;
+            () = agent.enrolled.reached() => return true,
+            () = agent.drain.reached(Phase::Draining) => return false,
+            () = tokio::time::sleep(NOT_ENROLLED) => {}
         }
     }
 }

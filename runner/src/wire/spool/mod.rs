@@ -53,6 +53,10 @@ struct Inner {
     waiting: BTreeMap<u64, Waiting>,
     bytes: u64,
     next: u64,
+    /// The number of the last `hello` report that the queue accepted from this process.
+    accepted_hello: Option<u64>,
+    /// The reason why the queue refused the last call, if it refused that call.
+    denied: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -104,16 +108,17 @@ impl Spool {
         Ok(Self { directory, inner: Mutex::new(inner), added, removed, max_bytes, max_reports })
     }
 
-    /// Adds a report. It survives a crash of this process and, when `durable` is true, also a power failure.
+    /// Adds a report and returns its number. It survives a crash of this process and, when `durable` is true, also a power
+    /// failure.
     ///
     /// # Errors
     /// When the report cannot be written, for example because the disk is full.
-    pub fn add(&self, report: &str, class: Class, durable: bool) -> Result<(), SpoolError> {
+    pub fn add(&self, report: &str, class: Class, durable: bool) -> Result<u64, SpoolError> {
         let bytes = u64::try_from(report.len()).unwrap_or(u64::MAX);
         let mut inner = self.lock();
         if !self.make_room(&mut inner, class, bytes) {
             warn!("Dropped a log report: the spool is full of reports that must be kept");
-            return Ok(());
+            return Ok(inner.next);
         }
         let at = inner.next;
         let path = self.path(at, class);
@@ -124,7 +129,7 @@ impl Spool {
         inner.waiting.insert(at, Waiting { class, bytes });
         drop(inner);
         self.added.notify_one();
-        Ok(())
+        Ok(at)
     }
 
     /// Returns the number of waiting reports.
@@ -146,6 +151,18 @@ impl Spool {
     pub async fn delivered(&self) {
         let next = self.lock().next;
         self.until(|inner| inner.waiting.keys().next().is_none_or(|oldest| *oldest >= next)).await;
+    }
+
+    /// Waits until the `hello` report with this number waits no longer. Returns whether the queue accepted it; otherwise it
+    /// was dropped.
+    pub async fn accepted_hello(&self, number: u64) -> bool {
+        self.until(|inner| !inner.waiting.contains_key(&number)).await;
+        self.lock().accepted_hello == Some(number)
+    }
+
+    /// Returns the reason why the queue refuses this runner, if it refused the last call.
+    pub fn denied(&self) -> Option<String> {
+        self.lock().denied.clone()
     }
 
     async fn until(&self, reached: impl Fn(&Inner) -> bool) {
@@ -181,7 +198,19 @@ impl Spool {
     }
 
     fn remove_sent(&self, at: u64) {
+        let mut inner = self.lock();
+        if inner.waiting.get(&at).is_some_and(|waiting| waiting.class == Class::Hello) {
+            inner.accepted_hello = Some(at);
+        }
+        self.remove(&mut inner, at);
+    }
+
+    fn remove_refused(&self, at: u64) {
         self.remove(&mut self.lock(), at);
+    }
+
+    fn answered(&self, denied: Option<String>) {
+        self.lock().denied = denied;
     }
 
     /// Makes room for a report. Returns whether the report may be added.

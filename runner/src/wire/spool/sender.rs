@@ -26,8 +26,12 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
         }
         let (at, bodies): (Vec<u64>, Vec<String>) = batch.into_iter().unzip();
         let progress = match outbox.send(&bodies).await {
-            Ok(sent) => settle(spool, &at, sent),
+            Ok(sent) => {
+                spool.answered(None);
+                settle(spool, &at, sent)
+            }
             Err(error) => {
+                spool.answered(matches!(error, InboxError::Denied(_)).then(|| error.to_string()));
                 if failing_since.is_none() {
                     warn!("Cannot send reports yet: {error}");
                 }
@@ -55,7 +59,7 @@ fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
             Sent::Taken => spool.remove_sent(*at),
             Sent::Never(reason) => {
                 error!("Dropped a report that the queue will never accept: {reason}");
-                spool.remove_sent(*at);
+                spool.remove_refused(*at);
             }
             Sent::Later => continue,
         }

@@ -182,3 +182,45 @@ fn a_report_that_a_power_failure_emptied_does_not_block_the_others() {
 
     assert_eq!(waiting(&spool), ["kept"]);
 }
+
+/// A queue that will never accept anything.
+#[derive(Debug)]
+struct Refusing;
+
+#[async_trait]
+impl Outbox for Refusing {
+    async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError> {
+        Ok(vec![Sent::Never("too long".into()); bodies.len()])
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hello_is_accepted_when_the_queue_has_it_and_not_when_it_was_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = Spool::open(directory.path()).unwrap();
+    let taking = Queue { fates: Mutex::new(vec![Fate::Refused]), taken: Mutex::new(Vec::new()) };
+    let queues: [&dyn Outbox; 2] = [&Refusing, &taking];
+    let mut accepted = Vec::new();
+
+    for queue in queues {
+        let number = spool.add(&report("hello"), Class::Hello, false).unwrap();
+        let beat = Beat::default();
+        tokio::select! {
+            () = sender::run(&spool, queue, &beat) => panic!("the sender ended"),
+            is_accepted = spool.accepted_hello(number) => accepted.push(is_accepted),
+        }
+    }
+
+    assert_eq!(accepted, [false, true]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hello_that_a_newer_one_replaced_was_not_accepted() {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = Spool::open(directory.path()).unwrap();
+    let [first, second] = ["1", "2"].map(|text| spool.add(&report(text), Class::Hello, false).unwrap());
+
+    spool.remove_sent(second);
+
+    assert!(!spool.accepted_hello(first).await && spool.accepted_hello(second).await);
+}

@@ -1,5 +1,6 @@
 //! Whole attempts against a queue in memory that leases as SQS does, with the real journal, spool and audit trail.
 
+mod enrolment;
 mod queues;
 mod retired;
 mod world;

@@ -119,6 +119,8 @@ pub(super) struct Taken {
     pub(super) bodies: Mutex<Vec<String>>,
     /// While set, it takes nothing.
     pub(super) deaf: AtomicBool,
+    /// While set, the runner may not use it.
+    pub(super) closed: AtomicBool,
 }
 
 #[async_trait]
@@ -126,6 +128,9 @@ impl Outbox for Taken {
     async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError> {
         if self.deaf.load(Ordering::Relaxed) {
             return Err(InboxError::Transient("no answer".into()));
+        }
+        if self.closed.load(Ordering::Relaxed) {
+            return Err(InboxError::Denied("not for you (AccessDenied)".into()));
         }
         self.bodies.lock().unwrap().extend_from_slice(bodies);
         Ok(vec![Sent::Taken; bodies.len()])

@@ -17,6 +17,7 @@ use freehold_protocol::{Digest, Envelope, Timestamp};
 
 use super::queues::{Queue, Taken};
 use crate::config::Role;
+use crate::identity::enrolled::Enrolled;
 use crate::identity::mode::Roles;
 use crate::identity::renewal;
 use crate::identity::standing::Standing;
@@ -120,14 +121,29 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(play: Play) -> Self {
+        Self::unannounced(play).announced()
+    }
+
+    /// A machine whose key is new.
+    pub(super) fn unannounced(play: Play) -> Self {
         let queue = Arc::new(Queue::default());
         let stage = Stage { play: Mutex::new(play), begun: AtomicU32::new(0), stopped: Mutex::default() };
         Self::over(queue, Arc::new(stage), Arc::default(), tempfile::tempdir().unwrap())
     }
 
-    /// The same machine after its process was killed.
+    /// The same machine after its process was killed, and with its key announced.
     pub(super) fn restarted(self) -> Self {
+        self.killed().announced()
+    }
+
+    /// The same machine after its process was killed.
+    pub(super) fn killed(self) -> Self {
         Self::over(self.queue, self.stage, self.taken, self.state)
+    }
+
+    fn announced(self) -> Self {
+        self.agent.enrolled.set();
+        self
     }
 
     pub(super) fn over(queue: Arc<Queue>, stage: Arc<Stage>, taken: Arc<Taken>, state: tempfile::TempDir) -> Self {
@@ -157,6 +173,7 @@ impl World {
                 tenant_key: root().verifying_key().into(),
             },
             clock: Arc::new(ServerClock::default()),
+            enrolled: Enrolled::open(path, identity.id().clone()),
             inbox: queue.clone(),
             reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
             journal: Mutex::new(Journal::open(path).unwrap()),
