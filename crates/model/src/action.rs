@@ -84,6 +84,11 @@ pub enum Action {
         r: usize,
         j: usize,
     },
+    /// What is not started yet goes back to the queue.
+    PutBack {
+        r: usize,
+        j: usize,
+    },
     /// What was accepted can no longer be started.
     Drop {
         r: usize,
@@ -162,8 +167,10 @@ impl Protocol {
             Attempt::Idle => {
                 actions.extend((1..=world.jobs[j].job.dispatch).map(|dispatch| Action::Receive { r, j, dispatch }));
             }
-            Attempt::Coming { .. } => actions.push(Action::Accept { r, j }),
-            Attempt::Ready { .. } => actions.extend([Action::Start { r, j }, Action::Drop { r, j }]),
+            Attempt::Coming { .. } => actions.extend([Action::Accept { r, j }, Action::PutBack { r, j }]),
+            Attempt::Ready { .. } => {
+                actions.extend([Action::Start { r, j }, Action::Drop { r, j }, Action::PutBack { r, j }]);
+            }
             Attempt::Working { changed, .. } => {
                 actions.push(Action::StopForLease { r, j });
                 actions.push(Action::Finish { r, j, outcome: Outcome::Failed });
@@ -231,6 +238,7 @@ impl Model for Protocol {
             Action::Twin { j, dispatch } => self.twin(&mut next, j, dispatch),
             Action::ReceiveTwice { r, j } => self.receive_twice(&mut next, r, j),
             Action::Accept { r, j } => self.accept(&mut next, r, j),
+            Action::PutBack { r, j } => self.put_back(&mut next, r, j),
             Action::Start { r, j } => self.start(&mut next, r, j),
             Action::Drop { r, j } => self.drop_order(&mut next, r, j),
             Action::Effect { r, j } => self.effect(&mut next, r, j),

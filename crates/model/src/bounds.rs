@@ -36,6 +36,8 @@ pub struct Bounds {
     pub twins: u8,
     /// Attempts also report progress.
     pub progress: bool,
+    /// A runner may put an order back that it has not started. Each time costs a receive.
+    pub puts_back: bool,
     pub seed: Seed,
 }
 
@@ -60,6 +62,7 @@ impl Bounds {
         lates: 1,
         twins: 0,
         progress: false,
+        puts_back: false,
         seed: NO_BUG,
     };
 
@@ -80,6 +83,20 @@ impl Bounds {
         crashes: 2,
         progress: true,
         ..Self::ONE_JOB
+    };
+
+    /// One job that must not start twice, whose order runners put back unstarted, on two machines; nobody cancels, and reports
+    /// come once and in time.
+    pub const PUT_BACK: Self = Self {
+        name: "put_back",
+        kinds: &[[INTERRUPTED, INTERRUPTED]],
+        dispatches: 1,
+        receives: 3,
+        puts_back: true,
+        acks: 0,
+        cancels: 0,
+        lates: 0,
+        ..Self::REPLACEMENT
     };
 
     /// One job whose delivery may reach both runners with the same fence: what the control plane makes of it. That two
@@ -119,11 +136,12 @@ impl Bounds {
     };
 
     /// Every space that must hold.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::ONE_JOB,
         Self::REPLACEMENT,
         Self::RETRY_ELSEWHERE,
         Self::MANY_RECEIVES,
+        Self::PUT_BACK,
         Self::TWINS,
         Self::ONE_THING,
         Self::TWO_THINGS,
@@ -136,6 +154,7 @@ impl Bounds {
             Bug::EqualFenceSecondWins => Self::TWINS,
             Bug::RetiredKeyAccepted | Bug::DeduplicationIgnored => Self::REPLACEMENT,
             Bug::GroupPerJob | Bug::SerialNotChecked => Self::ONE_THING,
+            Bug::PutBackForgetsStart | Bug::PutBackCountsForOthers => Self::PUT_BACK,
             Bug::FenceNotCompared
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored

@@ -58,12 +58,16 @@ pub enum Bug {
     SpoolInMemory,
     /// A cancel that came before its order is not remembered.
     CancelForgotten,
+    /// A runner that puts an order back forgets that an attempt had begun.
+    PutBackForgetsStart,
+    /// A runner that once put an order back takes it for unstarted, although another machine had it since.
+    PutBackCountsForOthers,
 }
 
 #[cfg(any(test, feature = "mutants"))]
 impl Bug {
     /// Every mistake.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::FenceNotCompared,
         Self::EqualFenceSecondWins,
         Self::OldDispatchAccepted,
@@ -91,6 +95,8 @@ impl Bug {
         Self::DeletedBeforeDurable,
         Self::SpoolInMemory,
         Self::CancelForgotten,
+        Self::PutBackForgetsStart,
+        Self::PutBackCountsForOthers,
     ];
 }
 

@@ -10,8 +10,9 @@
 //!   that arrive after the lease they tell of, deduplication.
 //! - The reports queue: any order, reports whose acknowledgement is lost and which come again.
 //! - Two runners: decision on a delivery ([`runner::decide`], held equal to the runner's journal by a property test),
-//!   journal, one attempt per job, spool, crash and restart with the disk, loss of the machine with its disk, a second
-//!   machine that takes over while the first one may live on with a retired key.
+//!   journal, orders that are put back unstarted ([`runner::put_back`], in the same test), one attempt per job, spool, crash
+//!   and restart with the disk, loss of the machine with its disk, a second machine that takes over while the first one may
+//!   live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.
 //!
 //! [`rule::Rule`] lists what must hold. `bug::Bug` (feature `mutants`) lists mistakes that each break a rule, which
@@ -21,9 +22,10 @@
 //!
 //! [`bounds::Bounds::ALL`] names the spaces; each is exhausted in the tests. One job: two dispatches, two or three
 //! receives each, one or two lapsed leases and crashes, one lost machine, one repeated report, one cancel, one report
-//! that comes after the grace. Two jobs on one thing or on two: two receives, a lapsed lease, and a crash or a second
-//! dispatch. Every bound only falls and every step moves forward, so that there are no cycles; a test looks for one.
-//! Hence "every job ends" is checked where a path ends: nothing can happen any more, and every job has ended.
+//! that comes after the grace. Orders are put back in a space of their own, with three receives. Two jobs on one thing or
+//! on two: two receives, a lapsed lease, and a crash or a second dispatch. Every bound only falls and every step moves
+//! forward, so that there are no cycles; a test looks for one. Hence "every job ends" is checked where a path ends: nothing
+//! can happen any more, and every job has ended.
 //!
 //! # What is taken for granted
 //!

@@ -6,7 +6,7 @@ use crate::bounds::Bounds;
 use crate::job::{Job, JobState};
 use crate::protocol::Protocol;
 use crate::rule::Rule;
-use crate::runner::{Attempt, Entry, Phase};
+use crate::runner::{Attempt, Entry, Phase, Redelivery};
 use crate::world::World;
 
 macro_rules! watched {
@@ -66,6 +66,17 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
         possible.push(Property::sometimes("a second dispatch succeeds", |_, world: &World| {
             world.jobs.iter().any(|part| part.job.dispatch == 2 && matches!(part.job.state, JobState::Succeeded { .. }))
         }));
+    }
+    if bounds.puts_back {
+        possible.push(Property::sometimes(
+            "what must not start twice is started after it was put back",
+            |_, world: &World| {
+                world.jobs.iter().any(|part| {
+                    part.redelivery == Redelivery::Interrupted
+                        && matches!(part.job.state, JobState::Succeeded { receive: 2.. })
+                })
+            },
+        ));
     }
     if bounds.cancels > 0 {
         possible.push(Property::sometimes("a job is cancelled", |_, world: &World| {

@@ -76,11 +76,13 @@ impl Attempt {
 /// What a journal holds of one job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Entry {
-    /// The newest dispatch that was accepted; 0 for none.
+    /// The newest dispatch that was accepted or put back; 0 for none.
     pub dispatch: u8,
     pub phase: Phase,
     /// The dispatch that the control plane cancelled before it was in hand; 0 for none.
     pub cancelled: u8,
+    /// An order was accepted, so that no older one of its group is. An order that was put back was not.
+    pub accepted: bool,
 }
 
 /// How far the newest dispatch came here.
@@ -88,6 +90,10 @@ pub struct Entry {
 pub enum Phase {
     #[default]
     Accepted,
+    /// Put back into the queue; no attempt has begun up to this receive.
+    PutBack {
+        receive: u8,
+    },
     Started,
     Finished(Outcome),
 }
@@ -132,7 +138,8 @@ pub struct Delivery {
 /// Returns what a runner with `entry` in its journal makes of `delivery`.
 ///
 /// A second receive of an order that must not start twice ends as interrupted even when the journal knows nothing of
-/// a start: another machine, whose journal is lost, may have started it.
+/// a start: another machine, whose journal is lost, may have started it. Only a journal that has seen all earlier receives
+/// put back knows better.
 pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
     let Delivery { fence: Fence { dispatch, receive }, redelivery, expired, newer_accepted } = delivery;
     if expired && !seeded!(seed, ExpiredOrderStarts) {
@@ -144,12 +151,17 @@ pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
     let known = (entry.dispatch == dispatch).then_some(entry.phase);
     match known {
         Some(Phase::Finished(outcome)) if !seeded!(seed, FinishedForgotten) => return Decision::Again(outcome),
-        Some(Phase::Accepted | Phase::Started | Phase::Finished(_)) | None => {}
+        Some(Phase::Accepted | Phase::PutBack { .. } | Phase::Started | Phase::Finished(_)) | None => {}
     }
     if entry.cancelled == dispatch && !seeded!(seed, CancelForgotten) {
         return Decision::Cancelled;
     }
-    let may_have_begun = receive > 1 || known == Some(Phase::Started);
+    let unstarted = match known {
+        Some(Phase::PutBack { .. }) if seeded!(seed, PutBackCountsForOthers) => receive,
+        Some(Phase::PutBack { receive }) => receive,
+        Some(Phase::Accepted | Phase::Started | Phase::Finished(_)) | None => 0,
+    };
+    let may_have_begun = receive > unstarted + 1 || known == Some(Phase::Started);
     match (may_have_begun, redelivery) {
         (false, _) => Decision::Start,
         (true, Redelivery::Resume) => Decision::Resume,
@@ -158,12 +170,24 @@ pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
     }
 }
 
+/// Returns the journal's entry after `delivery` goes back to the queue unstarted; `None` when an earlier attempt may have
+/// begun, so that nothing is written.
+pub fn put_back(seed: Seed, entry: Entry, delivery: Delivery) -> Option<Entry> {
+    let Fence { dispatch, receive } = delivery.fence;
+    let unstarted = decide(seed, entry, Delivery { expired: false, ..delivery }) == Decision::Start;
+    (unstarted || seeded!(seed, PutBackForgetsStart)).then_some(Entry {
+        dispatch,
+        phase: Phase::PutBack { receive },
+        ..entry
+    })
+}
+
 impl Runner {
     /// A machine that is not there yet.
     pub const ABSENT: Self = Self {
         machine: Machine::NotYet,
         attempts: [Attempt::Idle; JOBS],
-        journal: [Entry { dispatch: 0, phase: Phase::Accepted, cancelled: 0 }; JOBS],
+        journal: [Entry { dispatch: 0, phase: Phase::Accepted, cancelled: 0, accepted: false }; JOBS],
         spool: [Reports::NONE; JOBS],
         stop: [false; JOBS],
     };

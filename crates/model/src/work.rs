@@ -5,7 +5,7 @@ use crate::job::{Fence, Outcome};
 use crate::protocol::Protocol;
 use crate::report::{Report, Says};
 use crate::rule::Rule;
-use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide};
+use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide, put_back};
 use crate::world::World;
 
 impl Protocol {
@@ -17,16 +17,10 @@ impl Protocol {
             return Some(());
         }
         let entry = world.runners[r].journal[j];
-        let newer_accepted = self.has_newer(world, r, j);
-        let delivery = Delivery {
-            fence,
-            redelivery: world.jobs[j].redelivery,
-            expired: world.order(j, fence.dispatch).expired,
-            newer_accepted,
-        };
+        let delivery = self.delivery(world, r, j, fence);
         let decision = decide(self.bounds.seed, entry, delivery);
         if let Decision::Start | Decision::Resume = decision {
-            world.watch_accept(entry, fence.dispatch, newer_accepted);
+            world.watch_accept(entry, fence.dispatch, delivery.newer_accepted);
         }
         let runner = &mut world.runners[r];
         match decision {
@@ -39,6 +33,22 @@ impl Protocol {
                 world.order_mut(j, fence.dispatch).leave();
             }
         }
+        Some(())
+    }
+
+    /// Puts an order back that waits for its turn or is about to start: the runner drains, is switched off or replaced, or
+    /// loses the lease. The lease then ends, at once or by itself.
+    pub(crate) fn put_back(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+        let (Attempt::Coming { fence } | Attempt::Ready { fence }) = world.runners[r].attempts[j] else { return None };
+        if !self.bounds.puts_back {
+            return None;
+        }
+        let delivery = self.delivery(world, r, j, fence);
+        let runner = &mut world.runners[r];
+        if let Some(entry) = put_back(self.bounds.seed, runner.journal[j], delivery) {
+            runner.journal[j] = entry;
+        }
+        runner.let_go(j);
         Some(())
     }
 
@@ -172,9 +182,18 @@ impl Protocol {
         world.holds_lease(r, j, fence) || seeded!(self.bounds.seed, LateAnswerStarts)
     }
 
+    fn delivery(&self, world: &World, r: usize, j: usize, fence: Fence) -> Delivery {
+        Delivery {
+            fence,
+            redelivery: world.jobs[j].redelivery,
+            expired: world.order(j, fence.dispatch).expired,
+            newer_accepted: self.has_newer(world, r, j),
+        }
+    }
+
     /// Returns whether the runner's journal holds a newer order of the job's group; a job's serial is its number.
     fn has_newer(&self, world: &World, r: usize, j: usize) -> bool {
-        self.bounds.one_thing && (j + 1..self.bounds.jobs).any(|newer| world.runners[r].journal[newer].dispatch > 0)
+        self.bounds.one_thing && (j + 1..self.bounds.jobs).any(|newer| world.runners[r].journal[newer].accepted)
     }
 }
 
@@ -184,6 +203,7 @@ impl Runner {
         if entry.dispatch < fence.dispatch {
             *entry = Entry { dispatch: fence.dispatch, phase: Phase::Accepted, ..*entry };
         }
+        entry.accepted = true;
     }
 
     /// Journals the end, then spools its report.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::bug::Seed;
 use crate::job::{Fence, Outcome};
-use crate::runner::{Decision, Delivery, Entry, Phase, Redelivery, decide};
+use crate::runner::{Decision, Delivery, Entry, Phase, Redelivery, decide, put_back};
 
 /// What the journal takes in: of two jobs of one group, with serial 0 and 1.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +21,7 @@ struct Taken {
 #[derive(Debug, Clone, Copy)]
 enum What {
     Accepted,
+    PutBack,
     Started,
     Finished(Outcome),
     Cancelled,
@@ -32,8 +33,13 @@ fn fences() -> impl Strategy<Value = Fence> {
 
 fn taken() -> impl Strategy<Value = Taken> {
     let outcome = prop_oneof![Just(Outcome::Cancelled), Just(Outcome::Interrupted), Just(Outcome::Failed)];
-    let what =
-        prop_oneof![Just(What::Accepted), Just(What::Started), outcome.prop_map(What::Finished), Just(What::Cancelled)];
+    let what = prop_oneof![
+        1 => Just(What::Accepted),
+        3 => Just(What::PutBack),
+        1 => Just(What::Started),
+        1 => outcome.prop_map(What::Finished),
+        1 => Just(What::Cancelled),
+    ];
     (0..2_u8, fences(), what).prop_map(|(job, fence, what)| Taken { job, fence, what })
 }
 
@@ -93,8 +99,17 @@ fn real_outcome(outcome: Outcome) -> RealOutcome {
 /// The records in the order in which a runner can write them: accepted first, and never an older dispatch later.
 fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
     let Taken { job, fence, what } = taken;
+    let delivery = delivery(entries, job, fence, Redelivery::Interrupted);
     let entry = &mut entries[usize::from(job)];
     match what {
+        What::PutBack => {
+            let real = state.put_back(&order(job, fence, Redelivery::Interrupted), fence.receive.into());
+            let modelled = put_back(Seed::default(), *entry, delivery);
+            assert_eq!(real.is_some(), modelled.is_some(), "{entry:?} {delivery:?}");
+            real.into_iter().for_each(|record| state.apply(record));
+            *entry = modelled.unwrap_or(*entry);
+            return;
+        }
         What::Cancelled => {
             entry.cancelled = fence.dispatch;
             state.apply(Record::Cancelled { job: job_id(job), dispatch: fence.dispatch.into(), receive: None });
@@ -107,8 +122,9 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
     if entry.dispatch < fence.dispatch {
         *entry = Entry { dispatch: fence.dispatch, phase: Phase::Accepted, ..*entry };
     }
+    entry.accepted = true;
     match what {
-        What::Accepted | What::Cancelled => {}
+        What::Accepted | What::PutBack | What::Cancelled => {}
         What::Started => {
             entry.phase = Phase::Started;
             state.apply(Record::Started { job: job_id(job), fence: real_fence(fence) });
@@ -119,6 +135,10 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
             state.apply(Record::Finished { job: job_id(job), fence: real_fence(fence), outcome });
         }
     }
+}
+
+fn delivery(entries: &[Entry; 2], job: u8, fence: Fence, redelivery: Redelivery) -> Delivery {
+    Delivery { fence, redelivery, expired: false, newer_accepted: job == 0 && entries[1].accepted }
 }
 
 fn alike(modelled: Decision, real: &RealDecision) -> bool {
@@ -161,8 +181,7 @@ proptest! {
             }
             record(&mut state, &mut entries, taken);
         }
-        let newer_accepted = job == 0 && entries[1].dispatch > 0;
-        let delivery = Delivery { fence, redelivery, expired: false, newer_accepted };
+        let delivery = delivery(&entries, job, fence, redelivery);
 
         let real = state.decide(&order(job, fence, redelivery), fence.receive.into());
 

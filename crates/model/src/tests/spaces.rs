@@ -34,6 +34,11 @@ fn one_job_holds_over_many_receives() {
 }
 
 #[test]
+fn an_order_that_was_put_back_unstarted_is_started_at_most_once() {
+    holds(Bounds::PUT_BACK, 50_000);
+}
+
+#[test]
 fn of_two_equal_fences_the_first_one_wins() {
     holds(Bounds::TWINS, 50_000);
 }
@@ -53,8 +58,9 @@ fn nothing_happens_in_circles() {
     let small = Bounds { acks: 0, lates: 0, cancels: 1, ..Bounds::REPLACEMENT };
     let two = Bounds { dispatches: 1, crashes: 1, ..Bounds::ONE_THING };
     let retried = Bounds { acks: 1, cancels: 0, ..Bounds::ONE_JOB };
+    let put_back = Bounds { receives: 2, ..Bounds::PUT_BACK };
 
-    for bounds in [small, two, retried] {
+    for bounds in [small, two, retried, put_back] {
         assert_eq!(find_cycle(bounds), None, "{bounds:?}");
     }
 }

@@ -160,11 +160,10 @@ impl Attempt<'_> {
     fn put_back(&self, message: Message) -> Message {
         let HeldOrder { order, fence, .. } = &**self.held;
         let mut journal = self.agent.journal();
-        if journal.state().decide(order, fence.receive) == Decision::Start {
-            let record = Record::PutBack { job: order.job.clone(), fence: *fence };
-            if let Err(error) = journal.append(&[record]) {
-                warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
-            }
+        if let Some(record) = journal.state().put_back(order, fence.receive)
+            && let Err(error) = journal.append(&[record])
+        {
+            warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
         }
         message
     }

@@ -113,6 +113,13 @@ impl State {
         }
     }
 
+    /// Returns the record of a delivery that goes back to the queue unstarted, so that the next delivery may start. `None`
+    /// when an earlier attempt may have started.
+    pub fn put_back(&self, order: &Order, receive: u32) -> Option<Record> {
+        let fence = Fence { dispatch: order.dispatch, receive };
+        (self.decide(order, receive) == Decision::Start).then(|| Record::PutBack { job: order.job.clone(), fence })
+    }
+
     /// Returns whether the control plane has cancelled this delivery of a job.
     pub fn is_cancelled(&self, job: &JobId, dispatch: u32, receive: u32) -> bool {
         [None, Some(receive)].into_iter().any(|receive| self.cancels.contains_key(&(job.clone(), dispatch, receive)))
