@@ -84,10 +84,11 @@ pub enum Action {
         r: usize,
         j: usize,
     },
-    /// What is not started yet goes back to the queue.
+    /// What is not started yet goes back to the queue, with a note for other machines or without.
     PutBack {
         r: usize,
         j: usize,
+        noted: bool,
     },
     /// What was accepted can no longer be started.
     Drop {
@@ -167,9 +168,13 @@ impl Protocol {
             Attempt::Idle => {
                 actions.extend((1..=world.jobs[j].job.dispatch).map(|dispatch| Action::Receive { r, j, dispatch }));
             }
-            Attempt::Coming { .. } => actions.extend([Action::Accept { r, j }, Action::PutBack { r, j }]),
+            Attempt::Coming { .. } => {
+                actions.push(Action::Accept { r, j });
+                actions.extend([false, true].map(|noted| Action::PutBack { r, j, noted }));
+            }
             Attempt::Ready { .. } => {
-                actions.extend([Action::Start { r, j }, Action::Drop { r, j }, Action::PutBack { r, j }]);
+                actions.extend([Action::Start { r, j }, Action::Drop { r, j }]);
+                actions.extend([false, true].map(|noted| Action::PutBack { r, j, noted }));
             }
             Attempt::Working { changed, .. } => {
                 actions.push(Action::StopForLease { r, j });
@@ -238,7 +243,7 @@ impl Model for Protocol {
             Action::Twin { j, dispatch } => self.twin(&mut next, j, dispatch),
             Action::ReceiveTwice { r, j } => self.receive_twice(&mut next, r, j),
             Action::Accept { r, j } => self.accept(&mut next, r, j),
-            Action::PutBack { r, j } => self.put_back(&mut next, r, j),
+            Action::PutBack { r, j, noted } => self.put_back(&mut next, r, j, noted),
             Action::Start { r, j } => self.start(&mut next, r, j),
             Action::Drop { r, j } => self.drop_order(&mut next, r, j),
             Action::Effect { r, j } => self.effect(&mut next, r, j),

@@ -85,8 +85,8 @@ impl Bounds {
         ..Self::ONE_JOB
     };
 
-    /// One job that must not start twice, whose order runners put back unstarted, on two machines; nobody cancels, and reports
-    /// come once and in time.
+    /// One job that must not start twice, whose order runners put back unstarted, on two machines; reports come once and in
+    /// time.
     pub const PUT_BACK: Self = Self {
         name: "put_back",
         kinds: &[[INTERRUPTED, INTERRUPTED]],
@@ -94,7 +94,6 @@ impl Bounds {
         receives: 3,
         puts_back: true,
         acks: 0,
-        cancels: 0,
         lates: 0,
         ..Self::REPLACEMENT
     };
@@ -154,7 +153,7 @@ impl Bounds {
             Bug::EqualFenceSecondWins => Self::TWINS,
             Bug::RetiredKeyAccepted | Bug::DeduplicationIgnored => Self::REPLACEMENT,
             Bug::GroupPerJob | Bug::SerialNotChecked => Self::ONE_THING,
-            Bug::PutBackForgetsStart | Bug::PutBackCountsForOthers => Self::PUT_BACK,
+            Bug::PutBackForgetsStart | Bug::PutBackCountsForOthers | Bug::AnyNoteCounts => Self::PUT_BACK,
             Bug::FenceNotCompared
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored

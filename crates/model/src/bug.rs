@@ -62,12 +62,14 @@ pub enum Bug {
     PutBackForgetsStart,
     /// A runner that once put an order back takes it for unstarted, although another machine had it since.
     PutBackCountsForOthers,
+    /// A note of any earlier delivery counts, not only that of the last one.
+    AnyNoteCounts,
 }
 
 #[cfg(any(test, feature = "mutants"))]
 impl Bug {
     /// Every mistake.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::FenceNotCompared,
         Self::EqualFenceSecondWins,
         Self::OldDispatchAccepted,
@@ -97,6 +99,7 @@ impl Bug {
         Self::CancelForgotten,
         Self::PutBackForgetsStart,
         Self::PutBackCountsForOthers,
+        Self::AnyNoteCounts,
     ];
 }
 

@@ -10,7 +10,7 @@
 //!   that arrive after the lease they tell of, deduplication.
 //! - The reports queue: any order, reports whose acknowledgement is lost and which come again.
 //! - Two runners: decision on a delivery ([`runner::decide`], held equal to the runner's journal by a property test),
-//!   journal, orders that are put back unstarted ([`runner::put_back`], in the same test), one attempt per job, spool, crash
+//!   journal, orders that are put back unstarted ([`runner::put_back`] and [`runner::learn`], in the same test), one attempt per job, spool, crash
 //!   and restart with the disk, loss of the machine with its disk, a second machine that takes over while the first one may
 //!   live on with a retired key.
 //! - Time, as far as the protocol sees it: an order's `not_after`, the grace after it, the end of a lease.

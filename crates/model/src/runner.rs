@@ -133,6 +133,8 @@ pub struct Delivery {
     pub expired: bool,
     /// The journal holds an order of the same group with a higher serial.
     pub newer_accepted: bool,
+    /// A machine noted that no attempt had started when the delivery before this one went back.
+    pub noted: bool,
 }
 
 /// Returns what a runner with `entry` in its journal makes of `delivery`.
@@ -141,7 +143,7 @@ pub struct Delivery {
 /// a start: another machine, whose journal is lost, may have started it. Only a journal that has seen all earlier receives
 /// put back knows better.
 pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
-    let Delivery { fence: Fence { dispatch, receive }, redelivery, expired, newer_accepted } = delivery;
+    let Delivery { fence: Fence { dispatch, receive }, redelivery, expired, newer_accepted, noted: _ } = delivery;
     if expired && !seeded!(seed, ExpiredOrderStarts) {
         return Decision::Expired;
     }
@@ -167,6 +169,23 @@ pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
         (true, Redelivery::Resume) => Decision::Resume,
         (true, Redelivery::Interrupted) if seeded!(seed, InterruptedStartsAgain) => Decision::Start,
         (true, Redelivery::Interrupted) => Decision::Interrupted,
+    }
+}
+
+/// Returns whether only a machine with another journal can have begun the delivered job, which must not start twice.
+pub fn is_unseen(seed: Seed, entry: Entry, delivery: Delivery) -> bool {
+    let Fence { dispatch, .. } = delivery.fence;
+    let only_put_back = entry.dispatch != dispatch || matches!(entry.phase, Phase::PutBack { .. });
+    only_put_back && decide(seed, entry, Delivery { expired: false, ..delivery }) == Decision::Interrupted
+}
+
+/// Returns the journal's entry after the runner has looked for another machine's note of the delivery before this one.
+pub fn learn(seed: Seed, entry: Entry, delivery: Delivery) -> Entry {
+    let Fence { dispatch, receive } = delivery.fence;
+    if delivery.noted && is_unseen(seed, entry, delivery) {
+        Entry { dispatch, phase: Phase::PutBack { receive: receive - 1 }, ..entry }
+    } else {
+        entry
     }
 }
 

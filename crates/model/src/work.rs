@@ -5,7 +5,7 @@ use crate::job::{Fence, Outcome};
 use crate::protocol::Protocol;
 use crate::report::{Report, Says};
 use crate::rule::Rule;
-use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide, put_back};
+use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide, learn, put_back};
 use crate::world::World;
 
 impl Protocol {
@@ -16,8 +16,9 @@ impl Protocol {
             world.runners[r].attempts[j] = Attempt::Idle;
             return Some(());
         }
-        let entry = world.runners[r].journal[j];
         let delivery = self.delivery(world, r, j, fence);
+        let entry = learn(self.bounds.seed, world.runners[r].journal[j], delivery);
+        world.runners[r].journal[j] = entry;
         let decision = decide(self.bounds.seed, entry, delivery);
         if let Decision::Start | Decision::Resume = decision {
             world.watch_accept(entry, fence.dispatch, delivery.newer_accepted);
@@ -37,18 +38,23 @@ impl Protocol {
     }
 
     /// Puts an order back that waits for its turn or is about to start: the runner drains, is switched off or replaced, or
-    /// loses the lease. The lease then ends, at once or by itself.
-    pub(crate) fn put_back(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+    /// loses the lease. The lease then ends, at once or by itself. The note for other machines may fail, and may come when
+    /// another machine has the order already.
+    pub(crate) fn put_back(&self, world: &mut World, r: usize, j: usize, noted: bool) -> Option<()> {
         let (Attempt::Coming { fence } | Attempt::Ready { fence }) = world.runners[r].attempts[j] else { return None };
         if !self.bounds.puts_back {
             return None;
         }
         let delivery = self.delivery(world, r, j, fence);
         let runner = &mut world.runners[r];
-        if let Some(entry) = put_back(self.bounds.seed, runner.journal[j], delivery) {
-            runner.journal[j] = entry;
-        }
+        let entry = learn(self.bounds.seed, runner.journal[j], delivery);
+        let unstarted = put_back(self.bounds.seed, entry, delivery);
+        runner.journal[j] = unstarted.unwrap_or(entry);
         runner.let_go(j);
+        if noted {
+            unstarted?;
+            world.order_mut(j, fence.dispatch).note(fence.receive);
+        }
         Some(())
     }
 
@@ -188,6 +194,11 @@ impl Protocol {
             redelivery: world.jobs[j].redelivery,
             expired: world.order(j, fence.dispatch).expired,
             newer_accepted: self.has_newer(world, r, j),
+            noted: match world.order(j, fence.dispatch).noted {
+                0 => false,
+                _ if seeded!(self.bounds.seed, AnyNoteCounts) => true,
+                noted => noted & (1 << (fence.receive - 1)) != 0,
+            },
         }
     }
 

@@ -55,6 +55,8 @@ pub struct Order {
     pub copies: u8,
     /// One delivery has reached both runners.
     pub twins: bool,
+    /// The receives, by bit, that went back unstarted with a note for other machines.
+    pub noted: u8,
 }
 
 /// Where an order is.
@@ -184,8 +186,15 @@ impl Order {
         *self = if self.copies > 0 {
             Self { place: Place::Waiting, receives: 0, copies: self.copies - 1, twins: false, ..*self }
         } else {
-            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, expired: self.expired }
+            Self { place: Place::Gone, receives: 0, nth: 0, twins: false, copies: 0, noted: 0, expired: self.expired }
         };
+    }
+
+    /// Notes that no attempt has started up to `receive`. Nobody reads a note about an order that is gone.
+    pub const fn note(&mut self, receive: u8) {
+        if !matches!(self.place, Place::Gone) {
+            self.noted |= 1 << receive;
+        }
     }
 }
 

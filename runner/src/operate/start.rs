@@ -25,6 +25,7 @@ use crate::operate::drain::{Drain, Phase};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
 use crate::record::log_store::LogStore;
+use crate::record::unstarted::Unstarted;
 use crate::sandbox::{self, WarmBoxes, cgroup};
 use crate::wire::clock::{self, ServerClock};
 use crate::wire::grants::PendingGrants;
@@ -145,6 +146,7 @@ fn assemble(
     if let Some((client, name)) = &bucket {
         audit = audit.with_bucket(client.clone(), name)?;
     }
+    let unstarted = Unstarted::in_bucket(bucket.clone());
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
     let app_roles = (config.role == Role::Install).then(|| Arc::new(IamRoles::new(config)) as Arc<dyn AppRoles>);
@@ -168,6 +170,7 @@ fn assemble(
         drain: Drain::default(),
         kinds,
         logs,
+        unstarted,
         boxes: WarmBoxes::new(config.clone()),
         fatal: OnceLock::new(),
         replaced_by: OnceLock::new(),

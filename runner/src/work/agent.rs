@@ -20,6 +20,7 @@ use crate::identity::trusts::AppRoles;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::Audit;
 use crate::record::log_store::LogStore;
+use crate::record::unstarted::Unstarted;
 use crate::sandbox::WarmBoxes;
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;
@@ -62,6 +63,8 @@ pub struct Agent {
     pub drain: Drain,
     pub kinds: Arc<dyn Execute>,
     pub logs: LogStore,
+    /// What the machines of the install tell each other about orders that went back to the queue.
+    pub unstarted: Unstarted,
     pub boxes: WarmBoxes,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,

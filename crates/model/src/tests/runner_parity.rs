@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::bug::Seed;
 use crate::job::{Fence, Outcome};
-use crate::runner::{Decision, Delivery, Entry, Phase, Redelivery, decide, put_back};
+use crate::runner::{Decision, Delivery, Entry, Phase, Redelivery, decide, is_unseen, learn, put_back};
 
 /// What the journal takes in: of two jobs of one group, with serial 0 and 1.
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +22,7 @@ struct Taken {
 enum What {
     Accepted,
     PutBack,
+    Learned,
     Started,
     Finished(Outcome),
     Cancelled,
@@ -36,6 +37,7 @@ fn taken() -> impl Strategy<Value = Taken> {
     let what = prop_oneof![
         1 => Just(What::Accepted),
         3 => Just(What::PutBack),
+        2 => Just(What::Learned),
         1 => Just(What::Started),
         1 => outcome.prop_map(What::Finished),
         1 => Just(What::Cancelled),
@@ -110,6 +112,14 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
             *entry = modelled.unwrap_or(*entry);
             return;
         }
+        What::Learned => {
+            let before = state.unseen(&order(job, fence, Redelivery::Interrupted), fence.receive.into());
+            assert_eq!(before.is_some(), is_unseen(Seed::default(), *entry, delivery), "{entry:?} {delivery:?}");
+            let learned = before.map(|fence| Record::PutBack { job: job_id(job), fence });
+            learned.into_iter().for_each(|record| state.apply(record));
+            *entry = learn(Seed::default(), *entry, delivery);
+            return;
+        }
         What::Cancelled => {
             entry.cancelled = fence.dispatch;
             state.apply(Record::Cancelled { job: job_id(job), dispatch: fence.dispatch.into(), receive: None });
@@ -124,7 +134,7 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
     }
     entry.accepted = true;
     match what {
-        What::Accepted | What::PutBack | What::Cancelled => {}
+        What::Accepted | What::PutBack | What::Learned | What::Cancelled => {}
         What::Started => {
             entry.phase = Phase::Started;
             state.apply(Record::Started { job: job_id(job), fence: real_fence(fence) });
@@ -138,7 +148,7 @@ fn record(state: &mut State, entries: &mut [Entry; 2], taken: Taken) {
 }
 
 fn delivery(entries: &[Entry; 2], job: u8, fence: Fence, redelivery: Redelivery) -> Delivery {
-    Delivery { fence, redelivery, expired: false, newer_accepted: job == 0 && entries[1].accepted }
+    Delivery { fence, redelivery, expired: false, newer_accepted: job == 0 && entries[1].accepted, noted: true }
 }
 
 fn alike(modelled: Decision, real: &RealDecision) -> bool {

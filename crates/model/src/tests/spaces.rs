@@ -58,7 +58,7 @@ fn nothing_happens_in_circles() {
     let small = Bounds { acks: 0, lates: 0, cancels: 1, ..Bounds::REPLACEMENT };
     let two = Bounds { dispatches: 1, crashes: 1, ..Bounds::ONE_THING };
     let retried = Bounds { acks: 1, cancels: 0, ..Bounds::ONE_JOB };
-    let put_back = Bounds { receives: 2, ..Bounds::PUT_BACK };
+    let put_back = Bounds { receives: 2, cancels: 0, losses: 0, ..Bounds::PUT_BACK };
 
     for bounds in [small, two, retried, put_back] {
         assert_eq!(find_cycle(bounds), None, "{bounds:?}");

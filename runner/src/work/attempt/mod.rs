@@ -94,19 +94,20 @@ impl Attempt<'_> {
     async fn settle(&self, ticket: &Ticket) -> Message {
         let _permit = tokio::select! {
             biased;
-            reason = self.held.signal.stopped() => return self.stopped_early(reason),
+            reason = self.held.signal.stopped() => return self.stopped_early(reason).await,
             permit = self.admitted(ticket) => match permit {
                 Some(permit) => permit,
-                None => return self.put_back(Message::GiveBack),
+                None => return self.put_back(Message::GiveBack).await,
             },
         };
         let order = &self.held.order;
         if self.agent.is_retired() {
-            return self.hand_back();
+            return self.hand_back().await;
         }
         if self.agent.server_now(order.issued_at) > order.not_after {
             return self.refuse(RefusalReason::Expired, "the order expired while it waited to be admitted");
         }
+        self.learn().await;
         let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
         match decision {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
@@ -138,34 +139,59 @@ impl Attempt<'_> {
     }
 
     /// Ends an attempt that must stop before its job started.
-    fn stopped_early(&self, reason: StopReason) -> Message {
+    async fn stopped_early(&self, reason: StopReason) -> Message {
         match reason {
             StopReason::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
-            StopReason::Draining => self.put_back(Message::GiveBack),
-            StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => self.put_back(Message::Leave),
+            StopReason::Draining => self.put_back(Message::GiveBack).await,
+            StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => {
+                self.put_back(Message::Leave).await
+            }
         }
     }
 
-    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that
-    /// ended here is in the journal: if this machine receives the order again under its new key, it reports that
-    /// outcome.
-    fn hand_back(&self) -> Message {
+    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that ended
+    /// here is in the journal: if this machine receives the order again under its new key, it reports that outcome.
+    async fn hand_back(&self) -> Message {
         let job = &self.held.order.job;
         info!(job.id = %job, "The order of job `{job}` goes back to the queue, because the key of this runner was replaced");
-        self.put_back(Message::GiveBack)
+        self.put_back(Message::GiveBack).await
     }
 
     /// Notes that no attempt has started, so that the next delivery may start one, and returns `message`. Notes nothing
-    /// when an earlier attempt may have started.
-    fn put_back(&self, message: Message) -> Message {
+    /// when an earlier attempt may have started. The note for other machines comes last, when this attempt cannot start any
+    /// more.
+    async fn put_back(&self, message: Message) -> Message {
+        self.learn().await;
         let HeldOrder { order, fence, .. } = &**self.held;
-        let mut journal = self.agent.journal();
-        if let Some(record) = journal.state().put_back(order, fence.receive)
-            && let Err(error) = journal.append(&[record])
         {
-            warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
+            let mut journal = self.agent.journal();
+            let Some(record) = journal.state().put_back(order, fence.receive) else { return message };
+            if let Err(error) = journal.append(&[record]) {
+                warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
+            }
+        }
+        if order.redelivery == Redelivery::Interrupted {
+            self.agent.unstarted.note(&order.job, *fence).await;
         }
         message
+    }
+
+    /// Learns from the note of another machine that no attempt has started before this delivery.
+    async fn learn(&self) {
+        let HeldOrder { order, fence, .. } = &**self.held;
+        let Some(before) = self.agent.journal().state().unseen(order, fence.receive) else { return };
+        if !self.agent.unstarted.is_noted(&order.job, before).await {
+            return;
+        }
+        let mut journal = self.agent.journal();
+        // A newer dispatch of the job may have started meanwhile.
+        if journal.state().unseen(order, fence.receive).as_ref() != Some(&before) {
+            return;
+        }
+        let record = Record::PutBack { job: order.job.clone(), fence: before };
+        if let Err(error) = journal.append(&[record]) {
+            warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
+        }
     }
 
     fn refuse(&self, reason: RefusalReason, detail: &str) -> Message {
@@ -199,7 +225,7 @@ impl Attempt<'_> {
         let credentials = match agent.roles.credentials(order).await {
             Ok(credentials) => credentials,
             Err(NoCredentials::RunnerOff(reason)) => {
-                self.put_back(Message::Leave);
+                self.put_back(Message::Leave).await;
                 return self.leave(&reason);
             }
             Err(NoCredentials::ModeOff(reason)) => {
@@ -215,7 +241,7 @@ impl Attempt<'_> {
             return self.accept_and_finish(&reporter, outcome).await;
         }
         if let Some(reason) = held.signal.reason() {
-            return self.stopped_early(reason);
+            return self.stopped_early(reason).await;
         }
         let started = Record::Started { job: order.job.clone(), fence: held.fence };
         if let Err(error) = agent.journal().append(&[Record::accepted(order), started]) {
@@ -314,7 +340,7 @@ impl Attempt<'_> {
         info!(job.id = %job, fence = %fence, result, "Job `{job}` ended: {result}");
         log.close();
         if self.agent.is_retired() {
-            return self.hand_back();
+            return self.hand_back().await;
         }
         let mut last = log.take_chunk();
         while log.has_pending() {
@@ -335,7 +361,7 @@ impl Attempt<'_> {
             () = self.held.signal.lease_lost() => return Message::Leave,
         }
         if self.agent.is_retired() {
-            return self.hand_back();
+            return self.hand_back().await;
         }
         let ended = AuditEvent::Ended { job, fence, result: result.to_owned() };
         if let Err(error) = self.agent.audit.announce(ended).await {

@@ -120,6 +120,15 @@ impl State {
         (self.decide(order, receive) == Decision::Start).then(|| Record::PutBack { job: order.job.clone(), fence })
     }
 
+    /// Returns the delivery before this one, if only a machine with another journal can have started the job: all that this
+    /// journal has seen of it went back unstarted. `None` when the job may start or when it does not matter.
+    pub fn unseen(&self, order: &Order, receive: u32) -> Option<Fence> {
+        let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch == order.dispatch);
+        let only_put_back = entry.is_none_or(|entry| matches!(entry.phase, Phase::PutBack { .. }));
+        let unseen = only_put_back && self.decide(order, receive) == Decision::Interrupted;
+        unseen.then(|| Fence { dispatch: order.dispatch, receive: receive.saturating_sub(1) })
+    }
+
     /// Returns whether the control plane has cancelled this delivery of a job.
     pub fn is_cancelled(&self, job: &JobId, dispatch: u32, receive: u32) -> bool {
         [None, Some(receive)].into_iter().any(|receive| self.cancels.contains_key(&(job.clone(), dispatch, receive)))
@@ -292,6 +301,24 @@ mod tests {
             Record::Started { job: job_id(1), fence: fence(1, 2) },
         ];
         assert_eq!(self::state(started).decide(&action, 3), Decision::Interrupted);
+    }
+
+    #[test]
+    fn only_what_another_machine_had_is_asked_about() {
+        let mut action = order(1, 7);
+        action.redelivery = Redelivery::Interrupted;
+        let put_back = Record::PutBack { job: job_id(1), fence: fence(1, 1) };
+        let started = Record::Started { job: job_id(1), fence: fence(1, 1) };
+        let after = |record: &Record| state([record.clone()]);
+
+        assert_eq!(State::default().unseen(&action, 1), None);
+        assert_eq!(State::default().unseen(&action, 2), Some(fence(1, 1)));
+        assert_eq!(State::default().unseen(&order(1, 7), 2), None, "a job that may be resumed needs no note");
+        assert_eq!(
+            (after(&put_back).unseen(&action, 2), after(&put_back).unseen(&action, 3)),
+            (None, Some(fence(1, 2)))
+        );
+        assert_eq!(after(&started).unseen(&action, 2), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use freehold_protocol::{Timestamp, limits};
 use tokio::time::Instant;
 
+use crate::record::unstarted::Notes;
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
 /// A queue in memory.
@@ -21,6 +22,10 @@ pub(super) struct Queue {
     pub(super) deaf: AtomicBool,
     /// While set, the runner may not use it.
     pub(super) closed: AtomicBool,
+    /// What the machines of the install tell each other.
+    pub(super) notes: Mutex<BTreeMap<String, String>>,
+    /// While set, no note is written.
+    pub(super) notes_closed: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -134,5 +139,20 @@ impl Outbox for Taken {
         }
         self.bodies.lock().unwrap().extend_from_slice(bodies);
         Ok(vec![Sent::Taken; bodies.len()])
+    }
+}
+
+#[async_trait]
+impl Notes for Queue {
+    async fn put(&self, key: &str, text: String) -> Result<(), String> {
+        if self.notes_closed.load(Ordering::Relaxed) {
+            return Err("no answer".into());
+        }
+        self.notes.lock().unwrap().insert(key.to_owned(), text);
+        Ok(())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, String> {
+        Ok(self.notes.lock().unwrap().get(key).cloned())
     }
 }

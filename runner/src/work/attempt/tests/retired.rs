@@ -126,6 +126,75 @@ async fn it_starts_no_order_after_the_notice() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_action_that_it_hands_back_unstarted_is_started_once_by_the_other_machine() {
+    let first = World::new(Play::Succeed);
+    first.tell();
+    first.queue.send(sealed(&action()));
+    first.drained().await;
+
+    let second = first.beside();
+    second.until_deleted().await;
+
+    assert_eq!((second.begun(), second.sent()), (1, vec!["1.2 started".to_owned(), "1.2 succeeded".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_action_goes_through_several_machines_unstarted() {
+    let mut world = World::new(Play::Succeed);
+    world.queue.send(sealed(&action()));
+    for _ in 0..3 {
+        world.agent.drain.advance(Phase::Draining);
+        let deliveries = world.queue.take();
+        // The order waits for its turn when the runner stops.
+        let turn = world.agent.admission.ticket(&action().group);
+        let _held = turn.admitted().await;
+        deliveries.into_iter().for_each(|delivery| poll::take(&world.agent, delivery));
+        world.agent.in_flight.stop_all(StopReason::Draining);
+        world.agent.in_flight.emptied().await;
+        world = world.beside();
+    }
+
+    world.until_deleted().await;
+
+    assert_eq!(world.begun(), 1);
+    assert_eq!(world.sent(), ["1.4 started", "1.4 succeeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_note_of_the_last_delivery_an_action_ends_as_interrupted() {
+    for noted in ["", "logs/job_00000000000000000001/1.2.unstarted", "logs/job_00000000000000000001/2.1.unstarted"] {
+        let first = World::new(Play::Succeed);
+        first.queue.notes_closed.store(true, Ordering::Relaxed);
+        first.queue.notes.lock().unwrap().insert(noted.to_owned(), "some text".to_owned());
+        first.tell();
+        first.queue.send(sealed(&action()));
+        first.drained().await;
+
+        let second = first.beside();
+        second.until_deleted().await;
+
+        assert_eq!((second.begun(), second.sent()), (0, vec!["1.2 interrupted".to_owned()]), "{noted}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_note_of_a_delivery_before_the_last_one_starts_nothing() {
+    let first = World::new(Play::Wait);
+    first.tell();
+    first.queue.send(sealed(&action()));
+    first.drained().await;
+    let second = first.beside();
+    second.until("the start", |world| world.begun() == 1).await;
+    second.agent.in_flight.stop_all(StopReason::LeaseLost);
+    second.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+
+    let third = second.beside();
+    third.until_deleted().await;
+
+    assert_eq!((third.begun(), third.sent()), (1, vec!["1.2 started".to_owned(), "1.3 interrupted".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_notice_that_is_forged_foreign_stale_or_for_another_key_changes_nothing() {
     let world = World::new(Play::Succeed);
     let own = notice(&world.key.key_id());

@@ -25,6 +25,7 @@ use crate::identity::trusts::{AppRole, AppRoles};
 use crate::operate::drain::Drain;
 use crate::record::audit::Audit;
 use crate::record::log_store::LogStore;
+use crate::record::unstarted::Unstarted;
 use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;
@@ -141,6 +142,13 @@ impl World {
         Self::over(self.queue, self.stage, self.taken, self.state)
     }
 
+    /// Another machine of the install, with an empty disk.
+    pub(super) fn beside(&self) -> Self {
+        let state = tempfile::tempdir().unwrap();
+        std::fs::write(state.path().join("runner.key"), [4; 32]).unwrap();
+        Self::over(self.queue.clone(), self.stage.clone(), self.taken.clone(), state).announced()
+    }
+
     fn announced(self) -> Self {
         self.agent.enrolled.set();
         self
@@ -197,6 +205,7 @@ impl World {
             drain: Drain::default(),
             kinds: stage.clone(),
             logs: LogStore::open(path.join("logs"), None).unwrap(),
+            unstarted: Unstarted::over(queue.clone()),
             boxes: crate::sandbox::WarmBoxes::new(config.clone()),
             fatal: OnceLock::new(),
             replaced_by: OnceLock::new(),

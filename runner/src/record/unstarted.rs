@@ -1,0 +1,115 @@
+//! Notes in the customer's bucket that no attempt at a job had started when its order went back to the queue. Another
+//! machine of the install has not seen that delivery: without the note, it ends a job that must not start twice as
+//! interrupted. Jobs cannot write there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
+use aws_sdk_s3::primitives::ByteStream;
+use freehold_protocol::JobId;
+use freehold_protocol::report::Fence;
+use tracing::warn;
+
+use crate::aws;
+
+/// The time limit of one call. An order that goes back waits for it.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// The maximum length of a note, in bytes.
+const LONGEST: usize = 1024;
+
+/// The objects in which the notes are.
+#[async_trait]
+pub trait Notes: std::fmt::Debug + Send + Sync {
+    /// Puts an object; the same object may be put again.
+    ///
+    /// # Errors
+    /// The reason, for people. The object may exist nevertheless.
+    async fn put(&self, key: &str, text: String) -> Result<(), String>;
+
+    /// Returns the object, or `None` when there is none.
+    ///
+    /// # Errors
+    /// The reason, for people.
+    async fn get(&self, key: &str) -> Result<Option<String>, String>;
+}
+
+/// The notes of an install; a build runner has none.
+#[derive(Debug, Clone, Default)]
+pub struct Unstarted(Option<Arc<dyn Notes>>);
+
+impl Unstarted {
+    /// Returns the notes that are in `bucket`.
+    pub fn in_bucket(bucket: Option<(aws_sdk_s3::Client, String)>) -> Self {
+        Self(bucket.map(|(client, name)| Arc::new(S3Notes { client, name }) as Arc<dyn Notes>))
+    }
+
+    /// Returns the notes that are in `notes`.
+    #[cfg(test)]
+    pub(crate) fn over(notes: Arc<dyn Notes>) -> Self {
+        Self(Some(notes))
+    }
+
+    /// Notes that no attempt at `job` has started up to the delivery `fence`, which its holder gives back. Without the note,
+    /// another machine ends the job as interrupted.
+    pub async fn note(&self, job: &JobId, fence: Fence) {
+        let Some(notes) = &self.0 else { return };
+        if let Err(why) = limited(notes.put(&key(job, fence), text(job, fence))).await {
+            warn!(job.id = %job, "Job `{job}` may end as interrupted on another machine, because a note was not written: {why}");
+        }
+    }
+
+    /// Returns whether it is noted that no attempt at `job` had started up to the delivery `fence`.
+    pub async fn is_noted(&self, job: &JobId, fence: Fence) -> bool {
+        let Some(notes) = &self.0 else { return false };
+        match limited(notes.get(&key(job, fence))).await {
+            Ok(found) => found.is_some_and(|found| found == text(job, fence)),
+            Err(why) => {
+                warn!(job.id = %job, "Cannot read whether job `{job}` went back to the queue unstarted: {why}");
+                false
+            }
+        }
+    }
+}
+
+fn key(job: &JobId, fence: Fence) -> String {
+    format!("logs/{job}/{fence}.unstarted")
+}
+
+fn text(job: &JobId, fence: Fence) -> String {
+    format!("No attempt at job {job} had started when its delivery {fence} went back to the queue.\n")
+}
+
+async fn limited<T>(call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let late = |_| Err(format!("no answer within {} s", DEADLINE.as_secs()));
+    tokio::time::timeout(DEADLINE, call).await.unwrap_or_else(late)
+}
+
+#[derive(Debug)]
+struct S3Notes {
+    client: aws_sdk_s3::Client,
+    name: String,
+}
+
+#[async_trait]
+impl Notes for S3Notes {
+    async fn put(&self, key: &str, text: String) -> Result<(), String> {
+        let call = self.client.put_object().bucket(&self.name).key(key).content_type("text/plain; charset=utf-8");
+        let sent = call.body(ByteStream::from(text.into_bytes())).send().await;
+        sent.map(drop).map_err(|error| format!("{}; allow `s3:PutObject` on `logs/*`", aws::explain(&error)))
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, String> {
+        let range = format!("bytes=0-{}", LONGEST - 1);
+        match self.client.get_object().bucket(&self.name).key(key).range(range).send().await {
+            Ok(found) => {
+                let bytes = found.body.collect().await.map_err(|error| aws::explain(&error))?;
+                Ok(Some(String::from_utf8_lossy(&bytes.into_bytes()).into_owned()))
+            }
+            // S3 calls a missing object denied where the role may not list all of the bucket.
+            Err(error) if matches!(error.code(), Some("NoSuchKey" | "AccessDenied")) => Ok(None),
+            Err(error) => Err(aws::explain(&error)),
+        }
+    }
+}
