@@ -37,7 +37,7 @@ impl ForgetInstall {
             let standing = standing(&*self.store, &stored.value).await?;
             check_forgettable(&stored.value, &standing, request.customer_gone, now).map_err(refused)?;
             let marked = Install { forgetting: Some(now), ..stored.value };
-            let listed = Forgetting { install: id.clone(), since: now };
+            let listed = Forgetting { install: id.clone(), since: now, closed_at: None };
             let writes = vec![put(&marked, Expect::Rev(stored.rev))?, put(&listed, Expect::Any)?];
             Ok(Decided::Commit(writes, (marked, now, true)))
         });

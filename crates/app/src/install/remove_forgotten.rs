@@ -13,11 +13,11 @@ use crate::AppError;
 use crate::ports::{Callbacks, Clock, DeadLetters, Expect, QueueAdmin, Store, Write};
 use crate::table::{
     self, Decided, Forgetting, OpenWorkflow, Phase, Stored, TaskToken, forgetting_key, install_key, load, load_all,
-    open_key, token_key,
+    open_key, put, token_key,
 };
 
-/// The time for which rows stay after the request, in seconds. A function that read the install before it was marked
-/// has ended by then, so it writes no row after the removal: no function may run longer than a minute. SQS needs the
+/// The time for which rows stay after the install was closed, in seconds. A function that read the install before it was
+/// marked has ended by then, so it writes no row after the removal: no function may run longer than a minute. SQS needs the
 /// same time to delete a queue.
 pub const QUIET_SECS: u64 = 90;
 
@@ -78,7 +78,11 @@ impl RemoveForgotten {
             return Ok(true);
         };
         self.close(&install.value).await?;
-        if self.clock.now().since(entry.since) < QUIET_SECS * 1000 {
+        let Some(closed_at) = entry.closed_at else {
+            self.note_closed(entry).await?;
+            return Ok(false);
+        };
+        if self.clock.now().since(closed_at) < QUIET_SECS * 1000 {
             return Ok(false);
         }
         if !remove_workflows(&*self.store, &entry.install).await? {
@@ -102,6 +106,19 @@ impl RemoveForgotten {
             remove_letters(&*self.store, &**letters, &install.id).await?;
         }
         Ok(())
+    }
+
+    /// Stores when the install was closed. The quiet time counts from then, because a removal may begin long after the
+    /// request.
+    async fn note_closed(&self, entry: &Forgetting) -> Result<(), AppError> {
+        table::change(&*self.store, ("install", &entry.install), || async {
+            let found = load::<Forgetting>(&*self.store, &forgetting_key(&entry.install)).await?;
+            // Another call has stored it, or has removed the install.
+            let Some(stored) = found.filter(|found| found.value == *entry) else { return Ok(Decided::Keep(())) };
+            let closed = Forgetting { closed_at: Some(self.clock.now()), ..stored.value };
+            Ok(Decided::Commit(vec![put(&closed, Expect::Rev(stored.rev))?], ()))
+        })
+        .await
     }
 
     /// Ends a workflow and its execution. Nothing waits for its jobs, because every report of the install is refused.

@@ -11,7 +11,11 @@ use crate::ports::{Expect, Key, Store};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Forgetting {
     pub install: InstallId,
+    /// The time of the request.
     pub since: Timestamp,
+    /// The time at which every way into and out of the install was closed; absent until then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
 }
 
 /// The number of installs that the tenant has deleted or forgotten. The row does not name them.

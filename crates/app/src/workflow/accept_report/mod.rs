@@ -36,7 +36,7 @@ pub struct AcceptReport {
 pub enum Accepted {
     /// The report was accepted, now or in an earlier delivery.
     Taken,
-    /// The report changes nothing. The reason is recorded, except for an install that does not exist.
+    /// The report changes nothing. The reason is recorded, except for an install that does not exist any more.
     Refused(String),
 }
 
@@ -76,6 +76,9 @@ impl AcceptReport {
         let Some(install) = install.filter(|install| install.value.forgetting.is_none()) else {
             return Ok(unknown_install(&claimed));
         };
+        if arrival.sent_at < install.value.created_at {
+            return Ok(of_a_namesake(&claimed));
+        }
         if let ReportBody::Hello(hello) = &claimed.body {
             return self.hello(&envelope, &install.value, (hello, arrival.sent_at), body).await;
         }
@@ -108,6 +111,19 @@ fn unknown_install(report: &Report) -> Accepted {
     let install = &report.install;
     tracing::warn!(install.id = %install, "Refused a report of `{install}`, which does not exist or is being forgotten");
     Accepted::Refused(format!("install `{install}` does not exist or is being forgotten"))
+}
+
+/// Refuses a report that the queue took before the install was made: it is of an install that had the same name and was
+/// forgotten. Nobody will announce its key, so it must not wait, and nothing is stored about the other install.
+fn of_a_namesake(report: &Report) -> Accepted {
+    let install = &report.install;
+    tracing::warn!(
+        install.id = %install,
+        "Refused a report that is older than install `{install}`: it is of an install that had the name before"
+    );
+    Accepted::Refused(format!(
+        "the report is older than install `{install}`; it is of an install that had the name before"
+    ))
 }
 
 fn unbelievable(error: freehold_protocol::EnvelopeError) -> AppError {

@@ -165,6 +165,22 @@ async fn rows_stay_until_no_function_can_write_one_that_it_decided_on_before() {
 }
 
 #[tokio::test]
+async fn a_sweep_that_was_down_for_long_closes_the_install_before_it_removes_rows() {
+    let (_, world) = torn_down().await;
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    world.memory.advance_secs(TWO_HOURS);
+    let rows = world.memory.rows().len();
+
+    let mut forgotten = Vec::new();
+    for secs in [0, 89, 1] {
+        world.memory.advance_secs(secs);
+        forgotten.push((world.remove_forgotten().remove().await.unwrap().forgotten, world.memory.rows().len() < rows));
+    }
+
+    assert_eq!(forgotten, [(0, false), (0, false), (1, true)]);
+}
+
+#[tokio::test]
 async fn it_is_refused_while_something_is_there_and_says_what() {
     let mut world = World::with_install().await;
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
@@ -289,9 +305,34 @@ async fn the_name_of_a_forgotten_install_is_given_again_and_its_provisioning_is_
 }
 
 #[tokio::test]
+async fn late_reports_of_a_forgotten_install_are_dropped_when_another_install_has_its_name() {
+    let (_, mut world) = torn_down().await;
+    let now = world.now();
+    let first = &world.runners["globex"];
+    let job = JobId::derive(&WorkflowId::derive("globex", "deploy-1"), "storage");
+    let late = [first.hello(now), first.says(&job, FIRST, 7, AttemptEvent::Started, now)];
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    world.forgotten().await;
+    world.forget_orders();
+    world.create().await;
+    world.run().await;
+    let before = everything(&world);
+
+    for body in &late {
+        let said = world.accept_report().accept(body, now).await.unwrap();
+        assert!(matches!(&said, Accepted::Refused(why) if why.contains("had the name before")), "{said:?}");
+    }
+    assert_eq!(everything(&world), before);
+    let later = world.accept_report().accept(&late[1], world.now()).await.unwrap_err();
+    assert_eq!(later.kind, Kind::Conflict, "a report that came after the new install may be waiting for its hello");
+    world.hello("globex");
+    world.settle().await;
+}
+
+#[tokio::test]
 async fn a_mark_of_an_earlier_install_removes_nothing_of_its_namesake() {
     let mut world = World::with_install().await;
-    let mark = Forgetting { install: globex(), since: world.now() };
+    let mark = Forgetting { install: globex(), since: world.now(), closed_at: None };
     world.memory.advance_secs(TWO_HOURS);
     let _ = world.memory.commit(vec![put(&mark, Expect::Absent).unwrap()]).await.unwrap();
     let before = everything(&world);
