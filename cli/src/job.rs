@@ -73,8 +73,10 @@ impl Logs {
     async fn print(&self, api: &Api, out: Output) -> Result<()> {
         let mut cursor = String::new();
         let mut attempt: Option<Fence> = None;
+        let mut is_empty = true;
         loop {
             let page: LogPage = api.get_after(&["v1", "jobs", self.job.as_str(), "logs"], Some(&cursor)).await?;
+            is_empty &= page.chunks.is_empty();
             for chunk in &page.chunks {
                 if out.is_json() {
                     print_json(&serde_json::to_string(chunk).map_err(|e| Error::internal(e.to_string()))?);
@@ -92,9 +94,30 @@ impl Logs {
                 // The log may have more chunks.
                 (true, _, _) => {}
                 (false, false, true) => tokio::time::sleep(LOOK).await,
-                (false, true, _) | (false, false, false) => return Ok(()),
+                (false, true, _) | (false, false, false) => break,
             }
         }
+        if is_empty {
+            let view: JobView = api.get(&["v1", "jobs", self.job.as_str()]).await?;
+            note(&without_log(&view));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the reason why the log of a job is empty, and what to do next.
+fn without_log(view: &JobView) -> String {
+    let JobView { job, install, state, .. } = view;
+    match state.as_str() {
+        "queued" => format!(
+            "job `{job}` has no log yet, because no runner has started it; `freehold install show {install}` shows when \
+             the runner last reported"
+        ),
+        "running" => format!("job `{job}` has no log yet; `freehold job logs {job} -f` waits for it"),
+        ended => format!(
+            "job `{job}` ({ended}) has no log: it wrote none, or it ended more than 30 days ago; `freehold job show {job}` \
+             shows its reason and its history"
+        ),
     }
 }
 

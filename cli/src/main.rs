@@ -40,7 +40,7 @@ use error::{Error, Result};
 fn main() -> ExitCode {
     let width = output::help_width();
     let asked = output::fitted(Cli::command().term_width(width), width).try_get_matches();
-    match asked.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    match asked.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(error::with_tip) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
         // The parser returns help and the version as errors, but they are not errors of the command.
         Err(other) if !other.use_stderr() || !args::wants_json(std::env::args_os()) => other.exit(),

@@ -63,7 +63,7 @@ impl ReleaseCommand {
             }
             Self::List { app } => {
                 let all: Vec<ReleaseView> = api.list(&["v1", "apps", app.as_str(), "releases"]).await?;
-                context.out.show(&all, |all| list(all, context.out))
+                context.out.show(&all, |all| list(&app, all, context.out))
             }
             Self::Show { app, name } => {
                 let path = ["v1", "apps", app.as_str(), "releases", name.as_str()];
@@ -74,7 +74,12 @@ impl ReleaseCommand {
     }
 }
 
-fn list(all: &[ReleaseView], out: Output) -> String {
+fn list(app: &AppName, all: &[ReleaseView], out: Output) -> String {
+    if all.is_empty() {
+        return format!(
+            "app `{app}` has no release; `freehold release create {app} --name NAME` makes one of the latest version"
+        );
+    }
     let mut table = Table::new(&["RELEASE", "VERSION", "COMPONENTS", "CREATED", "DIGEST"]);
     for one in all {
         table.row([

@@ -68,7 +68,7 @@ impl WorkflowCommand {
         match self {
             Self::List { install } => {
                 let all: Vec<WorkflowView> = api.list(&["v1", "installs", install.as_str(), "workflows"]).await?;
-                context.out.show(&all, |all| list(all, context.out))
+                context.out.show(&all, |all| list(&install, all, context.out))
             }
             Self::Show(One { workflow }) => {
                 let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
@@ -108,7 +108,10 @@ fn took(view: &WorkflowView) -> String {
     view.ended_at.map(|end| duration(end.since(view.created_at))).unwrap_or_default()
 }
 
-fn list(all: &[WorkflowView], out: Output) -> String {
+fn list(install: &InstallId, all: &[WorkflowView], out: Output) -> String {
+    if all.is_empty() {
+        return format!("install `{install}` has no workflow; `freehold deploy {install}` starts one");
+    }
     let mut table = Table::new(&["WORKFLOW", "KIND", "STATE", "STARTED", "TOOK", "VERSION", "REASON"]);
     for view in all {
         table.row([

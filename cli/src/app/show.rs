@@ -17,6 +17,11 @@ impl List {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let apps: Vec<AppView> = context.api().await?.list(&["v1", "apps"]).await?;
         context.out.show(&apps, |apps| {
+            if apps.is_empty() {
+                return "there is no app yet; `freehold app init DIR` writes an app to start from, and `freehold app sync DIR` \
+                        stores it"
+                    .to_owned();
+            }
             let mut table = Table::new(&["APP", "VERSION", "DIGEST", "SYNCED"]);
             for app in apps {
                 table.row([app.app.to_string(), app.number.to_string(), short(&app.latest), time(app.updated_at)]);

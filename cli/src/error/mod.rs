@@ -1,6 +1,7 @@
 //! The error of a command: its kind, a sentence, and the exit code for scripts. All exit codes are defined here.
 
 mod aws;
+mod tip;
 mod usage;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use freehold_protocol::api::{ErrorBody, ErrorKind};
 use serde_json::{Value, json};
 
 pub(crate) use aws::no_credentials;
+pub(crate) use tip::with_tip;
 pub(crate) use usage::usage;
 
 /// The text about exit codes in `freehold --help`; [`Kind::exit_code`] decides them.

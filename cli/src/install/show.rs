@@ -12,6 +12,9 @@ use crate::output::{Output, Table, short, time};
 pub(super) async fn list(context: &Context) -> Result<()> {
     let all: Vec<InstallView> = context.api().await?.list(&["v1", "installs"]).await?;
     context.out.show(&all, |all| {
+        if all.is_empty() {
+            return "there is no install yet; `freehold install create --help` shows how to create one".to_owned();
+        }
         let mut table = Table::new(&["INSTALL", "APP", "STATE", "VERSION", "ACCOUNT", "REGION", "LAST REPORT"]);
         for one in all {
             table.row([

@@ -8,7 +8,7 @@ pub(crate) const SIGNED_IN: [(&str, &str); 3] =
 /// Nothing listens on port 1.
 const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
 
-pub(crate) const MISTAKES: [Mistake; 36] = [
+pub(crate) const MISTAKES: [Mistake; 41] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
@@ -30,6 +30,11 @@ pub(crate) const MISTAKES: [Mistake; 36] = [
     mistake("bad tenant name", &["install", "list", "--tenant", "Acme"], 2),
     with("bad tenant name in the environment", &[("FREEHOLD_TENANT", "Acme Corp")], &["install", "list"], 2),
     mistake("unknown command", &["deplo", "globex"], 2),
+    mistake("a list of actions", &["action", "list", "globex"], 2),
+    mistake("a list of jobs", &["job", "list", "globex"], 2),
+    mistake("the state of an install", &["install", "status", "globex"], 2),
+    mistake("the state of everything", &["status"], 2),
+    mistake("a log without its job", &["logs", "globex"], 2),
     mistake("unknown option", &["deploy", "globex", "--al"], 2),
     mistake("unknown shell", &["completions", "tcsh"], 2),
     with("argument missing, with a tenant in the environment", &[("FREEHOLD_TENANT", "acme")], &["app", "check"], 2),
