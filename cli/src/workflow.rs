@@ -112,11 +112,12 @@ fn list(install: &InstallId, all: &[WorkflowView], out: Output) -> String {
     if all.is_empty() {
         return format!("install `{install}` has no workflow; `freehold deploy {install}` starts one");
     }
-    let mut table = Table::new(&["WORKFLOW", "KIND", "STATE", "STARTED", "TOOK", "VERSION", "REASON"]);
+    let mut table = Table::new(&["WORKFLOW", "KIND", "ACTION", "STATE", "STARTED", "TOOK", "VERSION", "REASON"]);
     for view in all {
         table.row([
             view.workflow.to_string(),
             view.kind.clone(),
+            run(view),
             view.state.clone(),
             time(view.created_at),
             took(view),
@@ -125,6 +126,12 @@ fn list(install: &InstallId, all: &[WorkflowView], out: Output) -> String {
         ]);
     }
     out.table(&table)
+}
+
+/// Returns the action that the workflow runs and what started it, such as `backup on schedule`; empty for other kinds.
+fn run(view: &WorkflowView) -> String {
+    let trigger = view.trigger.as_ref().map(|trigger| format!(" on {trigger}")).unwrap_or_default();
+    view.action.as_ref().map(|action| format!("{action}{trigger}")).unwrap_or_default()
 }
 
 /// Returns the state of a node and the number of its retries.
@@ -144,6 +151,9 @@ fn show(view: &WorkflowView, out: Output) -> String {
         table.row([node.name.clone(), state_of(node), job, node.dependencies.join(", "), reason]);
     }
     let mut head = format!("{}  {}  {}  of `{}`", view.workflow, view.kind, out.state(&view.state), view.install);
+    if view.action.is_some() {
+        head.push_str(&format!("\naction {}", run(view)));
+    }
     head.push_str(&format!("\nstarted {}", time(view.created_at)));
     if view.ended_at.is_some() {
         head.push_str(&format!(", took {}", took(view)));

@@ -44,6 +44,10 @@ fn answers() -> Vec<(&'static str, Value)> {
             { "name": "queue", "state": "skipped", "dependencies": ["preflight:install"], "reason": "a node before it failed" },
         ],
     });
+    let run = json!({
+        "workflow": "wf_00000000000000000002", "install": "globex", "kind": "run-action", "state": "succeeded",
+        "action": "backup", "trigger": "schedule", "created_at": AT + 60_000, "ended_at": AT + 61_000, "version": DIGEST,
+    });
     let globex = json!({
         "install": "globex", "app": "web-shop", "account": "222222222222", "region": "eu-west-1", "state": "ready",
         "version": DIGEST, "inputs": { "retention_days": 14 },
@@ -77,7 +81,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         ),
         ("/v1/installs", json!({ "items": [globex.clone(), initech] })),
         ("/v1/installs/globex", globex),
-        ("/v1/installs/globex/workflows", json!({ "items": [workflow.clone()] })),
+        ("/v1/installs/globex/workflows", json!({ "items": [run, workflow.clone()] })),
         ("/v1/workflows/wf_00000000000000000001", workflow),
         ("/v1/jobs/job_00000000000000000001", job),
     ]

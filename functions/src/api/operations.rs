@@ -10,6 +10,7 @@ use freehold_app::read::{self, List};
 use freehold_app::table::{self, AppRecord, ReleaseRecord, app_pk};
 use freehold_app::workflow::build_components;
 use freehold_domain::build::Build;
+use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
     BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
     EnrolBuildRunnerRequest, ForgetInstallRequest, InstallCreated, Page, ReasonRequest, RunActionRequest,
@@ -100,7 +101,9 @@ impl Api {
             }
             Operation::RunAction => {
                 let (install, request): (InstallId, RunActionRequest) = (call.install()?, call.json()?);
-                to_json(&self.actions.run(&install, &call.action()?, &request, &call.cause).await?)
+                to_json(
+                    &self.actions.run(&install, &call.action()?, &request, (RunTrigger::Request, &call.cause)).await?,
+                )
             }
             Operation::TeardownInstall => {
                 let (install, request): (InstallId, TeardownInstallRequest) = (call.install()?, call.json()?);

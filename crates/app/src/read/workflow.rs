@@ -42,6 +42,14 @@ pub fn view(workflow: &Workflow) -> WorkflowView {
         created_at: workflow.created_at,
         ended_at,
         version: workflow.version.clone(),
+        action: match &workflow.request {
+            Request::Action { action, .. } => Some(action.clone()),
+            Request::Deploy { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
+        },
+        trigger: match &workflow.request {
+            Request::Action { trigger, .. } => trigger.map(|trigger| trigger.as_str().to_owned()),
+            Request::Deploy { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
+        },
         release: match &workflow.request {
             Request::Deploy { release, .. } => release.clone(),
             Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => None,

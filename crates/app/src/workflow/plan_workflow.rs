@@ -178,7 +178,7 @@ impl PlanWorkflow {
     async fn nodes(&self, workflow: &Workflow, install: &Install) -> Result<(Option<Digest>, Vec<Node>), AppError> {
         match &workflow.request {
             Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
-            Request::Action { action, version, role } => {
+            Request::Action { action, version, role, .. } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 Ok((Some(record.version), nodes))

@@ -7,7 +7,7 @@ use freehold_domain::install::Install;
 use freehold_domain::nearest::nearest;
 use freehold_domain::plan::triggers::lacks_text;
 use freehold_domain::toggles;
-use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Request, RunTrigger, Workflow, WorkflowKind};
 use freehold_protocol::api::{RunActionRequest, WorkflowStarted};
 use freehold_protocol::app_version::Action;
 use freehold_protocol::order::Mode;
@@ -41,7 +41,7 @@ impl RunAction {
         install: &InstallId,
         action: &ActionName,
         request: &RunActionRequest,
-        cause: &str,
+        (trigger, cause): (RunTrigger, &str),
     ) -> Result<WorkflowStarted, AppError> {
         let id = WorkflowId::derive(install.as_str(), cause);
         let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::RunAction).await?;
@@ -68,6 +68,7 @@ impl RunAction {
                 action: action.clone(),
                 version: Some(version.version.clone()),
                 role: request.role.clone(),
+                trigger: Some(trigger),
             },
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freehold_domain::cron::Schedule;
 use freehold_domain::install::Install;
+use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::RunActionRequest;
 use freehold_protocol::app_version::{Action, AppVersion, Trigger};
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
@@ -152,7 +153,7 @@ impl StartDueActions {
             clock: Arc::clone(&self.clock),
         };
         let cause = format!("cron {action} {minute}");
-        match run.run(install, action, &RunActionRequest::default(), &cause).await {
+        match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, &cause)).await {
             Ok(started) => Ok(Ok(started.workflow)),
             Err(error) => match error.kind {
                 Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Err(error.message)),

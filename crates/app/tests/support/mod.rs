@@ -28,6 +28,7 @@ use freehold_app::ports::Clock;
 use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
 use freehold_app::testing::Memory;
+use freehold_domain::workflow::RunTrigger;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
     BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, EnrolBuildRunnerRequest,
@@ -314,7 +315,9 @@ impl World {
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
         let (install, action) = (globex(), action.parse().unwrap());
-        let run = client(async || self.run_action().run(&install, &action, &RunActionRequest::default(), cause).await);
+        let run = client(async || {
+            self.run_action().run(&install, &action, &RunActionRequest::default(), (RunTrigger::Request, cause)).await
+        });
         run.await.map(|started| started.workflow)
     }
 

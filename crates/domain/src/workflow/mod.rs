@@ -19,7 +19,7 @@ use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
 
 pub use node::{Node, NodeState};
-pub use request::{Request, TeardownParts, WorkflowKind};
+pub use request::{Request, RunTrigger, TeardownParts, WorkflowKind};
 pub use retry::MAX_RETRIES;
 pub use target::{Deploys, Target};
 

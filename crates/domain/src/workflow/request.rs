@@ -6,6 +6,27 @@ use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, ReleaseName}
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+/// What started a run of an action that is a workflow of its own. An action that an event of a deploy starts is a node of
+/// that deploy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunTrigger {
+    /// A request, such as `freehold action run`.
+    Request,
+    /// The cron schedule of the action.
+    Schedule,
+}
+
+impl RunTrigger {
+    /// Returns the name of the trigger.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Request => "request",
+            Self::Schedule => "schedule",
+        }
+    }
+}
+
 /// The request that a workflow carries out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]
@@ -35,6 +56,9 @@ pub enum Request {
         /// The role to run under, if the caller chose one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
+        /// What started the run; absent in records of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trigger: Option<RunTrigger>,
     },
     /// Removes deployed parts.
     Teardown {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::report::Fence;
-use crate::{ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
+use crate::{ActionName, ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
 
 /// `POST /v1/installs/{install}/deploys`: deploys components of a version or a release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -94,6 +94,14 @@ pub struct WorkflowView {
     pub ended_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
+    /// The action that the workflow runs; absent for other kinds. An action that an event of a deploy starts is a node of
+    /// that deploy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<ActionName>,
+    /// What started the run of the action: `request` or `schedule`. Absent for other kinds, and for runs that an earlier
+    /// version of Freehold started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
     /// The release that the request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,

@@ -1,7 +1,8 @@
 //! Running an action: alone, once for one request, and the refused requests with their messages.
 
-use freehold_app::Kind;
-use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest};
+use freehold_app::{Kind, read};
+use freehold_domain::workflow::RunTrigger;
+use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest, WorkflowView};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::{Order, Work};
 use freehold_protocol::{Digest, Envelope};
@@ -32,7 +33,7 @@ fn ordered(world: &World) -> String {
 
 async fn version_of(world: &World, cause: &str) -> (Option<Digest>, Option<u64>) {
     let (action, request) = ("check".parse().unwrap(), RunActionRequest::default());
-    let started = world.run_action().run(&globex(), &action, &request, cause).await.unwrap();
+    let started = world.run_action().run(&globex(), &action, &request, (RunTrigger::Request, cause)).await.unwrap();
     (started.version, started.number)
 }
 
@@ -46,6 +47,26 @@ async fn an_action_runs_alone_with_the_steps_of_its_version() {
 
     assert_eq!(world.node_states(&workflow).await, ["action:check succeeded"]);
     assert_eq!(world.runners["globex"].started, ["action:check"]);
+}
+
+#[tokio::test]
+async fn the_list_of_workflows_names_the_action_and_what_started_it() {
+    let mut world = World::with_schedule().await;
+    world.action("check", "run-1").await.unwrap();
+    world.settle().await;
+    world.memory.advance_secs(300);
+    world.start_due_actions().start().await.unwrap();
+    world.settle().await;
+
+    let listed = read::workflow::list(&*world.memory, &globex(), None).await.unwrap();
+
+    let shown = |view: &WorkflowView| {
+        let action = view.action.as_ref().map_or("-", |action| action.as_str());
+        format!("{} {action} {}", view.kind, view.trigger.as_deref().unwrap_or("-"))
+    };
+    let shown: Vec<String> = listed.items.iter().map(shown).collect();
+    assert_eq!(shown[..2], ["run-action check schedule", "run-action check request"]);
+    assert!(shown[2..].iter().all(|other| other.ends_with(" - -")), "{shown:?}");
 }
 
 #[tokio::test]
@@ -80,7 +101,11 @@ async fn a_role_that_the_version_does_not_have_is_refused_by_name() {
     let request = RunActionRequest { role: Some("nobody".to_owned()) };
     let before = world.memory.rows();
 
-    let error = world.run_action().run(&globex(), &"check".parse().unwrap(), &request, "run-1").await.unwrap_err();
+    let error = world
+        .run_action()
+        .run(&globex(), &"check".parse().unwrap(), &request, (RunTrigger::Request, "run-1"))
+        .await
+        .unwrap_err();
 
     assert_eq!(error.kind, Kind::NotFound);
     assert!(error.message.contains("`nobody`; its roles are `provision`"), "{error}");
