@@ -57,6 +57,12 @@ fn answers() -> Vec<(&'static str, Value)> {
         },
         "components": [
             { "component": "queue", "version": DIGEST, "artifact": DIGEST, "at": AT, "job": "job_00000000000000000002" },
+            {
+                "component": "table", "version": DIGEST, "artifact": DIGEST, "at": AT, "job": "job_00000000000000000003",
+                "partial": {
+                    "since": AT + 30_000, "workflow": "wf_00000000000000000001", "job": "job_00000000000000000001",
+                },
+            },
         ],
     });
     let initech = json!({

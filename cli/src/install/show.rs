@@ -1,7 +1,7 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{InstallView, RunnerView};
+use freehold_protocol::api::{InstallView, PartialView, RunnerView};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -39,6 +39,25 @@ pub(super) async fn show(context: &Context, install: &InstallId) -> Result<()> {
 
 fn heard_of(runner: &RunnerView) -> String {
     time(runner.last_contact.unwrap_or(runner.since))
+}
+
+/// Returns the sentence about a component that is deployed only partly, with the way out.
+fn partly(view: &InstallView, partial: &PartialView) -> String {
+    let state = if partial.removes { "removed only partly" } else { "deployed only partly" };
+    let since = partial.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();
+    let by = partial.workflow.as_ref().map(|workflow| format!(" by {workflow}")).unwrap_or_default();
+    let reason = match &partial.job {
+        Some(job) => format!(", and `freehold job show {job}` shows why its job did not succeed"),
+        None => String::new(),
+    };
+    let again = match partial.removes {
+        true => format!(
+            "`freehold teardown {}` goes on with the removal, `freehold deploy {0}` deploys it again",
+            view.install
+        ),
+        false => format!("`freehold deploy {}` deploys it again", view.install),
+    };
+    format!("{state}{since}{by}; {again}{reason}")
 }
 
 fn render(view: &InstallView, out: Output) -> String {
@@ -85,6 +104,11 @@ fn render(view: &InstallView, out: Output) -> String {
         let is_there = view.components.iter().any(|one| one.component == *name);
         let until = if is_there { "; the next deploy removes it" } else { "" };
         fact(&format!("component {name}"), format!("switched off{until}"));
+    }
+    for one in &view.components {
+        if let Some(partial) = &one.partial {
+            fact(&format!("component {}", one.component), partly(view, partial));
+        }
     }
     for problem in &view.problems {
         fact("problem", problem.clone());

@@ -6,7 +6,7 @@ use freehold_domain::install::{Install, Serves};
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{DeployedView, InstallView, Page, RunnerView};
+use freehold_protocol::api::{DeployedView, InstallView, Page, PartialView, RunnerView};
 use futures_util::future::try_join_all;
 
 use super::heard_of::heard_of;
@@ -118,6 +118,12 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
 
 fn deployed_view(record: DeployedRecord) -> DeployedView {
     let deployed = record.deployed;
+    let partial = deployed.partial.then(|| match deployed.partial_by {
+        Some(by) => {
+            PartialView { since: Some(by.at), workflow: Some(by.workflow), job: Some(by.job), removes: by.removes }
+        }
+        None => PartialView::default(),
+    });
     DeployedView {
         component: deployed.component,
         artifact: deployed.artifact,
@@ -125,5 +131,6 @@ fn deployed_view(record: DeployedRecord) -> DeployedView {
         job: deployed.job,
         at: deployed.at,
         outputs: deployed.outputs,
+        partial,
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
-use freehold_domain::plan::Deployed;
+use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::workflow::{Advance, Deploys, Target, Workflow, WorkflowKind};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
@@ -205,7 +205,7 @@ async fn result_writes(
             Ok(late_result::removed(store, job, workflow, part).await?.into_iter().collect())
         }
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
-            partial_writes(store, job, &node.target).await
+            partial_writes(store, job, &node.target, now).await
         }
         (Target::Secrets { .. }, _) if job.may_have_changed() => {
             // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are
@@ -249,22 +249,25 @@ async fn deployed_writes(
         outputs: outputs.clone(),
         sandbox,
         partial: false,
+        partial_by: None,
     };
     Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, expect)?])
 }
 
 /// Returns the write that marks a deployed part as partial after a job that may have changed it without success. The
-/// next deploy then deploys the part again, even if the record names the same version.
-async fn partial_writes(store: &dyn Store, job: &Job, target: &Target) -> Result<Vec<Write>, AppError> {
-    let part = match target {
-        Target::Teardown { part, .. } => Some(part.clone()),
-        other => other.deploys().map(|deploys| deploys.part),
+/// next deploy then runs the part again, also a deploy of the version that the record names.
+async fn partial_writes(store: &dyn Store, job: &Job, target: &Target, now: Timestamp) -> Result<Vec<Write>, AppError> {
+    let (part, removes) = match target {
+        Target::Teardown { part, .. } => (Some(part.clone()), true),
+        other => (other.deploys().map(|deploys| deploys.part), false),
     };
     let Some(part) = part.filter(|_| job.may_have_changed()) else { return Ok(Vec::new()) };
     let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, &part)).await?;
     let is_its = |known: &DeployedRecord| !known.deployed.partial && known.deployed.serial <= job.serial;
     let Some(mut known) = known.filter(|known| is_its(&known.value)) else { return Ok(Vec::new()) };
     known.value.deployed.partial = true;
+    let by = PartialBy { workflow: job.workflow.clone(), job: job.id.clone(), at: now, removes };
+    known.value.deployed.partial_by = Some(by);
     Ok(vec![put(&known.value, Expect::Rev(known.rev))?])
 }
 

@@ -36,6 +36,21 @@ pub struct Deployed {
     /// differ from this record.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
+    /// The job after which the part was first partial; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_by: Option<PartialBy>,
+}
+
+/// The job after which a deployed part may differ from its record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PartialBy {
+    pub workflow: freehold_protocol::WorkflowId,
+    pub job: freehold_protocol::JobId,
+    /// The end of the job.
+    pub at: freehold_protocol::Timestamp,
+    /// Whether the job was to remove the part.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removes: bool,
 }
 
 /// The reason why a workflow cannot be planned.

@@ -21,7 +21,7 @@ use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
-pub use input::{DeployInput, Deployed, PlanError, SecretsState, TogglesState};
+pub use input::{DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
 pub use scope::DeployScope;
 
 /// The time limit of one build, in seconds.

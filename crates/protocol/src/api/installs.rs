@@ -111,6 +111,28 @@ pub struct DeployedView {
     pub at: Timestamp,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
+    /// Present when a later job of the component did not succeed and may have changed it before it ended. The component
+    /// may then differ from the other fields, and the next deploy deploys it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial: Option<PartialView>,
+}
+
+/// The reason why a deployed component may differ from its record. The fields are absent if an earlier version of
+/// Freehold noted it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartialView {
+    /// The end of the first job that did not succeed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The workflow of that job.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<JobId>,
+    /// Whether the job was to remove the component.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub removes: bool,
 }
 
 /// The response to `POST /v1/installs/{install}/delete`.

@@ -6,7 +6,7 @@ use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::report::Outcome;
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, app, with_input};
+use crate::support::{World, app, globex, with_input};
 
 #[tokio::test]
 async fn a_second_deploy_waits_for_the_first_and_an_action_does_not() {
@@ -108,6 +108,39 @@ async fn after_a_failure(partial: bool) -> Vec<String> {
 async fn a_component_that_failed_half_way_runs_again_with_the_version_that_it_already_has() {
     assert_eq!(after_a_failure(true).await, ["info succeeded", "storage succeeded"]);
     assert_eq!(after_a_failure(false).await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_install_shows_which_component_is_deployed_only_partly_since_when_and_by_which_workflow() {
+    let mut world = World::with_install().await;
+    let partial = async |world: &World| {
+        let shown = read::install::show(&world.versions(), &globex()).await.unwrap();
+        let partial = shown.components.into_iter().filter_map(|one| Some((one.component.to_string(), one.partial?)));
+        partial.collect::<Vec<_>>()
+    };
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(failed));
+    world.memory.advance_secs(60);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.settle().await;
+    let first = partial(&world).await;
+    world.memory.advance_secs(60);
+    world.deploy(&with_input("days", 9), "deploy-2").await.unwrap();
+    world.settle().await;
+    let second = partial(&world).await;
+    world.runner("globex").behaviours.clear();
+    world.deploy(&DeployComponentsRequest::default(), "deploy-3").await.unwrap();
+    world.settle().await;
+
+    let [(component, found)] = first.as_slice() else { panic!("{first:?}") };
+    let job = world.job(found.job.as_ref().unwrap()).await;
+    assert_eq!((component.as_str(), &found.workflow), ("storage", &Some(workflow.clone())));
+    assert_eq!(
+        (job.workflow, job.node.as_str(), found.since),
+        (workflow, "storage", job.history.last().map(|last| last.at))
+    );
+    assert_eq!(second, first, "partial since the first failure");
+    assert_eq!(partial(&world).await, []);
 }
 
 #[tokio::test]

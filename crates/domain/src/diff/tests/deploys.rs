@@ -160,6 +160,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             sandbox: reads.and_then(|reads| reads.digest(&outputs).unwrap()),
             outputs,
             partial: false,
+            partial_by: None,
         };
         Some((part, deployed))
     };

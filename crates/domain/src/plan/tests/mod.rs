@@ -106,6 +106,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 outputs: BTreeMap::new(),
                 sandbox: None,
                 partial: false,
+                partial_by: None,
             };
             Some((part, deployed))
         })
