@@ -24,7 +24,9 @@ pub(crate) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Opt
     let mut last = contact.map(|contact| contact.value.at);
     for id in newest(store, install).await? {
         let workflow = table::find_workflow(store, &id).await?;
-        let jobs = workflow.map(|workflow| jobs(&workflow.value)).unwrap_or_default();
+        let Some(Stored { value: workflow, .. }) = workflow else { continue };
+        last = last.max(workflow.last_report);
+        let jobs = jobs(&workflow);
         let found = try_join_all(jobs.iter().map(async |id| load::<Job>(store, &job_key(id)).await)).await?;
         last = found.into_iter().flatten().filter_map(|job| job.value.last_report()).chain(last).max();
     }
@@ -44,7 +46,9 @@ async fn newest(store: &dyn Store, install: &Install) -> Result<Vec<WorkflowId>,
 }
 
 fn jobs(workflow: &Workflow) -> Vec<JobId> {
-    let ended = workflow.nodes.iter().filter_map(|node| match &node.state {
+    // The workflow has the last report of the jobs that have ended, unless an earlier version of Freehold wrote it.
+    let is_old = workflow.last_report.is_none();
+    let ended = workflow.nodes.iter().filter(|_| is_old).filter_map(|node| match &node.state {
         NodeState::Succeeded { job } | NodeState::Failed { job, .. } => Some(job),
         NodeState::Waiting | NodeState::Active { .. } | NodeState::Skipped { .. } | NodeState::Refused { .. } => None,
     });

@@ -100,6 +100,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         version: None,
         tool_image: None,
         cancel_requested: None,
+        last_report: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
     }

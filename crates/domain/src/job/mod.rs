@@ -42,6 +42,9 @@ pub struct Job {
     /// comes later still counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_at: Option<Timestamp>,
+    /// The time of the last report that changed the job; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_report: Option<Timestamp>,
     pub state: JobState,
     /// The audit records of all changes, oldest first. They are stored in the job's own item, so that a state and its
     /// audit record are written together.
@@ -157,6 +160,7 @@ impl Job {
             created_at: now,
             not_after: now.plus_secs(claim_window_secs + u64::from(timeout_secs)),
             cancel_requested: None,
+            last_report: None,
             lost_at: None,
             state: JobState::Queued { dispatch: 1 },
             history: Vec::new(),
@@ -227,7 +231,7 @@ impl Job {
             | JobState::Cancelled { .. } => None,
         };
         let told = self.history.iter().filter(|record| record.runner.is_some()).map(|record| record.at);
-        told.chain(running).max()
+        told.chain(running).chain(self.last_report).max()
     }
 
     fn while_queued(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
@@ -418,6 +422,7 @@ impl Job {
             reason: state.reason().unwrap_or_default(),
         };
         let mut job = self.clone();
+        job.last_report = self.last_report().max(event.attempt().map(|_| now));
         job.state = state;
         if !matches!(event, JobEvent::Progress { .. }) || audit.from != audit.to {
             job.history.push(audit.clone());

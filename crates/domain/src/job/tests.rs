@@ -213,6 +213,27 @@ fn kept(job: &Job) -> (&'static str, Option<Fence>) {
 }
 
 proptest! {
+    /// Two functions accept reports at the same time, and their clocks differ.
+    #[test]
+    fn the_time_of_the_last_report_never_goes_backward(
+        events in reports(),
+        times in prop::collection::vec(0..1_000_u64, 12),
+        expires in 0..12_usize,
+    ) {
+        let mut job = job_in(JobState::Queued { dispatch: 1 });
+        let end = job.not_after.plus_secs(LOST_GRACE_SECS);
+
+        for (at, (event, secs)) in events.iter().zip(times).enumerate() {
+            let before = job.last_report();
+            for (event, now) in [(event, NOW.plus_secs(secs)), (&JobEvent::Expire, end)].iter().take(1 + usize::from(at == expires)) {
+                if let Ok(Step::Changed { job: next, .. }) = job.on(event, *now) {
+                    job = *next;
+                }
+                prop_assert!(job.last_report() >= before, "{:?} after {:?}", job.last_report(), before);
+            }
+        }
+    }
+
     #[test]
     fn the_outcome_does_not_depend_on_when_the_job_was_lost(
         events in reports(),

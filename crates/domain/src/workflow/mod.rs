@@ -45,6 +45,9 @@ pub struct Workflow {
     pub cancel_requested: Option<Timestamp>,
     pub nodes: Vec<Node>,
     pub state: WorkflowState,
+    /// The time of the last report about a job that has ended; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_report: Option<Timestamp>,
 }
 
 /// The component that makes a workflow's tool image, and the build of it.
@@ -162,6 +165,7 @@ impl Workflow {
                 reason: job.reason().unwrap_or_default(),
             },
         };
+        next.last_report = self.last_report.max(job.last_report());
         let made_sandbox = matches!(node.target, Target::Sandbox { .. });
         if let (true, JobState::Succeeded { outputs, .. }) = (made_sandbox, &job.state) {
             next.refuse_readers(outputs);

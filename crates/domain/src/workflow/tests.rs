@@ -21,6 +21,7 @@ pub(crate) fn pending() -> Workflow {
         version: None,
         tool_image: None,
         cancel_requested: None,
+        last_report: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
     }

@@ -90,6 +90,8 @@ impl AcceptReport {
     /// all jobs have ended.
     pub(super) async fn after_end(&self, workflow: &Workflow, started: &[JobId]) -> Result<(), AppError> {
         if workflow.is_settled() {
+            // Later workflows hide this one from the search for the last report.
+            self.note_contact(&workflow.install, true).await?;
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }
         advance::dispatch(&*self.outbox, workflow, started).await

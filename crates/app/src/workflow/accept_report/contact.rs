@@ -6,11 +6,13 @@ use freehold_protocol::{InstallId, Timestamp};
 
 use super::AcceptReport;
 use crate::AppError;
-use crate::ports::Expect;
+use crate::ports::{Committed, Expect};
 use crate::table::{self, Contact, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, load, put, put_until, token_key};
 
 /// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
 const CONTACT_SECS: u64 = 600;
+/// The number of tries to write a contact. Each failure means that another report was recorded at the same time.
+const CONTACT_TRIES: u32 = 5;
 
 impl AcceptReport {
     pub(super) async fn store_log(&self, report: &AttemptReport, now: Timestamp) -> Result<(), AppError> {
@@ -30,17 +32,25 @@ impl AcceptReport {
     }
 
     /// Records that the runner sent a report. A job's reports are frequent and their times are in the job's row, so
-    /// this row is written at most every ten minutes. A hello or a heartbeat is `rare` and always recorded.
+    /// this row is written at most every ten minutes. A hello, a heartbeat and the report that ends the last job of a
+    /// workflow are `rare` and always recorded.
     pub(super) async fn note_contact(&self, install: &InstallId, rare: bool) -> Result<(), AppError> {
         let now = self.clock.now();
-        let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
         let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
-        // The recorded time never moves backwards, although deliveries may be handled out of order.
-        if known.is_some_and(|contact| contact.value.at >= now || (!rare && fresh(&contact))) {
-            return Ok(());
+        // Reports are handled at the same time and out of order. The recorded time never goes backward: the write fails
+        // if another one came between, and its time is compared again.
+        for _ in 0..CONTACT_TRIES {
+            let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
+            if known.as_ref().is_some_and(|contact| contact.value.at >= now || (!rare && fresh(contact))) {
+                return Ok(());
+            }
+            let expect = known.map_or(Expect::Absent, |contact| Expect::Rev(contact.rev));
+            let contact = Contact { install: install.clone(), at: now };
+            match self.store.commit(vec![put(&contact, expect)?]).await? {
+                Committed::Done => return Ok(()),
+                Committed::Conflict(_) => {}
+            }
         }
-        let contact = Contact { install: install.clone(), at: now };
-        let _ = self.store.commit(vec![put(&contact, Expect::Any)?]).await?;
         Ok(())
     }
 
