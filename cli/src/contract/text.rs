@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_permissions::{Permission, TermsDiff, describe_action, permissions, why_wide};
 use freehold_protocol::app_version::PolicyEngine;
-use freehold_protocol::contract::{Contract, RoleTerms};
+use freehold_protocol::contract::{ActionTerms, Contract, RoleTerms};
 use freehold_protocol::{ActionName, Digest};
 
 use crate::output::{Output, Table, clean, short};
@@ -51,7 +51,16 @@ pub(super) fn contract(
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
             let steps = contract.steps.get(&action.name).map(short).unwrap_or_default();
-            table.row([action.name.to_string(), clean(&describe_action(action)), steps]);
+            table.row([action.name.to_string(), clean(&does(action)), steps]);
+        }
+        parts.push(out.table(&table));
+    }
+    if terms.actions.iter().any(|action| !action.schedules.is_empty()) {
+        let mut table = Table::new(&["RUNS BY ITSELF", "SCHEDULE (UTC)", "ROLE"]);
+        for action in &terms.actions {
+            for schedule in &action.schedules {
+                table.row([action.name.to_string(), clean(schedule), clean(&action.role)]);
+            }
         }
         parts.push(out.table(&table));
     }
@@ -72,6 +81,11 @@ pub(super) fn contract(
     }
     parts.push(out.table(&table));
     parts.join("\n\n")
+}
+
+/// Returns the description of an action without its schedules, which have a table of their own.
+fn does(action: &ActionTerms) -> String {
+    describe_action(&ActionTerms { schedules: BTreeSet::new(), ..action.clone() })
 }
 
 fn role(role: &RoleTerms, out: Output) -> Vec<String> {
@@ -145,7 +159,7 @@ mod tests {
                 { "role": "provision", "on": true, "policies": [{ "managed": "PowerUserAccess" }, { "inline": { "name": "own", "document": document } }] },
                 { "role": "break-glass", "on": false, "policies": [] },
             ],
-            "actions": [{ "name": "dump", "role": "maintenance", "reads": [{ "to": "secret", "name": "tok\u{1b}en" }] }],
+            "actions": [{ "name": "dump", "role": "maintenance", "schedules": ["0 3 * * *", "30 12 * * 1"], "reads": [{ "to": "secret", "name": "tok\u{1b}en" }] }],
             "tool_image": "tools",
         }))
         .unwrap()
@@ -192,6 +206,10 @@ mod tests {
 
         ACTION  DOES                                          STEPS
         dump    runs as `maintenance`, reads secret `tok?en`  043a718774c5
+
+        RUNS BY ITSELF  SCHEDULE (UTC)  ROLE
+        dump            0 3 * * *       maintenance
+        dump            30 12 * * 1     maintenance
 
         COMPONENT  ARTIFACT
         web        sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy};
+use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy, Trigger};
 use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, ComponentName, Digest, canonical};
@@ -96,9 +96,21 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     ActionTerms {
         name: action.name.clone(),
         role,
+        schedules: action.triggers.iter().filter_map(schedule).collect(),
         reads: action.references.clone(),
         cluster: action.enable_kube_config,
         image: action.image.clone().unwrap_or_default(),
+    }
+}
+
+fn schedule(trigger: &Trigger) -> Option<String> {
+    match trigger {
+        Trigger::Cron { schedule } => Some(schedule.clone()),
+        Trigger::Manual
+        | Trigger::PostProvision
+        | Trigger::PostDeployComponent { .. }
+        | Trigger::PostDeployAllComponents
+        | Trigger::Event { .. } => None,
     }
 }
 
@@ -184,6 +196,18 @@ mod tests {
             "roles": [["provision", true], ["custom-support", true], ["break-glass-emergency", false]],
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn the_digest_of_the_terms_covers_the_schedules_of_actions() {
+        let (plain, mut scheduled) = (shop(), shop());
+        let triggers = json!([{ "on": "manual" }, { "on": "cron", "schedule": "0 3 * * *" }]);
+        scheduled.actions[1].triggers = serde_json::from_value(triggers).unwrap();
+
+        let (plain, scheduled) = (terms(&plain), terms(&scheduled));
+
+        assert_eq!(scheduled.actions[0].schedules, ["0 3 * * *".to_owned()].into());
+        assert_ne!(scheduled.digest().unwrap(), plain.digest().unwrap());
     }
 
     #[test]

@@ -57,7 +57,7 @@ pub struct RoleTerms {
     pub policies: Vec<RolePolicy>,
 }
 
-/// One action: its role and the values that it reads, without its steps.
+/// One action: its role, its schedules and the values that it reads, without its steps.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -65,6 +65,9 @@ pub struct ActionTerms {
     pub name: ActionName,
     /// The role that the action runs under, as [`RoleTerms::role`] writes it.
     pub role: String,
+    /// The schedules on which the action runs by itself: cron expressions of five fields, in UTC.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub schedules: BTreeSet<String>,
     /// The values that the action's templates read.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub reads: BTreeSet<Reference>,

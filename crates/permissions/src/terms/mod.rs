@@ -150,6 +150,12 @@ impl TermsDiff {
         if before.role != after.role {
             self.widen(about, format!("runs as `{}`, not as `{}`", after.role, before.role));
         }
+        for one in after.schedules.difference(&before.schedules) {
+            self.widen(about, format!("runs by itself on schedule `{one}` (UTC)"));
+        }
+        for one in before.schedules.difference(&after.schedules) {
+            self.narrow(about, format!("no longer runs by itself on schedule `{one}` (UTC)"));
+        }
         for one in after.reads.difference(&before.reads) {
             self.widen(about, format!("reads {}", describe_reference(one)));
         }
@@ -195,6 +201,7 @@ fn powers(role: &RoleTerms) -> Powers<'_> {
 /// Returns a description of an action, such as "runs as `maintenance`, reads input `domain`".
 pub fn describe_action(action: &ActionTerms) -> String {
     let mut parts = vec![format!("runs as `{}`", action.role)];
+    parts.extend(action.schedules.iter().map(|schedule| format!("runs by itself on schedule `{schedule}` (UTC)")));
     if !action.reads.is_empty() {
         parts.push(format!("reads {}", action.reads.iter().map(describe_reference).collect::<Vec<_>>().join(", ")));
     }

@@ -40,8 +40,8 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
         "hosts": ["*.amazonaws.com", "telemetry.example"],
         "inside_hosts": ["telemetry.example"],
         "actions": [
-            { "name": "check", "role": "provision", "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
-            { "name": "dump", "role": "maintenance", "reads": [{ "to": "input", "name": "domain" }] },
+            { "name": "check", "role": "provision", "schedules": ["0 3 * * *"], "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
+            { "name": "dump", "role": "maintenance", "schedules": ["*/5 * * * *"], "reads": [{ "to": "input", "name": "domain" }] },
         ],
     }));
 
@@ -52,9 +52,10 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + host `telemetry.example` is contacted
     + host `telemetry.example` may be in a private network
     + action `check` runs as `provision`, not as `maintenance`
+    + action `check` runs by itself on schedule `0 3 * * *` (UTC)
     + action `check` reads secret `token`
     + action `check` gets access to a cluster
-    + action `dump` is new: runs as `maintenance`, reads input `domain`
+    + action `dump` is new: runs as `maintenance`, runs by itself on schedule `*/5 * * * *` (UTC), reads input `domain`
     + policy `tags` of terraform_module is gone
     ");
     insta::assert_snapshot!(summary(&after, &before), @r"
@@ -64,6 +65,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     - role `break-glass` is gone
     - host `telemetry.example` is no longer contacted
     - host `telemetry.example` may no longer be in a private network
+    - action `check` no longer runs by itself on schedule `0 3 * * *` (UTC)
     - action `check` no longer reads secret `token`
     - action `check` no longer gets access to a cluster
     - action `dump` is gone

@@ -120,7 +120,7 @@ fn terms() -> Terms {
         "hosts": ["*.amazonaws.com", "db.corp.example:5432", "registry.terraform.io"],
         "inside_hosts": ["db.corp.example:5432"],
         "actions": [
-            { "name": "dump", "role": "maintenance", "reads": [{ "to": "input", "name": "domain" }], "cluster": true },
+            { "name": "dump", "role": "maintenance", "schedules": ["0 3 * * *"], "reads": [{ "to": "input", "name": "domain" }], "cluster": true },
         ],
         "policies": [{
             "name": "tags", "type": "terraform_module", "engine": "opa", "components": ["net"],
