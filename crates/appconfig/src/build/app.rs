@@ -23,6 +23,7 @@ use crate::build::sources::Sources;
 use crate::build::stack;
 use crate::check::cycles;
 use crate::check::default_off;
+use crate::check::ignored_files;
 use crate::check::links;
 use crate::check::operation_roles;
 use crate::check::permitted;
@@ -137,6 +138,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     default_off::check(app, &version);
     let made = inspect::look(app, &sources.held);
     permitted::check(app, &version, &role_places, &made);
+    ignored_files::check(app, &sources.held);
     let (sources, unresolved) = sources.finish(app);
     let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
     Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })

@@ -3,6 +3,7 @@
 pub(crate) mod cycles;
 pub(crate) mod default_off;
 pub(crate) mod effect;
+pub(crate) mod ignored_files;
 pub(crate) mod index;
 pub(crate) mod input_values;
 pub(crate) mod links;

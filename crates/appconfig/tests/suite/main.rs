@@ -8,6 +8,7 @@ mod components;
 mod config;
 mod effects;
 mod faults;
+mod ignored_files;
 mod inputs;
 mod installs;
 mod links;

@@ -1,0 +1,90 @@
+//! Warns about files that look like config files and are not read: files in a folder whose name is nearly that of a folder
+//! of the config, and files with another ending than `.toml`.
+
+use std::path::Path;
+
+use freehold_template::nearest;
+
+use crate::kinds::{FOLDERS, ROOT};
+use crate::read::files::Place;
+use crate::report::draft::Draft;
+use crate::state::app::App;
+use crate::state::source::Held;
+
+/// The endings of files that may be meant as config files, in lower case.
+const ENDINGS: [&str; 4] = ["json", "yaml", "yml", "toml"];
+
+/// A file that is not read: its path, the reason, and the path that was meant.
+struct Ignored {
+    path: String,
+    reason: String,
+    meant: String,
+}
+
+/// Warns about the files in the app's directory and directly in its folders. A file that a config names, or that belongs
+/// to a source in `held`, is not reported.
+pub(crate) fn check(app: &mut App, held: &[Held]) {
+    // A directory that cannot be read was reported before.
+    let entries = |folder: &str| app.files.tree().entries(folder).unwrap_or_default();
+    let mut found = Vec::new();
+    for (name, is_dir) in entries("") {
+        if !is_dir {
+            found.extend(in_root(&name));
+            continue;
+        }
+        let files = entries(&name).into_iter().filter(|(_, is_dir)| !is_dir);
+        found.extend(files.filter_map(|(file, _)| in_folder(&name, &file)));
+    }
+    let is_of_a_source = |path: &str| {
+        held.iter()
+            .any(|source| path.strip_prefix(&source.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    };
+    found.retain(|one| app.files.text_of(&one.path).is_none() && !is_of_a_source(&one.path));
+    for Ignored { path, reason, meant } in found {
+        let file = app.files.add(path.clone(), String::new());
+        let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is not read: {reason}"));
+        app.drafts.push(draft.meant(Some(&meant)));
+    }
+}
+
+fn in_root(name: &str) -> Option<Ignored> {
+    let meant = with_toml(name)?;
+    ROOT.iter().any(|(known, _)| *known == meant).then(|| ignored(name.to_owned(), not_toml(), meant))
+}
+
+fn in_folder(folder: &str, file: &str) -> Option<Ignored> {
+    let path = format!("{folder}/{file}");
+    if FOLDERS.iter().any(|(known, _)| *known == folder) {
+        return Some(ignored(path, not_toml(), format!("{folder}/{}", with_toml(file)?)));
+    }
+    let is_toml = ending(file).is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
+    let meant = meant_folder(folder).filter(|_| is_toml)?;
+    let file = with_toml(file).unwrap_or_else(|| file.to_owned());
+    Some(ignored(path, format!("an app config has no folder `{folder}`"), format!("{meant}/{file}")))
+}
+
+const fn ignored(path: String, reason: String, meant: String) -> Ignored {
+    Ignored { path, reason, meant }
+}
+
+fn not_toml() -> String {
+    "config files are TOML and end in `.toml`".to_owned()
+}
+
+/// Returns the folder of the config whose name is nearly `folder`.
+fn meant_folder(folder: &str) -> Option<&'static str> {
+    let known = FOLDERS.map(|(known, _)| known);
+    let is_singular = |plural: &&str| plural.strip_suffix("ies").is_some_and(|stem| folder == format!("{stem}y"));
+    known.into_iter().find(is_singular).or_else(|| nearest(folder, known))
+}
+
+/// Returns `name` with the ending `.toml`, if it has another ending of [`ENDINGS`].
+fn with_toml(name: &str) -> Option<String> {
+    let other = ending(name).filter(|ending| *ending != "toml")?;
+    let stem = name.strip_suffix(other)?;
+    ENDINGS.contains(&other.to_ascii_lowercase().as_str()).then(|| format!("{stem}toml"))
+}
+
+fn ending(name: &str) -> Option<&str> {
+    Path::new(name).extension()?.to_str()
+}
