@@ -69,7 +69,7 @@ async fn provisioned(seed: Option<u64>) -> World {
     world.settle().await;
     world.build("build-1").await;
     world.settle().await;
-    world.chaos = seed.map(Rng);
+    world.chaos = seed.map(Rng::new);
     for _ in 0..2 {
         world.create().await;
     }

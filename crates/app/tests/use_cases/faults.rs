@@ -223,7 +223,7 @@ async fn components_are_switched_the_same_whichever_call_fails() {
 /// calls does not fail: a message that is given up goes to the dead letters, which is another test's matter.
 async fn life(seed: Option<u64>, one_in: Option<usize>) -> String {
     let mut world = World::new();
-    world.chaos = seed.map(Rng);
+    world.chaos = seed.map(Rng::new);
     if let (Some(seed), Some(one_in)) = (seed, one_in) {
         let (mut rng, last) = (Rng::new(seed ^ 0x5eed), Arc::clone(&world.last_delivery));
         world.memory.faults.set(move |_| match rng.below(one_in) {
