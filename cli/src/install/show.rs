@@ -121,7 +121,7 @@ fn render(view: &InstallView, out: Output) -> String {
                 one.component.to_string(),
                 short(&one.version),
                 one.artifact.to_string(),
-                time(one.at),
+                if one.attempted { "not completely".to_owned() } else { time(one.at) },
                 one.job.to_string(),
             ];
             table.row(cells);

@@ -142,7 +142,8 @@ impl LineageArgs {
             return Err(Error::internal("neither a digest nor an install and a component"));
         };
         let view: InstallView = api.get(&["v1", "installs", install.as_str()]).await?;
-        let deployed = view.components.into_iter().find(|one| one.component == *component).ok_or_else(|| {
+        let deployed = view.components.into_iter().find(|one| one.component == *component && !one.attempted);
+        let deployed = deployed.ok_or_else(|| {
             Error::not_found(format!("component `{component}` is not deployed to install `{install}`"))
         })?;
         Ok((deployed.artifact, Some(deployed.job)))

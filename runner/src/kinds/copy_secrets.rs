@@ -1,5 +1,5 @@
-//! `secrets`: copies secrets of the app into a cluster (server-side apply). Each secret becomes a Kubernetes secret
-//! with the key `value`. Earlier copies that the order does not name are removed.
+//! `secrets`: copies secrets of the app into a cluster (server-side apply). Each becomes a Kubernetes secret with the
+//! key `value`. Earlier copies that are not wanted any more are removed, unless the order keeps them.
 //!
 //! A redelivery starts again from the beginning: applying a copy is idempotent, and the inventory names each copy that
 //! an earlier attempt may have made.
@@ -26,7 +26,7 @@ const COMPONENT: &str = "freehold/component";
 /// The runner's field manager.
 const MANAGER: &str = "freehold";
 
-/// Copies the secrets that the order names, and removes earlier copies that it does not name.
+/// Copies the secrets that the order names. Removes earlier copies that it does not name, unless it keeps them.
 pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let mut copies = Vec::new();
@@ -88,12 +88,13 @@ fn may_be_left(job: &Job, error: &ClusterError) -> bool {
 
 /// The changes that the job makes in the cluster.
 struct ChangeOfCopies {
-    access: ClusterAccess,
     api: Api,
     /// The ids of the copies that are wanted.
     ids: Vec<Id>,
-    /// Earlier copies that are not wanted any more.
+    /// Earlier copies that are not wanted any more, and that the order removes.
     gone: Vec<Id>,
+    /// The inventory after the change.
+    after: Inventory,
 }
 
 /// Plans the change, and writes the inventory. The inventory names every copy before it is made, so it also names the
@@ -108,7 +109,7 @@ async fn prepare(
     let api = access.api()?;
     let before = Inventory::read_at(bucket, &state_objects::copies(), access.arn()).await?;
     let ids: Vec<Id> = copies.iter().map(|copy| copy.id.clone()).collect();
-    let gone = before.without(&ids);
+    let gone = if work.keeps_others { Vec::new() } else { before.without(&ids) };
     let mut plan = plan(job, &api, copies).await?;
     for id in &gone {
         let change = if is_ours(job, &api, id).await? { Change::Delete } else { Change::Keep };
@@ -116,8 +117,10 @@ async fn prepare(
     }
     job.log.line(&format!("plan: {plan}"));
     plan.lines().for_each(|line| job.log.line(&line));
-    before.with(&ids).write_at(bucket, &state_objects::copies()).await?;
-    Ok(ChangeOfCopies { access, api, ids, gone })
+    let all = before.with(&ids);
+    all.write_at(bucket, &state_objects::copies()).await?;
+    let after = if work.keeps_others { all } else { Inventory::new(access.arn(), ids.clone()) };
+    Ok(ChangeOfCopies { api, ids, gone, after })
 }
 
 impl ChangeOfCopies {
@@ -130,7 +133,7 @@ impl ChangeOfCopies {
         for id in &self.gone {
             remove(job, &self.api, id).await?;
         }
-        Inventory::new(self.access.arn(), self.ids.clone()).write_at(bucket, &state_objects::copies()).await
+        self.after.write_at(bucket, &state_objects::copies()).await
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::Client;
-use freehold_protocol::order::{Artifact, DeployStack, Package, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
+use freehold_protocol::order::{Artifact, DeployStack, Package, RemovePart, TEMPLATE_ARTIFACT, TEMPLATE_LAYER, Work};
 use freehold_runner::kinds::execute;
 use serde_json::json;
 
@@ -122,6 +122,27 @@ async fn a_failed_creation_says_why_and_the_next_attempt_starts_over() {
     let (reason, partial) = reason(failed);
     assert!(reason.contains("ROLLBACK") && reason.contains("`Bad`") && partial, "{reason}");
     assert_eq!(outputs(made), json!({ "QueueName": "three" }));
+}
+
+#[tokio::test]
+async fn a_stack_whose_creation_failed_is_removed_and_one_that_does_not_exist_is_too() {
+    let test = "cloudformation_stack::a_stack_whose_creation_failed_is_removed_and_one_that_does_not_exist_is_too";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let bad = "  Bad: {Type: 'AWS::Lambda::Url', Properties: {AuthType: AWS_IAM, TargetFunctionArn: nope}}\nOutputs:";
+    let artifact = artifact(&cloud, &TEMPLATE.replace("Outputs:", bad)).await;
+    let mut bench = cloud.bench(work(&artifact, "four"), &artifact);
+    let (_, partial) = reason(execute(&bench.job).await);
+    assert!(partial);
+
+    let what = Box::new(work(&artifact, "four"));
+    bench.next_attempt();
+    bench.change_order(|order| order.work = Work::Remove(RemovePart { what, destroy_data: false }));
+    let first = outputs(execute(&bench.job).await);
+    bench.next_attempt();
+    let second = outputs(execute(&bench.job).await);
+
+    assert_eq!((first, second), (json!({}), json!({})));
+    assert!(bench.log().contains("does not exist"), "{}", bench.log());
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ fn work() -> Work {
         name: name.into(),
     };
     let copies = vec![copy("password", "web-password"), copy("file", "web-file"), copy("empty", "web-empty")];
-    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies })
+    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies, keeps_others: false })
 }
 
 /// Gives the job these values of its secrets.
@@ -74,7 +74,8 @@ async fn a_cluster_gets_copies_and_a_second_time_changes_nothing() {
 
 fn copies_of(names: &[String]) -> Work {
     let copy = |name: &String| SecretCopy { secret: "password".into(), namespace: "web".into(), name: name.clone() };
-    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: names.iter().map(copy).collect() })
+    let copies = names.iter().map(copy).collect();
+    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies, keeps_others: false })
 }
 
 fn named(names: &[&str]) -> Work {
@@ -119,6 +120,34 @@ async fn a_copy_that_is_not_wanted_any_more_goes_and_one_that_another_manager_to
     assert!(kept_log.contains("Secret web/two stays: it does not exist any more, or it belongs to somebody else now"));
     assert_eq!(["one", "two", "three", "other"].map(there), [false, true, false, true]);
     assert!(inventory(&cloud).await.is_empty());
+}
+
+#[tokio::test]
+async fn copies_that_an_order_keeps_stay_until_an_order_that_does_not_keep_them() {
+    let test = "copy_secrets::copies_that_an_order_keeps_stay_until_an_order_that_does_not_keep_them";
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let mut bench = Bench::new(named(&["one", "two"]));
+    Cluster::enter(&cloud, DEPLOYER, &mut bench).await;
+    keep(&mut bench, json!({ "password": "correct horse" }));
+    outputs(execute(&bench.job).await);
+    let there = |name: &str| !cluster.object("secret", "web", name).is_null();
+
+    bench.next_attempt();
+    bench.change_order(|order| {
+        let Work::CopySecrets(mut work) = named(&["two", "three"]) else { panic!("copies") };
+        work.keeps_others = true;
+        order.work = Work::CopySecrets(work);
+    });
+    let kept = outputs(execute(&bench.job).await);
+    let (kept_there, listed) = (["one", "two", "three"].map(there), inventory(&cloud).await);
+    bench.next_attempt();
+    bench.change_order(|order| order.work = named(&["two", "three"]));
+    outputs(execute(&bench.job).await);
+
+    assert_eq!(kept["copies"], json!(["Secret web/two", "Secret web/three"]));
+    assert_eq!((kept_there, listed), ([true; 3], ["one", "two", "three"].map(str::to_owned).to_vec()));
+    assert_eq!(["one", "two", "three"].map(there), [false, true, true]);
 }
 
 #[tokio::test]

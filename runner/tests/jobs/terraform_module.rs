@@ -194,6 +194,24 @@ async fn a_module_is_removed_and_a_second_removal_finds_nothing() {
 }
 
 #[tokio::test]
+async fn a_module_that_was_never_applied_is_removed_too() {
+    if !have(&["bwrap", "terraform"]) {
+        return;
+    }
+    let Some(cloud) = Cloud::here("terraform_module::a_module_that_was_never_applied_is_removed_too").await else {
+        return;
+    };
+    let artifact = artifact(&cloud, MODULE).await;
+    let what = Box::new(work(&artifact, json!({ "name": "net" })));
+    let bench = cloud.bench(Work::Remove(RemovePart { what, destroy_data: false }), &artifact);
+
+    let removed = execute(&bench.job).await;
+
+    assert_eq!(outputs(removed), json!({}), "{}", bench.log());
+    assert!(cloud.object(LOCK).await.is_none());
+}
+
+#[tokio::test]
 async fn a_module_that_does_not_plan_fails_without_a_change_and_says_why() {
     if !have(&["bwrap", "terraform"]) {
         return;

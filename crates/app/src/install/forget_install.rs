@@ -57,7 +57,7 @@ impl ForgetInstall {
 async fn standing(store: &dyn Store, install: &Install) -> Result<Standing, AppError> {
     let open: Vec<OpenWorkflow> = load_all(store, "open", "").await?;
     Ok(Standing {
-        deployed: table::deployed(store, &install.id).await?.into_keys().collect(),
+        deployed: table::parts(store, &install.id).await?.into_keys().collect(),
         open: open.into_iter().filter(|open| open.install == install.id).map(|open| open.workflow).collect(),
         heard: heard_of(store, install).await?,
     })

@@ -132,5 +132,6 @@ fn deployed_view(record: DeployedRecord) -> DeployedView {
         at: deployed.at,
         outputs: deployed.outputs,
         partial,
+        attempted: deployed.attempted,
     }
 }

@@ -31,8 +31,8 @@ use super::install::install_pk;
 use super::job::job_pk;
 use super::record::{Record, Stored, load, put};
 use super::text::{SharedText, text};
-use crate::AppError;
-use crate::ports::{Committed, Expect, Key, Store};
+use crate::ports::{Committed, Expect, Key, Store, Write};
+use crate::{AppError, Kind};
 
 /// A stored signed message. The payload is stored as plain text, because its compressed size is half the compressed
 /// size of base64.
@@ -263,15 +263,17 @@ impl Record for UsedBy {
     }
 }
 
-/// Stores the order of `work` unless the row exists already. Returns the order that is stored.
+/// Stores the order of `work` unless the row exists already, and in the same commit the record of the part that the order
+/// may make. Returns the order that is stored.
 ///
 /// # Errors
-/// The store's errors.
+/// The store's errors; Transient when the part got another record meanwhile.
 pub async fn keep_order(
     store: &dyn Store,
     (job, dispatch): (&JobId, u32),
     envelope: &Envelope,
     work: &Work,
+    part: Option<Write>,
 ) -> Result<Envelope, AppError> {
     let mut signed = Signed::of(envelope)?;
     let (cut, texts) = signed.cut(work)?;
@@ -280,8 +282,13 @@ pub async fn keep_order(
         text.keep(store).await?;
     }
     let order = Evidence::Order { job: job.clone(), dispatch, signed, cut };
-    match store.commit(vec![put(&order, Expect::Absent)?]).await? {
+    let writes = [put(&order, Expect::Absent)?].into_iter().chain(part).collect();
+    match store.commit(writes).await? {
         Committed::Done => Ok(envelope.clone()),
+        Committed::Conflict(key) if key != order.key() => {
+            let message = format!("the part that job `{job}` deploys is being changed by other requests; try again");
+            Err(AppError::new(Kind::Transient, message))
+        }
         Committed::Conflict(key) => {
             let first = kept(store, &key).await?;
             Ok(first.map_or_else(|| envelope.clone(), |first| first.signed().envelope()))

@@ -27,7 +27,7 @@ pub struct Contact {
     pub at: Timestamp,
 }
 
-/// A deployed component and the install that has it.
+/// A component that is deployed, or of which a deploy may have made something, and the install that has it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeployedRecord {
     pub install: InstallId,
@@ -40,6 +40,9 @@ pub struct DeployedRecord {
 pub struct CopiedSecrets {
     pub install: InstallId,
     pub fingerprint: Digest,
+    /// Whether the cluster may have copies that are not wanted any more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub others: bool,
 }
 
 /// Returns the partition key of an install's rows.
@@ -137,6 +140,20 @@ pub async fn sandbox_outputs(store: &dyn Store, id: &InstallId) -> Result<BTreeM
 /// # Errors
 /// The errors of [`load_all`].
 pub async fn deployed(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
+    Ok(deployed_among(&parts(store, id).await?))
+}
+
+/// Returns the parts that a deploy has deployed with success.
+pub fn deployed_among(parts: &BTreeMap<ComponentName, Deployed>) -> BTreeMap<ComponentName, Deployed> {
+    let deployed = parts.iter().filter(|(_, one)| !one.attempted);
+    deployed.map(|(name, one)| (name.clone(), one.clone())).collect()
+}
+
+/// Loads all parts of an install by name: those that are deployed, and those of which a deploy may have made something.
+///
+/// # Errors
+/// The errors of [`load_all`].
+pub async fn parts(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<ComponentName, Deployed>, AppError> {
     let records: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
     Ok(records.into_iter().map(|record| (record.deployed.component.clone(), record.deployed)).collect())
 }

@@ -17,7 +17,7 @@ use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
 use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, Stored, load, put};
-use crate::workflow::late_result;
+use crate::workflow::{attempted_part, late_result};
 
 /// The result of applying an event to a job.
 #[derive(Debug, Clone, PartialEq)]
@@ -194,23 +194,25 @@ async fn result_writes(
         (Target::Secrets { .. }, JobState::Succeeded { .. }) if workflow.kind == WorkflowKind::TeardownInstall => {
             Ok(vec![Write::Delete { key: table::copied_secrets_key(&job.install) }])
         }
-        (Target::Secrets { fingerprint }, JobState::Succeeded { .. }) => {
+        (Target::Secrets { fingerprint, keeps_others }, JobState::Succeeded { .. }) => {
             if !late_result::is_latest(store, job, workflow).await? {
                 return Ok(Vec::new());
             }
-            let copied = CopiedSecrets { install: job.install.clone(), fingerprint: fingerprint.clone() };
+            let (install, fingerprint) = (job.install.clone(), fingerprint.clone());
+            let copied = CopiedSecrets { install, fingerprint, others: *keeps_others };
             Ok(vec![put(&copied, Expect::Any)?])
         }
         (Target::Teardown { part, .. }, JobState::Succeeded { .. }) => {
             Ok(late_result::removed(store, job, workflow, part).await?.into_iter().collect())
         }
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
-            partial_writes(store, job, &node.target, now).await
+            failed_writes(store, job, workflow, &node.target, now).await
         }
         (Target::Secrets { .. }, _) if job.may_have_changed() => {
             // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are
             // copies.
-            let copied = CopiedSecrets { install: job.install.clone(), fingerprint: Digest::of(b"partly copied") };
+            let (install, fingerprint) = (job.install.clone(), Digest::of(b"partly copied"));
+            let copied = CopiedSecrets { install, fingerprint, others: true };
             Ok(vec![put(&copied, Expect::Any)?])
         }
         (Target::Secrets { .. } | Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
@@ -230,10 +232,6 @@ async fn deployed_writes(
 ) -> Result<Vec<Write>, AppError> {
     let Some(Deploys { part, artifact, fingerprint, reads, .. }) = target.deploys() else { return Ok(Vec::new()) };
     let Some(expect) = late_result::deployed(store, job, workflow, &part).await? else { return Ok(Vec::new()) };
-    let version = workflow.version.clone().ok_or_else(|| {
-        // INVARIANT: a workflow that deploys a component or the sandbox was planned from a version.
-        AppError::internal(format!("workflow `{}` has no version", workflow.id))
-    })?;
     let sandbox = match reads.filter(|reads| !reads.is_empty()) {
         Some(reads) => reads.digest(&table::sandbox_outputs(store, &job.install).await?)?,
         None => None,
@@ -242,7 +240,7 @@ async fn deployed_writes(
         component: part,
         fingerprint: fingerprint.clone(),
         artifact: artifact.clone(),
-        version,
+        version: attempted_part::version_of(workflow)?,
         job: job.id.clone(),
         at: now,
         serial: job.serial,
@@ -250,24 +248,53 @@ async fn deployed_writes(
         sandbox,
         partial: false,
         partial_by: None,
+        attempted: false,
     };
     Ok(vec![put(&DeployedRecord { install: job.install.clone(), deployed }, expect)?])
 }
 
-/// Returns the write that marks a deployed part as partial after a job that may have changed it without success. The
-/// next deploy then runs the part again, also a deploy of the version that the record names.
-async fn partial_writes(store: &dyn Store, job: &Job, target: &Target, now: Timestamp) -> Result<Vec<Write>, AppError> {
-    let (part, removes) = match target {
-        Target::Teardown { part, .. } => (Some(part.clone()), true),
-        other => (other.deploys().map(|deploys| deploys.part), false),
+/// Returns the write of a part's record after a job of the part that did not succeed.
+///
+/// A deployed part that the job may have changed is marked as partial: the next deploy then runs the part again, also a
+/// deploy of the version that the record names. The record of a part that was only attempted names the last job that may
+/// have made something. It goes when its own job changed nothing.
+async fn failed_writes(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    target: &Target,
+    now: Timestamp,
+) -> Result<Vec<Write>, AppError> {
+    let deploys = target.deploys();
+    let part = match target {
+        Target::Teardown { part, .. } => Some(part.clone()),
+        _ => deploys.as_ref().map(|deploys| deploys.part.clone()),
     };
-    let Some(part) = part.filter(|_| job.may_have_changed()) else { return Ok(Vec::new()) };
-    let known: Option<Stored<DeployedRecord>> = load(store, &table::deployed_key(&job.install, &part)).await?;
-    let is_its = |known: &DeployedRecord| !known.deployed.partial && known.deployed.serial <= job.serial;
-    let Some(mut known) = known.filter(|known| is_its(&known.value)) else { return Ok(Vec::new()) };
-    known.value.deployed.partial = true;
-    let by = PartialBy { workflow: job.workflow.clone(), job: job.id.clone(), at: now, removes };
-    known.value.deployed.partial_by = Some(by);
+    let Some(part) = part else { return Ok(Vec::new()) };
+    let key = table::deployed_key(&job.install, &part);
+    let known: Option<Stored<DeployedRecord>> = load(store, &key).await?;
+    let Some(mut known) = known.filter(|known| known.value.deployed.serial <= job.serial) else {
+        return Ok(Vec::new());
+    };
+    let record = &mut known.value.deployed;
+    if record.attempted {
+        return match deploys {
+            Some(_) if record.job == job.id && job.changed_nothing() => {
+                Ok(vec![Write::DeleteAt { key, rev: known.rev }])
+            }
+            Some(deploys) if record.job != job.id && job.may_have_changed() => {
+                let again = attempted_part::record(job, workflow, &deploys, now)?;
+                Ok(vec![put(&again, Expect::Rev(known.rev))?])
+            }
+            Some(_) | None => Ok(Vec::new()),
+        };
+    }
+    if record.partial || !job.may_have_changed() {
+        return Ok(Vec::new());
+    }
+    record.partial = true;
+    let removes = matches!(target, Target::Teardown { .. });
+    record.partial_by = Some(PartialBy { workflow: job.workflow.clone(), job: job.id.clone(), at: now, removes });
     Ok(vec![put(&known.value, Expect::Rev(known.rev))?])
 }
 

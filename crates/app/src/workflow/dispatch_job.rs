@@ -25,12 +25,12 @@ use crate::app_version::versions::Versions;
 use crate::contract::sign_contract::SignContract;
 use crate::contract::terms;
 use crate::messages::DispatchMessage;
-use crate::ports::{Clock, OrdersQueue, Signer, Store};
+use crate::ports::{Clock, OrdersQueue, Signer, Store, Write};
 use crate::stack::nuon_tree;
 use crate::table::evidence;
 use crate::table::{self, NOTICE_SECS, Stored, build_key, load};
-use crate::workflow::advance;
 use crate::workflow::order_work::{action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work};
+use crate::workflow::{advance, attempted_part};
 
 /// The maximum age in seconds of an order that is sent a second time. SQS drops the duplicate of a message for five
 /// minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
@@ -145,7 +145,7 @@ impl DispatchJob {
     async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
         let Some(install) = self.install(&job.install).await? else { return Ok(()) };
         let url = queue_url(&install)?;
-        let mut order = self.order(job, &install, dispatch).await?;
+        let (mut order, part) = self.order(job, &install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
@@ -163,7 +163,7 @@ impl DispatchJob {
             )));
         }
         // The order is stored before it is sent. It is then a proof, and a redelivery sends the same bytes.
-        let envelope = evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work).await?;
+        let envelope = evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work, part).await?;
         let dedup = format!("{}.{dispatch}", job.id);
         self.orders.send(url, order.group.as_str(), &dedup, &envelope.to_json()?).await?;
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
@@ -202,9 +202,9 @@ impl DispatchJob {
         Ok(())
     }
 
-    /// Returns the order for a job. The same job and dispatch give the same order unless the records that the order
-    /// refers to change.
-    async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Order, AppError> {
+    /// Returns the order for a job, and the write of the record of a part that the job may be the first to make. The same
+    /// job and dispatch give the same order unless the records that the order refers to change.
+    async fn order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<(Order, Option<Write>), AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let node = workflow.nodes.iter().find(|node| node.name == job.node).ok_or_else(|| {
             // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
@@ -213,7 +213,8 @@ impl DispatchJob {
         let Task { work, skip_noops, context, sensitive_inputs, secrets, tools, terms } =
             self.task(&workflow, node, install).await?;
         let tool_image = self.tool_image(&workflow, tools.as_ref(), install).await?;
-        Ok(Order {
+        let part = attempted_part::ordered(&*self.store, job, &workflow, &node.target, self.clock.now()).await?;
+        let order = Order {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
             workflow: workflow.id.clone(),
@@ -234,7 +235,8 @@ impl DispatchJob {
             secrets,
             tool_image,
             terms,
-        })
+        };
+        Ok((order, part))
     }
 
     /// Returns the image of the component `tools`, which the task's version names. A teardown uses an older version, to
@@ -266,11 +268,11 @@ impl DispatchJob {
                 let artifact = self.artifact(app, build).await?;
                 self.install_task(sandbox_work(&version, artifact)?, install, &version).await
             }
-            Target::Secrets { .. } => {
+            Target::Secrets { keeps_others, .. } => {
                 let (_, version) = self.app_version(workflow, install).await?;
                 let copies = match workflow.kind {
                     WorkflowKind::TeardownInstall => no_copies_of_secrets(),
-                    _ => copies_of_secrets(&version)?,
+                    _ => copies_of_secrets(&version, *keeps_others)?,
                 };
                 self.install_task(copies, install, &version).await
             }

@@ -2,6 +2,7 @@
 
 pub mod accept_report;
 pub mod advance;
+mod attempted_part;
 pub mod build_components;
 pub mod cancel_job;
 pub mod cancel_workflow;

@@ -9,19 +9,20 @@ use freehold_protocol::{ActionName, ComponentName};
 
 use crate::AppError;
 
-/// Returns the work that copies secrets into the cluster of the app's sandbox.
-pub(super) fn copies_of_secrets(version: &AppVersion) -> Result<Work, AppError> {
+/// Returns the work that copies secrets into the cluster of the app's sandbox. Unless it keeps other copies, it removes
+/// them.
+pub(super) fn copies_of_secrets(version: &AppVersion, keeps_others: bool) -> Result<Work, AppError> {
     let copies = version.secrets.iter().filter_map(|secret| {
         let place = secret.kubernetes.as_ref()?;
         let (namespace, name) = (place.namespace.clone(), place.name.clone());
         Some(SecretCopy { secret: secret.name.clone(), namespace, name })
     });
-    Ok(Work::CopySecrets(CopySecrets { cluster: cluster_of(version, "")?, copies: copies.collect() }))
+    Ok(Work::CopySecrets(CopySecrets { cluster: cluster_of(version, "")?, copies: copies.collect(), keeps_others }))
 }
 
 /// Returns the work that removes all copies of secrets from the cluster of the app's sandbox.
 pub(super) const fn no_copies_of_secrets() -> Work {
-    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: Vec::new() })
+    Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: Vec::new(), keeps_others: false })
 }
 
 /// Returns the work that runs an action.

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::plan::{DeployInput, DeployScope, SecretsState, TogglesState, check_deployable, deploy_nodes};
+use freehold_domain::plan::{
+    Copied, DeployInput, DeployScope, SecretsState, TogglesState, check_deployable, deploy_nodes,
+};
 use freehold_domain::toggles;
 use freehold_domain::workflow::Node;
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::{ComponentName, Digest, ReleaseName};
+use freehold_protocol::{ComponentName, ReleaseName};
 use serde_json::Value;
 
 use crate::AppError;
@@ -60,7 +62,8 @@ pub(crate) async fn plan_deploy(
         create_release::check_builds(&release, &builds)?;
     }
     let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
-    let deployed = table::deployed(store, &install.id).await?;
+    let parts = table::parts(store, &install.id).await?;
+    let deployed = table::deployed_among(&parts);
     let scope = DeployScope {
         only: of.only.clone(),
         all: of.all,
@@ -76,21 +79,25 @@ pub(crate) async fn plan_deploy(
     let off = toggles::off(version, &install.toggles);
     let on = install.toggles.iter().filter(|(_, on)| **on).map(|(name, _)| name.clone()).collect();
     // The earlier versions are needed only where something is removed.
-    let is_removing = deployed.keys().any(|name| off.contains(name));
+    let is_removing = parts.keys().any(|name| off.contains(name));
     let none = BTreeMap::new();
-    let standing = if is_removing { &deployed } else { &none };
+    let standing = if is_removing { &parts } else { &none };
     let standing = StandingParts::load(versions, &version.app, standing).await?;
     let toggles = TogglesState { off: &off, on: &on, there: &standing.parts()? };
     let (builds, inputs, deployed, required) = (&builds, &inputs, &deployed, &required);
     let copied = copied_secrets(store, install).await?;
-    let secrets = SecretsState { digests: &install.secrets, copied: copied.as_ref() };
+    let secrets = SecretsState { digests: &install.secrets, copied: copied.as_ref().map(copies) };
     let input = DeployInput { version, builds, inputs, secrets, toggles, deployed, required, serial: of.serial };
     Ok(deploy_nodes(input, &scope)?)
 }
 
-/// Returns the fingerprint of the secrets that were copied into the install's cluster; `None` if none were. A version
-/// without copies removes the copies of an earlier version.
-async fn copied_secrets(store: &dyn Store, install: &Install) -> Result<Option<Digest>, AppError> {
+/// Returns the secrets that were copied into the install's cluster; `None` if none were. A version without copies removes
+/// those of an earlier version.
+async fn copied_secrets(store: &dyn Store, install: &Install) -> Result<Option<CopiedSecrets>, AppError> {
     let record: Option<Stored<CopiedSecrets>> = load(store, &table::copied_secrets_key(&install.id)).await?;
-    Ok(record.map(|record| record.value.fingerprint))
+    Ok(record.map(|record| record.value))
+}
+
+const fn copies(record: &CopiedSecrets) -> Copied<'_> {
+    Copied { fingerprint: &record.fingerprint, others: record.others }
 }

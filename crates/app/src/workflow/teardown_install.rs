@@ -1,5 +1,5 @@
 //! Starts a teardown of an install: of a component with its dependents, of the sandbox, or of everything that is
-//! deployed.
+//! deployed or that a deploy may have made before it failed.
 
 use std::sync::Arc;
 
@@ -74,7 +74,7 @@ fn asked(request: &TeardownInstallRequest) -> Result<TeardownParts, AppError> {
 }
 
 /// Returns the nodes of a teardown, and the version of the app whose actions it starts. Each part is removed with the
-/// version that deployed it. The actions come from the version that was last deployed completely, or else from the
+/// version that deployed it, or with the last one that may have made something of it. The actions come from the version that was last deployed completely, or else from the
 /// latest version.
 ///
 /// # Errors
@@ -87,12 +87,13 @@ pub(crate) async fn plan_teardown(
     serial: u64,
 ) -> Result<(Digest, Vec<Node>), AppError> {
     let app = install.app().ok_or_else(|| no_app(&install.id))?;
-    let deployed = table::deployed(&*versions.store, &install.id).await?;
-    let standing = StandingParts::load(versions, app, &deployed).await?;
+    let parts = table::parts(&*versions.store, &install.id).await?;
+    let standing = StandingParts::load(versions, app, &parts).await?;
     let copies = versions.store.get(&table::copied_secrets_key(&install.id)).await?.is_some();
     let scope = TeardownScope { app, what, role, serial, copies };
     let mut nodes = teardown_nodes(&standing.parts()?, scope)?;
     let version = versions.load(app, install.version()).await?;
-    triggers::add_to_teardown(&version.document, &mut nodes, scope)?;
+    let attempted = parts.iter().filter(|(_, one)| one.attempted).map(|(name, _)| name.clone()).collect();
+    triggers::add_to_teardown(&version.document, &mut nodes, scope, &attempted)?;
     Ok((version.version, nodes))
 }

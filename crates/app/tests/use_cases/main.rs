@@ -49,6 +49,7 @@ mod table {
 
 mod workflow {
     mod accept_report;
+    mod attempted_parts;
     mod build_components;
     mod cancel_job;
     mod cancel_workflow;

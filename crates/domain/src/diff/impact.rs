@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::answers::asks;
 use crate::graph::graph;
-use crate::plan::copies::NODE;
-use crate::plan::secrets::is_copied_again;
+use crate::plan::copies::{NODE, UNWANTED};
+use crate::plan::secrets::predicted;
 use crate::plan::triggers::{Fired, Moment, Occurrence, Parts, events_of_deploy, fired};
 use crate::plan::{DeployScope, add_dependents, fingerprint};
 
@@ -69,9 +69,9 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
             Cause::New
         }
     };
-    let copies_secrets = is_copied_again(from, to, &touched);
+    let secret_nodes = predicted(from, to, &touched);
     let order = order(to);
-    let occurrences = events_of_deploy(to, Parts::deploys(&touched), copies_secrets, &DeployScope::default());
+    let occurrences = events_of_deploy(to, Parts::deploys(&touched), secret_nodes, &DeployScope::default());
     let actions = fired(to, &occurrences);
     let started = |moment: Moment, name: Option<&str>| -> Vec<Run> {
         let of_event = |one: &&Fired<'_>| {
@@ -88,7 +88,8 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     for name in &order {
         let part = touched.iter().find(|touched| touched.as_str() == name).and_then(|name| to.part(name));
         let of_part = part.map(|part| cause(&part));
-        let Some(cause) = of_part.or((copies_secrets && name == NODE).then_some(Cause::Changed)) else { continue };
+        let is_of_secrets = (secret_nodes.copies && name == NODE) || (secret_nodes.removes && name == UNWANTED);
+        let Some(cause) = of_part.or(is_of_secrets.then_some(Cause::Changed)) else { continue };
         runs.extend(started(Moment::Pre, Some(name.as_str())));
         runs.push(Run { node: name.clone(), cause });
     }
@@ -96,13 +97,14 @@ pub(super) fn deploy(from: &AppVersion, to: &AppVersion) -> Vec<Run> {
     runs
 }
 
-/// Returns the names of the sandbox, the node that copies secrets, and all components, in an order in which they can
-/// run.
+/// Returns the names of the sandbox, the node that copies secrets, all components, and the node that removes copies, in an
+/// order in which they can run.
 fn order(version: &AppVersion) -> Vec<String> {
     let mut order: Vec<String> = graph(version).components.into_iter().map(|one| one.name.to_string()).collect();
     let sandbox = version.sandbox.as_ref().map(|_| ComponentName::sandbox().to_string());
     let at = sandbox.and_then(|sandbox| order.iter().position(|name| *name == sandbox)).map_or(0, |at| at + 1);
     order.insert(at, NODE.to_owned());
+    order.push(UNWANTED.to_owned());
     order
 }
 

@@ -214,7 +214,23 @@ impl Job {
             JobState::Blocked { .. } => ran_before(),
             JobState::Failed { partial, .. } => *partial || ran_before(),
             JobState::Interrupted { .. } | JobState::Lost { .. } => true,
-            JobState::Cancelled { .. } => self.history.iter().any(|record| record.what == "started"),
+            JobState::Cancelled { .. } => self.history.iter().any(|record| record.to == "running"),
+        }
+    }
+
+    /// Returns whether a report says that the job has ended and changed nothing, in no attempt. No report of a lost job
+    /// says this: its runner may have worked without being heard.
+    pub fn changed_nothing(&self) -> bool {
+        match &self.state {
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { unclaimed: true, .. } => false,
+            JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Cancelled { unclaimed: false, .. } => !self.may_have_changed(),
         }
     }
 

@@ -285,6 +285,21 @@ fn a_retry_gives_the_new_order_a_life_of_its_own() {
 }
 
 #[test]
+fn only_a_report_can_say_that_a_job_changed_nothing() {
+    let in_each: Vec<bool> = states().into_iter().map(|state| job_in(state).changed_nothing()).collect();
+    let progressed = JobEvent::Progress { fence: fence(1, 1), seq: 2, runner: runner("a") };
+    let cancelled = JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome: Outcome::Cancelled };
+    let heard_late = [progressed, cancelled].iter().fold(job_in(JobState::Queued { dispatch: 1 }), |job, event| {
+        let Ok(Step::Changed { job, .. }) = job.on(event, NOW) else { panic!("{event:?}") };
+        *job
+    });
+
+    // Failed before a change, blocked, and cancelled before the start.
+    assert_eq!(in_each, [false, false, false, true, true, false, false, true, false]);
+    assert!(heard_late.may_have_changed() && !heard_late.changed_nothing(), "no report of the start came");
+}
+
+#[test]
 fn a_job_may_have_changed_something_in_an_earlier_attempt() {
     let ends = |outcome: Outcome, receives: &[u32]| {
         let mut job = job_in(JobState::Queued { dispatch: 1 });

@@ -1,4 +1,4 @@
-//! The node of a workflow that copies secrets into clusters, and removes copies.
+//! The nodes of a workflow that copy secrets into clusters, and remove copies.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,10 @@ use crate::workflow::{Node, Target};
 /// The name of the node that copies secrets. No other node can have it: a component's name has no colon.
 pub(crate) const NODE: &str = "secrets:copies";
 
-/// The time limit of the node that copies secrets, in seconds. Copying usually takes a few seconds.
+/// The name of the node that removes copies after the components that may use them were deployed again or removed.
+pub(crate) const UNWANTED: &str = "secrets:unwanted";
+
+/// The time limit of a node that copies secrets, in seconds. Copying usually takes a few seconds.
 const TIMEOUT_SECS: u32 = 300;
 
 /// Adds a node to a teardown that removes all copies: after the components, and before the sandbox that has the
@@ -20,10 +23,11 @@ pub(super) fn remove_copies(nodes: &mut Vec<Node>, serial: u64) {
     for node in nodes.iter_mut().filter(|node| is_sandbox(node)) {
         node.dependencies.insert(NODE.to_owned());
     }
-    nodes.push(Node { serial, ..node(Digest::of(b"no copies"), components) });
+    nodes.push(Node { serial, ..node(NODE, Digest::of(b"no copies"), false, components) });
 }
 
-/// Returns the node that changes the copies to the state that `fingerprint` describes.
-pub(super) fn node(fingerprint: Digest, dependencies: BTreeSet<String>) -> Node {
-    Node { dependencies, ..Node::waiting(NODE.to_owned(), Target::Secrets { fingerprint }, TIMEOUT_SECS) }
+/// Returns a node that brings the copies to the state with `fingerprint`.
+pub(super) fn node(name: &str, fingerprint: Digest, keeps_others: bool, dependencies: BTreeSet<String>) -> Node {
+    let target = Target::Secrets { fingerprint, keeps_others };
+    Node { dependencies, ..Node::waiting(name.to_owned(), target, TIMEOUT_SECS) }
 }

@@ -15,7 +15,7 @@ use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
 use crate::toggles::Dependent;
 
-/// The deployed state of one component or of the sandbox.
+/// The state of one component or of the sandbox that is deployed, or of which a deploy may have made something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deployed {
     pub component: ComponentName,
@@ -39,6 +39,10 @@ pub struct Deployed {
     /// The job after which the part was first partial; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_by: Option<PartialBy>,
+    /// Whether no deploy of the part has succeeded. The record then names the last deploy that may have made something
+    /// of the part, so that a teardown can remove it. A deploy treats such a part as one that is not there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attempted: bool,
 }
 
 /// The job after which a deployed part may differ from its record.
@@ -142,8 +146,17 @@ impl DeployInput<'_> {
 pub struct SecretsState<'a> {
     /// The keyed digest of each secret that has a value, as the runner last reported it.
     pub digests: &'a BTreeMap<String, Digest>,
-    /// The fingerprint of the copies in the cluster; `None` before secrets were copied.
-    pub copied: Option<&'a Digest>,
+    /// The copies in the cluster; `None` before secrets were copied.
+    pub copied: Option<Copied<'a>>,
+}
+
+/// The copies of secrets in a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct Copied<'a> {
+    /// The fingerprint of the copies that the last deploy wanted.
+    pub fingerprint: &'a Digest,
+    /// Whether the cluster may have copies that the last deploy did not want.
+    pub others: bool,
 }
 
 impl SecretsState<'static> {
@@ -161,7 +174,7 @@ pub struct TogglesState<'a> {
     pub off: &'a BTreeSet<ComponentName>,
     /// The components that the vendor switched on. A component that is on by default is not among them.
     pub on: &'a BTreeSet<ComponentName>,
-    /// All deployed parts. May be empty if no component of `off` is deployed.
+    /// All parts of the install, also those that were only attempted. May be empty if no component of `off` is there.
     pub there: &'a [Standing<'a>],
 }
 

@@ -21,7 +21,7 @@ use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
-pub use input::{DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
+pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
 pub use scope::DeployScope;
 
 /// The time limit of one build, in seconds.
@@ -106,12 +106,13 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     add_missing_sandbox(version, input.deployed, &mut touched);
     check_sandbox(input, &touched)?;
     let mut nodes = part_nodes(version, &touched, &mut targets);
-    let copies_secrets = secrets::precede(input, scope, &touched, &mut nodes)?;
     let disabled = toggles::remove(input, scope, &mut nodes)?;
+    let secret_nodes = secrets::add(input, scope, &touched, &mut nodes)?;
     let enabled = toggles::enabled(input, scope, &touched);
     let parts = triggers::Parts { deployed: &touched, enabled: &enabled, disabled: &disabled };
-    let events = triggers::events_of_deploy(version, parts, copies_secrets, scope);
-    let of_removals = triggers::add(version, &mut nodes, &events, off);
+    let events = triggers::events_of_deploy(version, parts, secret_nodes, scope);
+    let lacking = triggers::Lacking { components: off, because: triggers::lacks_text };
+    let of_removals = triggers::add(version, &mut nodes, &events, lacking);
     if scope.provision || scope.first {
         preflight::precede(&mut nodes);
     }

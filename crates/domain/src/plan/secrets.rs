@@ -1,12 +1,12 @@
 //! The secrets of an app in a deploy: components that read a changed secret are deployed again, and secrets are copied
-//! into clusters. A deploy or a teardown removes the copies that the version no longer contains.
+//! into clusters. Copies that no version wants any more are removed, by a deploy after its components, or by a teardown.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Reference, Secret};
 use freehold_protocol::{ComponentName, Digest, canonical};
 
-use super::copies::{NODE, node};
+use super::copies::{NODE, UNWANTED, node};
 use super::input::{DeployInput, PlanError};
 use super::scope::DeployScope;
 use crate::workflow::{Node, Target};
@@ -32,34 +32,60 @@ pub fn copied(version: &AppVersion) -> impl Iterator<Item = &Secret> {
     version.secrets.iter().filter(|secret| secret.kubernetes.is_some())
 }
 
-/// Puts a node that copies secrets before the components, if the copies are out of date or the cluster may be new. A
-/// version without copies gets the node if an earlier version had copies; the node then removes them. Returns whether
-/// it added the node.
+/// The nodes of a deploy that copy secrets and remove copies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SecretNodes {
+    /// A node copies secrets before the components are deployed.
+    pub copies: bool,
+    /// A node removes copies that are not wanted any more, after the components were deployed or removed.
+    pub removes: bool,
+}
+
+/// Adds the node that copies secrets before the components, if the copies are out of date or the cluster may be new, and
+/// the node that removes copies which no component uses any more. `nodes` are all deploys and removals of components.
+///
+/// While the deploy of a component can fail, its earlier version may need a copy that the new version does not want. So
+/// such copies go after all components, and stay in a deploy of named components. If no component is deployed or removed,
+/// the first node removes them.
 ///
 /// # Errors
 /// [`PlanError::Unwritable`].
-pub(super) fn precede(
+pub(super) fn add(
     input: DeployInput<'_>,
     scope: &DeployScope,
     touched: &BTreeSet<ComponentName>,
     nodes: &mut Vec<Node>,
-) -> Result<bool, PlanError> {
+) -> Result<SecretNodes, PlanError> {
     let wants_none = copied(input.version).next().is_none();
-    if wants_none && input.secrets.copied.is_none() {
-        return Ok(false);
+    let known = input.secrets.copied;
+    if wants_none && known.is_none() {
+        return Ok(SecretNodes::default());
     }
     let sandbox = ComponentName::sandbox();
     let remade = input.version.sandbox.is_some() && touched.contains(&sandbox);
     let fingerprint = fingerprint(input)?;
-    let again = !wants_none && (scope.provision || scope.all || scope.first || remade);
-    if !again && input.secrets.copied == Some(&fingerprint) {
-        return Ok(false);
+    let again = scope.provision || scope.all || scope.first || remade;
+    let is_current = known.is_some_and(|known| *known.fingerprint == fingerprint);
+    let copies = !wants_none && (again || !is_current);
+    let has_others = known.is_some_and(|known| known.others || !is_current);
+    let changes_component = |node: &&Node| matches!(node.target, Target::Component { .. } | Target::Teardown { .. });
+    let users: BTreeSet<String> = nodes.iter().filter(changes_component).map(|node| node.name.clone()).collect();
+    let is_whole = scope.only.is_empty();
+    let removes = has_others && is_whole && !(copies && users.is_empty());
+    let after_sandbox: BTreeSet<String> = remade.then(|| sandbox.to_string()).into_iter().collect();
+    if copies {
+        for node in nodes.iter_mut().filter(|node| matches!(node.target, Target::Component { .. })) {
+            node.dependencies.insert(NODE.to_owned());
+        }
+        let keeps_others = has_others && (removes || !is_whole);
+        nodes.push(node(NODE, fingerprint.clone(), keeps_others, after_sandbox.clone()));
     }
-    for node in nodes.iter_mut().filter(|node| matches!(node.target, Target::Component { .. })) {
-        node.dependencies.insert(NODE.to_owned());
+    if removes {
+        let first = copies.then(|| NODE.to_owned());
+        let after = users.into_iter().chain(after_sandbox).chain(first).collect();
+        nodes.push(node(UNWANTED, fingerprint, false, after));
     }
-    nodes.push(node(fingerprint, remade.then(|| sandbox.to_string()).into_iter().collect()));
-    Ok(true)
+    Ok(SecretNodes { copies, removes })
 }
 
 /// Returns a digest of everything that the copies depend on. If the name or namespace of a copy is a template, the
@@ -74,9 +100,12 @@ fn fingerprint(input: DeployInput<'_>) -> Result<Digest, PlanError> {
     canonical::digest(&(copies, inputs)).map_err(|error| PlanError::Unwritable(error.to_string()))
 }
 
-/// Returns whether a deploy of `to` over `from` copies secrets. This is decided from the two versions alone.
-pub(crate) fn is_copied_again(from: &AppVersion, to: &AppVersion, touched: &BTreeSet<ComponentName>) -> bool {
+/// Returns the nodes for secrets of a deploy of `to` over `from`. This is decided from the two versions alone.
+pub(crate) fn predicted(from: &AppVersion, to: &AppVersion, touched: &BTreeSet<ComponentName>) -> SecretNodes {
     let copies = |version| copied(version).map(|one| (&one.name, one.format, &one.kubernetes)).collect::<Vec<_>>();
+    let (before, after) = (copies(from), copies(to));
     let remade = to.sandbox.is_some() && touched.contains(&ComponentName::sandbox());
-    (remade && !copies(to).is_empty()) || copies(from) != copies(to)
+    let copies = !after.is_empty() && (remade || before != after);
+    let changes_component = touched.iter().any(|name| to.component(name).is_some());
+    SecretNodes { copies, removes: !before.is_empty() && before != after && (changes_component || !copies) }
 }

@@ -43,8 +43,8 @@ pub(super) fn enabled(
     input.toggles.on.iter().filter(is_new).filter(|_| !scope.provision && !scope.first).cloned().collect()
 }
 
-/// Adds a node for each deployed component that is off, unless the deploy is restricted to other components. Returns
-/// the components.
+/// Adds a node for each component that is off and that the install has, unless the deploy is restricted to other
+/// components. Returns the components whose removal is an event: those that were deployed with success.
 ///
 /// A component is removed before its dependencies are removed or deployed, and before the sandbox is changed. If a
 /// deployed component depends on the removed component, but no longer does in the new version, the removal comes after
@@ -65,6 +65,7 @@ pub(super) fn remove(
     check_orphans(input, &names)?;
     let after = deploys_before(input, &names, nodes);
     let mut removals = Vec::new();
+    let disabled = gone.iter().filter(|one| !one.attempted).map(|one| one.part.name.clone()).collect();
     for standing in gone {
         let name = &standing.part.name;
         let mut node = removal(standing, &input.version.app, scope.role.as_deref(), input.serial)?;
@@ -78,7 +79,7 @@ pub(super) fn remove(
         removals.push(node);
     }
     nodes.extend(removals);
-    Ok(names)
+    Ok(disabled)
 }
 
 /// Returns the components of the new version that depend on `name`.

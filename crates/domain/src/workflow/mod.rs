@@ -286,13 +286,41 @@ impl Workflow {
             .iter()
             .filter_map(|node| match &node.state {
                 NodeState::Failed { outcome, .. } if cancelled(outcome) => None,
-                NodeState::Failed { outcome, reason, .. } => Some(format!("`{}` {outcome}: {reason}", node.name)),
+                NodeState::Failed { outcome, reason, .. } => {
+                    Some(format!("`{}` {outcome}: {reason}{}", node.name, self.ways_on(node)))
+                }
                 NodeState::Refused { reason } => Some(format!("`{}` refused: {reason}", node.name)),
                 NodeState::Waiting | NodeState::Active { .. } => Some(format!("`{}` did not end", node.name)),
                 NodeState::Succeeded { .. } | NodeState::Skipped { .. } => None,
             })
             .collect();
         (!failed.is_empty()).then(|| failed.join("; "))
+    }
+
+    /// Returns the ways on after a deploy could not remove a component that is off, as the end of a sentence. Empty for
+    /// other nodes.
+    fn ways_on(&self, node: &Node) -> String {
+        let (Request::Deploy { .. }, Target::Teardown { part, .. }) = (&self.request, &node.target) else {
+            return String::new();
+        };
+        let root = root_of(node);
+        let is_kept_back = |one: &&Node| matches!(&one.state, NodeState::Skipped { because } if *because == root);
+        let kept_back: Vec<_> = self.nodes.iter().filter(is_kept_back).filter_map(|one| one.target.deploys()).collect();
+        let install = &self.install;
+        let ways = format!(
+            "switch it on again with `freehold install toggles {install} --on {part}`, or remove it with `freehold \
+             teardown {install} --component {part}`"
+        );
+        if kept_back.is_empty() {
+            return format!("; {ways}");
+        }
+        let names: Vec<String> = kept_back.iter().map(|one| format!("`{}`", one.part)).collect();
+        let options: String = kept_back.iter().map(|one| format!(" --component {}", one.part)).collect();
+        format!(
+            "; {} not deployed until `{part}` is removed: {ways}, or leave it for now and deploy the rest with `freehold \
+             deploy {install}{options}`",
+            names.join(", ") + if names.len() == 1 { " is" } else { " are" }
+        )
     }
 
     fn skip_unreachable(&mut self) {

@@ -21,8 +21,14 @@ pub enum Target {
     },
     /// Makes the sandbox, before all components.
     Sandbox { build: BuildId, artifact: Digest, fingerprint: Digest },
-    /// Copies secrets of the app into the cluster, before all components.
-    Secrets { fingerprint: Digest },
+    /// Copies secrets of the app into the cluster, and removes copies that are not wanted any more.
+    Secrets {
+        fingerprint: Digest,
+        /// Whether copies that are not wanted any more stay for now. Components that are still to be deployed again or
+        /// removed may use them.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        keeps_others: bool,
+    },
     /// Removes a component or the sandbox, as the version that deployed it describes it.
     Teardown {
         part: ComponentName,
@@ -85,7 +91,9 @@ impl Target {
             Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
             Self::Action { action } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
-            Self::Secrets { .. } => "secrets".parse(),
+            // The other node of the same workflow has the same serial, and a runner takes a serial once for each group.
+            Self::Secrets { keeps_others: true, .. } => "secrets.1".parse(),
+            Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
         }
     }

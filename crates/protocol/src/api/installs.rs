@@ -100,7 +100,7 @@ pub struct RunnerView {
     pub last_contact: Option<Timestamp>,
 }
 
-/// One deployed component.
+/// One component that is deployed, or of which a deploy may have made something.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeployedView {
@@ -115,6 +115,10 @@ pub struct DeployedView {
     /// may then differ from the other fields, and the next deploy deploys it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<PartialView>,
+    /// Whether no deploy of the component has succeeded. Its first deploy failed or was lost half way and may have made
+    /// something, which a teardown removes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attempted: bool,
 }
 
 /// The reason why a deployed component may differ from its record. The fields are absent if an earlier version of

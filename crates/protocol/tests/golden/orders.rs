@@ -85,7 +85,8 @@ fn orders() {
         "name": "api_token", "type": "string", "required": true, "sensitive": true, "customer": true,
     }));
     let copy = SecretCopy { secret: "token".into(), namespace: "web".into(), name: "web-token".into() };
-    let copying = order(Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: vec![copy] }));
+    let copying =
+        order(Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: vec![copy], keeps_others: false }));
     let secret = serde_json::from_value(json!({ "name": "token", "auto_generate": true }));
     golden("order-copy-secrets", &Order { secrets: vec![secret.unwrap()], ..copying });
     golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image });

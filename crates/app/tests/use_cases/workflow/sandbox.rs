@@ -168,3 +168,39 @@ async fn a_sandbox_of_pulumi_is_refused_by_name() {
         "app `demo` cannot be deployed yet: the sandbox is a program of Pulumi, which runners do not run yet"
     );
 }
+
+#[tokio::test]
+async fn a_removal_that_fails_each_time_names_the_ways_on_and_the_sandbox_changes_without_it() {
+    let mut world = provisioned().await;
+    let mut version = document(2);
+    let settings = version.components.iter_mut().find(|one| one.name.as_str() == "settings").unwrap();
+    settings.settings.toggle = Some(true);
+    world.sync(&version).await;
+    world.build("build-2").await;
+    world.settle().await;
+    world.switch(&[("settings", false)]).await.unwrap();
+    let fails = Outcome::Failed { reason: "access denied".into(), partial: true };
+    world.runner("globex").behaviours.insert("remove:settings".into(), Behaviour::Ends(fails));
+
+    let blocked = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    let sandbox = vec!["sandbox".parse().unwrap()];
+    let rest = DeployComponentsRequest { components: sandbox, ..DeployComponentsRequest::default() };
+    let without = world.deploy(&rest, "deploy-2").await.unwrap();
+    world.settle().await;
+
+    let freehold_domain::workflow::WorkflowState::Failed { reason, .. } = world.workflow(&blocked).await.state else {
+        panic!("the removal ended")
+    };
+    assert_eq!(
+        reason,
+        "`remove:settings` failed: access denied (partial); `sandbox`, `info`, `storage` are not deployed until `settings` is \
+         removed: switch it on again with `freehold install toggles globex --on settings`, or remove it with `freehold \
+         teardown globex --component settings`, or leave it for now and deploy the rest with `freehold deploy globex \
+         --component sandbox --component info --component storage`"
+    );
+    assert_eq!(world.node_states(&without).await, ["sandbox succeeded", "info succeeded", "storage succeeded"]);
+    let view = read::install::show(&world.versions(), &"globex".parse().unwrap()).await.unwrap();
+    assert!(view.components.iter().any(|one| one.component.as_str() == "settings"), "it is left behind, and listed");
+    assert_eq!(view.off.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["settings"]);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, Reference};
-use freehold_protocol::order::{Order, SecretCopy, Work};
+use freehold_protocol::order::{Order, SecretCopy, Source, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, Envelope, Payload as _};
 use serde_json::json;
@@ -160,10 +160,108 @@ async fn copies_that_no_version_wants_any_more_are_removed_once() {
     let workflow = world.deploy(&all, "deploy-3").await.unwrap();
     world.settle().await;
 
-    assert!(removed.contains(&"secrets:copies succeeded".to_owned()), "{removed:?}");
+    assert!(removed.contains(&"secrets:unwanted succeeded".to_owned()), "{removed:?}");
     assert_eq!(again, [""; 0]);
-    assert!(!world.node_states(&workflow).await.contains(&"secrets:copies succeeded".to_owned()));
+    assert!(!world.node_states(&workflow).await.iter().any(|node| node.starts_with("secrets:")));
     assert_eq!(copying(&world), [1, 0]);
+}
+
+/// The app in which the copy of `token` has another name, and `settings` another artifact.
+fn renamed() -> AppVersion {
+    let mut version = document();
+    version.secrets[1].kubernetes =
+        serde_json::from_value(json!({ "namespace": "web", "name": "web-token-2" })).unwrap();
+    for component in version.components.iter_mut().filter(|one| one.name.as_str() == "settings") {
+        component.source = Source::Image { reference: "example/settings:2".into() };
+    }
+    version
+}
+
+/// Returns a world in which `renamed` is the latest version, and the deploy of its `settings` fails.
+async fn renaming() -> World {
+    let mut world = provisioned().await;
+    world.sync(&renamed()).await;
+    world.build("build-2").await;
+    world.settle().await;
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
+    world.runner("globex").behaviours.insert("settings".into(), Behaviour::Ends(failed));
+    world
+}
+
+/// Returns whether each order for copies keeps those that it does not name.
+fn keeping(world: &World) -> Vec<bool> {
+    let copies = orders(world).into_iter().filter_map(|order| match order.work {
+        Work::CopySecrets(work) => Some(work.keeps_others),
+        _ => None,
+    });
+    copies.collect()
+}
+
+fn of_copies(states: &[String]) -> Vec<&str> {
+    states.iter().map(String::as_str).filter(|state| state.starts_with("secrets:")).collect()
+}
+
+#[tokio::test]
+async fn a_copy_that_only_the_earlier_version_of_a_component_wants_stays_until_the_component_is_deployed() {
+    let mut world = renaming().await;
+
+    let failed = deployed(&mut world, "deploy-1").await;
+    let kept = keeping(&world);
+    world.runner("globex").behaviours.clear();
+    world.runner("globex").started.clear();
+    let done = deployed(&mut world, "deploy-2").await;
+    let nothing = deployed(&mut world, "deploy-3").await;
+
+    assert_eq!(of_copies(&failed), ["secrets:copies succeeded", "secrets:unwanted skipped"]);
+    assert_eq!(kept, [false, true], "the copies of the provisioning, and then the new one beside the old one");
+    assert_eq!(of_copies(&done), ["secrets:unwanted succeeded"]);
+    assert_eq!(world.runners["globex"].started, ["settings", "action:check", "secrets", "action:check"]);
+    assert_eq!((copying(&world), keeping(&world)), (vec![1, 1, 1], vec![false, true, false]));
+    assert_eq!(nothing, [""; 0]);
+}
+
+#[tokio::test]
+async fn a_deploy_of_named_components_leaves_old_copies_to_the_next_whole_deploy() {
+    let mut world = renaming().await;
+    world.runner("globex").behaviours.clear();
+
+    let one =
+        DeployComponentsRequest { components: vec!["settings".parse().unwrap()], ..DeployComponentsRequest::default() };
+    let one = world.deploy(&one, "deploy-1").await.unwrap();
+    world.settle().await;
+    let whole = deployed(&mut world, "deploy-2").await;
+
+    assert_eq!(of_copies(&world.node_states(&one).await), ["secrets:copies succeeded"]);
+    assert_eq!(of_copies(&whole), ["secrets:unwanted succeeded"]);
+    assert_eq!(keeping(&world), [false, true, false]);
+}
+
+#[tokio::test]
+async fn both_nodes_of_one_deploy_have_groups_of_their_own_about_the_same_thing() {
+    let mut world = renaming().await;
+    world.runner("globex").behaviours.clear();
+
+    let states = deployed(&mut world, "deploy-1").await;
+
+    assert_eq!(of_copies(&states), ["secrets:copies succeeded", "secrets:unwanted succeeded"]);
+    let orders = orders(&world);
+    let groups: Vec<_> =
+        orders.iter().rev().filter(|order| order.work.kind() == "secrets").take(2).map(|order| &order.group).collect();
+    assert_eq!(groups.iter().map(|group| group.as_str()).collect::<Vec<_>>(), ["secrets", "secrets.1"]);
+    assert_eq!(groups[0].thing(), groups[1].thing());
+}
+
+#[tokio::test]
+async fn a_teardown_after_a_deploy_that_kept_copies_removes_all_of_them() {
+    let mut world = renaming().await;
+    deployed(&mut world, "deploy-1").await;
+    world.runner("globex").behaviours.clear();
+
+    let teardown = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(of_copies(&world.node_states(&teardown).await), ["secrets:copies succeeded"]);
+    assert_eq!((copying(&world), keeping(&world)), (vec![1, 1, 0], vec![false, true, false]));
 }
 
 #[tokio::test]

@@ -161,6 +161,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             outputs,
             partial: false,
             partial_by: None,
+            attempted: false,
         };
         Some((part, deployed))
     };

@@ -10,13 +10,15 @@ use crate::plan::copies;
 use crate::runs_as::{Operation, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
 
-/// A deployed part, as the version that deployed it describes it.
+/// A part that is deployed, or of which a deploy may have made something, as the version of that deploy describes it.
 #[derive(Debug, Clone)]
 pub struct Standing<'a> {
     pub part: Component,
     pub document: &'a AppVersion,
     pub version: Digest,
     pub artifact: Digest,
+    /// Whether no deploy of the part has succeeded. Then its removal is no event: actions expect a part that works.
+    pub attempted: bool,
 }
 
 /// The reason why a teardown cannot be planned.
@@ -48,7 +50,7 @@ pub struct TeardownScope<'a> {
     pub copies: bool,
 }
 
-/// Returns the nodes that remove the parts of `scope`. `there` are all deployed parts. A component is removed together
+/// Returns the nodes that remove the parts of `scope`. `there` are all parts of the install. A component is removed together
 /// with all its dependents.
 ///
 /// # Errors

@@ -53,6 +53,7 @@ fn with_copies(
             document: version,
             version: digest.clone(),
             artifact: digest.clone(),
+            attempted: false,
         })
         .collect();
     teardown_nodes(&there, TeardownScope { app: &version.app, what, role: None, serial: 3, copies })

@@ -107,6 +107,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 sandbox: None,
                 partial: false,
                 partial_by: None,
+                attempted: false,
             };
             Some((part, deployed))
         })

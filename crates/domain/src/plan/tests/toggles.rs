@@ -60,6 +60,8 @@ struct Site {
     choices: BTreeMap<ComponentName, bool>,
     values: BTreeMap<String, Value>,
     deployed: BTreeMap<ComponentName, Deployed>,
+    /// The components whose first deploy failed half way.
+    attempted: BTreeMap<ComponentName, Deployed>,
     /// The version that deployed each component.
     made_by: BTreeMap<ComponentName, usize>,
     serial: u64,
@@ -72,7 +74,7 @@ impl Site {
         let off = toggles::off(version, &self.choices);
         let on = self.choices.iter().filter(|(_, on)| **on).map(|(name, _)| name.clone()).collect();
         let there: Vec<Standing<'_>> =
-            self.deployed.iter().map(|(name, one)| self.standing(versions, name, one)).collect();
+            self.deployed.iter().chain(&self.attempted).map(|(name, one)| self.standing(versions, name, one)).collect();
         let input = DeployInput {
             version,
             builds: &builds,
@@ -89,7 +91,8 @@ impl Site {
     fn standing<'a>(&self, versions: &'a [AppVersion], name: &ComponentName, one: &Deployed) -> Standing<'a> {
         let document = &versions[self.made_by[name]];
         let part = document.component(name).unwrap().clone();
-        Standing { part, document, version: one.version.clone(), artifact: one.artifact.clone() }
+        let (version, artifact) = (one.version.clone(), one.artifact.clone());
+        Standing { part, document, version, artifact, attempted: one.attempted }
     }
 
     /// Runs a node whose dependencies have succeeded.
@@ -107,12 +110,14 @@ impl Site {
                 for dependency in &versions[version].component(component).unwrap().dependencies {
                     prop_assert!(self.deployed.contains_key(dependency), "{component} came before {dependency}");
                 }
+                self.attempted.remove(component);
                 self.deployed.extend(after(std::slice::from_ref(node)));
                 self.made_by.insert(component.clone(), version);
             }
             Target::Teardown { part, .. } => {
                 prop_assert!(!on(part), "{part} is on and was removed");
-                prop_assert!(self.deployed.remove(part).is_some(), "{part} was removed and is not deployed");
+                let is_there = self.deployed.remove(part).or_else(|| self.attempted.remove(part)).is_some();
+                prop_assert!(is_there, "{part} was removed and is not there");
                 for other in self.deployed.keys() {
                     let now = versions[version].component(other).unwrap().dependencies.contains(part);
                     prop_assert!(!now, "{part} was removed before {other}");
@@ -125,6 +130,18 @@ impl Site {
             _ => {}
         }
         Ok(())
+    }
+}
+
+impl Site {
+    /// Fails the first deploy of a component half way.
+    fn attempt(&mut self, version: usize, node: &Node) {
+        for (name, one) in after(std::slice::from_ref(node)) {
+            if !self.deployed.contains_key(&name) {
+                self.made_by.insert(name.clone(), version);
+                self.attempted.insert(name, Deployed { partial: true, attempted: true, ..one });
+            }
+        }
     }
 }
 
@@ -163,7 +180,9 @@ fn deploy(site: &mut Site, versions: &[AppVersion], round: &Round) -> Result<usi
     // The last ready node is taken, so that a missing dependency shows: nodes are in the order of names.
     while let Some(at) = left.iter().rposition(|node| node.dependencies.is_subset(&succeeded)) {
         let node = left.remove(at);
-        if !fails(node) {
+        if fails(node) {
+            site.attempt(round.version, node);
+        } else {
             site.run(versions, round.version, node, &left)?;
             succeeded.insert(node.name.clone());
         }
@@ -180,7 +199,7 @@ fn each_event_once(site: &Site, nodes: &[Node]) -> Result<(), TestCaseError> {
                 let switched_on = site.choices.get(component) == Some(&true) && !site.deployed.contains_key(component);
                 if switched_on && !site.deployed.is_empty() { &EVENTS[..2] } else { &EVENTS[..1] }
             }
-            Target::Teardown { .. } => &EVENTS[2..],
+            Target::Teardown { part, .. } if site.deployed.contains_key(part) => &EVENTS[2..],
             _ => &[],
         };
         let component = node.name.strip_prefix("remove:").unwrap_or(&node.name);
@@ -232,6 +251,7 @@ proptest! {
         if toggles::dependent_on_off(versions[1].components.iter().filter(|one| !off.contains(&one.name)), &off).is_none() {
             let on = versions[1].components.iter().map(|one| one.name.clone()).filter(|name| !off.contains(name));
             prop_assert_eq!(site.deployed.keys().cloned().collect::<BTreeSet<_>>(), on.collect::<BTreeSet<_>>());
+            prop_assert_eq!(site.attempted.keys().collect::<Vec<_>>(), Vec::<&ComponentName>::new());
         }
         prop_assert_eq!(again, 0);
     }
@@ -359,4 +379,33 @@ fn a_component_of_an_earlier_version_keeps_what_it_needs() {
         "component `c0` is switched off and cannot be removed while component `c1` of an earlier version needs it; \
          remove both with `freehold teardown --component c0`"
     );
+}
+
+#[test]
+fn copies_of_secrets_that_no_version_wants_go_after_all_deploys_and_removals() {
+    let versions = [version_with([&[], &[], &[]])];
+    let mut site = Site { values: (0..3).map(|at| (format!("i{at}"), json!(0))).collect(), ..Site::default() };
+    deploy(&mut site, &versions, &Round::of(0)).unwrap();
+    site.choices = [(name_of(1), false)].into();
+    site.values.insert("i0".to_owned(), json!(1));
+    let version = AppVersion { actions: Vec::new(), ..versions[0].clone() };
+    let off = toggles::off(&version, &site.choices);
+    let there: Vec<Standing<'_>> =
+        site.deployed.iter().map(|(name, one)| site.standing(&versions, name, one)).collect();
+    let earlier = Digest::of(b"copies of an earlier version");
+    let copied = Some(Copied { fingerprint: &earlier, others: false });
+    let input = DeployInput {
+        version: &version,
+        builds: &builds(&version),
+        inputs: &site.values,
+        secrets: SecretsState { digests: &BTreeMap::new(), copied },
+        toggles: TogglesState { off: &off, on: &BTreeSet::new(), there: &there },
+        deployed: &site.deployed,
+        required: &BTreeMap::new(),
+        serial: 3,
+    };
+
+    let nodes = deploy_nodes(input, &DeployScope::default()).unwrap();
+
+    assert_eq!(shown(&nodes), "c0 <-\nremove:c1 <-\nsecrets:unwanted <- c0 remove:c1");
 }

@@ -8,6 +8,7 @@ use freehold_protocol::order::Mode;
 
 use super::copies;
 use super::scope::DeployScope;
+use super::secrets::SecretNodes;
 use super::teardown::{TeardownError, TeardownScope};
 use crate::runs_as::{Operation, runs_as};
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
@@ -154,17 +155,28 @@ impl<'a> Parts<'a> {
     }
 }
 
+/// The components that actions cannot read.
+#[derive(Debug, Clone, Copy)]
+pub struct Lacking<'a> {
+    pub components: &'a BTreeSet<ComponentName>,
+    /// Returns the sentence about an action that needs one of the components.
+    pub because: fn(&Action, &ComponentName) -> String,
+}
+
 /// Returns the events of a deploy. An inner event comes before the events that contain it.
 pub fn events_of_deploy(
     version: &AppVersion,
     parts: Parts<'_>,
-    copies_secrets: bool,
+    secret_nodes: SecretNodes,
     scope: &DeployScope,
 ) -> Vec<Occurrence> {
-    let secrets: BTreeSet<String> = copies_secrets.then(|| copies::NODE.to_owned()).into_iter().collect();
+    let copies = secret_nodes.copies.then(|| copies::NODE.to_owned());
+    let removes = secret_nodes.removes.then(|| copies::UNWANTED.to_owned());
+    // The node that removes copies comes after the components, so it cannot be in one event with the node before them.
+    let secrets: BTreeSet<String> = copies.clone().or_else(|| removes.clone()).into_iter().collect();
     let removed: BTreeSet<String> = parts.disabled.iter().map(removal_name).collect();
     let deployed = parts.deployed.iter().map(ToString::to_string);
-    let all: BTreeSet<String> = deployed.chain(secrets.iter().cloned()).chain(removed).collect();
+    let all: BTreeSet<String> = deployed.chain(copies).chain(removes).chain(removed).collect();
     let (components, others): (BTreeSet<&ComponentName>, BTreeSet<&ComponentName>) =
         parts.deployed.iter().partition(|name| version.component(name).is_some());
     let names = |of: &BTreeSet<&ComponentName>| -> BTreeSet<String> { of.iter().map(ToString::to_string).collect() };
@@ -184,15 +196,20 @@ pub fn events_of_deploy(
     let sandbox = if first { Event::ProvisionSandbox } else { Event::ReprovisionSandbox };
     add(!components.is_empty(), Event::DeployAllComponents, names(&components));
     add(!others.is_empty(), sandbox, names(&others));
-    add(copies_secrets, Event::SecretsSync, secrets);
+    add(!secrets.is_empty(), Event::SecretsSync, secrets);
     add(scope.inputs_changed, Event::UpdateInputs, all.clone());
     add(scope.reprovisions(), Event::Reprovision, all.clone());
     add(scope.provision, Event::Provision, all);
     occurrences
 }
 
-/// Returns the events of the teardown that has `nodes`. An inner event comes before the events that contain it.
-pub fn events_of_teardown(nodes: &[Node], what: &TeardownParts) -> Vec<Occurrence> {
+/// Returns the events of the teardown that has `nodes`. An inner event comes before the events that contain it. Parts in
+/// `attempted` were never deployed with success, so their removal is no event.
+pub fn events_of_teardown(
+    nodes: &[Node],
+    what: &TeardownParts,
+    attempted: &BTreeSet<ComponentName>,
+) -> Vec<Occurrence> {
     let parts = |wanted: bool| {
         nodes.iter().filter_map(move |node| match &node.target {
             Target::Teardown { part, sandbox, .. } if *sandbox == wanted => Some((part.clone(), node.name.clone())),
@@ -205,22 +222,28 @@ pub fn events_of_teardown(nodes: &[Node], what: &TeardownParts) -> Vec<Occurrenc
             | Target::Preflight => None,
         })
     };
+    let stood = |wanted: bool| parts(wanted).filter(|(part, _)| !attempted.contains(part));
     let one = |(part, node)| Occurrence { event: Event::TeardownComponent(part), nodes: BTreeSet::from([node]) };
-    let mut occurrences: Vec<Occurrence> = parts(false).map(one).collect();
+    let mut occurrences: Vec<Occurrence> = stood(false).map(one).collect();
+    let (component_stood, sandbox_stood) = (stood(false).next().is_some(), stood(true).next().is_some());
     let (components, sandbox): (BTreeSet<String>, BTreeSet<String>) =
         (parts(false).map(|(_, node)| node).collect(), parts(true).map(|(_, node)| node).collect());
     let mut add = |happens: bool, event: Event, nodes: BTreeSet<String>| {
         occurrences.extend(happens.then_some(Occurrence { event, nodes }));
     };
     let all = *what == TeardownParts::All;
-    add(all && !components.is_empty(), Event::TeardownAllComponents, components);
-    add(!sandbox.is_empty(), Event::DeprovisionSandbox, sandbox);
-    add(all, Event::Deprovision, nodes.iter().map(|node| node.name.clone()).collect());
+    add(all && component_stood, Event::TeardownAllComponents, components);
+    add(sandbox_stood, Event::DeprovisionSandbox, sandbox);
+    add(
+        all && (component_stood || sandbox_stood),
+        Event::Deprovision,
+        nodes.iter().map(|node| node.name.clone()).collect(),
+    );
     occurrences
 }
 
 /// Adds the actions that a teardown of `nodes` starts. Each action runs under the requested role, else its own role,
-/// else the role of the mode.
+/// else the role of the mode. An action that needs a part in `attempted` is skipped.
 ///
 /// # Errors
 /// [`TeardownError::UnknownRole`].
@@ -228,9 +251,10 @@ pub fn add_to_teardown(
     version: &AppVersion,
     nodes: &mut Vec<Node>,
     scope: TeardownScope<'_>,
+    attempted: &BTreeSet<ComponentName>,
 ) -> Result<(), TeardownError> {
-    let occurrences = events_of_teardown(nodes, scope.what);
-    add(version, nodes, &occurrences, &BTreeSet::new());
+    let occurrences = events_of_teardown(nodes, scope.what, attempted);
+    add(version, nodes, &occurrences, Lacking { components: attempted, because: never_deployed_text });
     for node in nodes.iter_mut() {
         let Target::Action { action } = &node.target else { continue };
         node.serial = scope.serial;
@@ -271,14 +295,15 @@ pub fn fired<'a>(version: &'a AppVersion, occurrences: &[Occurrence]) -> Vec<Fir
 /// the action fails, the nodes of the event are skipped. An action after an event depends on the nodes of the event.
 /// Each action also depends on the components that it needs, if the workflow deploys them earlier.
 ///
-/// `off` are the components that the install leaves out. An action that needs one of them gets a node that is skipped.
-/// Returns the names of the nodes whose event removes a component.
+/// An action that needs a component in `lacking` gets a node that is skipped. Returns the names of the nodes whose event
+/// removes a component.
 pub fn add(
     version: &AppVersion,
     nodes: &mut Vec<Node>,
     occurrences: &[Occurrence],
-    off: &BTreeSet<ComponentName>,
+    lacking: Lacking<'_>,
 ) -> BTreeSet<String> {
+    let Lacking { components: off, because } = lacking;
     let (fired, idle): (Vec<_>, Vec<_>) =
         fired(version, occurrences).into_iter().partition(|one| lacks(one, occurrences, off).is_none());
     for (at, occurrence) in occurrences.iter().enumerate() {
@@ -309,14 +334,15 @@ pub fn add(
     }
     for one in idle {
         let node = action_node(one.node.clone(), one.action, BTreeSet::new());
-        let because = lacks(&one, occurrences, off).map(|name| lacks_text(one.action, name)).unwrap_or_default();
+        let because = lacks(&one, occurrences, off).map(|name| because(one.action, name)).unwrap_or_default();
         nodes.push(Node { state: NodeState::Skipped { because }, ..node });
     }
     let removes = |one: &&Fired<'_>| occurrences.get(one.at).is_some_and(|of| of.event.removes_component());
     fired.iter().filter(removes).map(|one| one.node.clone()).collect()
 }
 
-/// Returns the component that is off and that the action needs. Before a component is removed, its outputs still exist.
+/// Returns the component among `off` that the action needs. Before a component is removed, its outputs are still
+/// there.
 fn lacks<'a>(
     fired: &Fired<'_>,
     occurrences: &[Occurrence],
@@ -331,6 +357,11 @@ fn lacks<'a>(
 /// Returns the sentence about an action that needs a component which is off.
 pub fn lacks_text(action: &Action, off: &ComponentName) -> String {
     format!("action `{}` needs component `{off}`, which is switched off in this install", action.name)
+}
+
+/// Returns the sentence about an action that needs a part which was never deployed with success.
+fn never_deployed_text(action: &Action, part: &ComponentName) -> String {
+    format!("action `{}` needs component `{part}`, of which no deploy has succeeded", action.name)
 }
 
 /// Returns the name of the node that removes a component which is off. No component has this name, because it has a

@@ -61,7 +61,13 @@ fn planned(version: &AppVersion, touched: &BTreeSet<ComponentName>, scope: &Depl
             state: NodeState::Waiting,
         })
         .collect();
-    add(version, &mut nodes, &events_of_deploy(version, Parts::deploys(touched), false, scope), &BTreeSet::new());
+    let lacking = Lacking { components: &BTreeSet::new(), because: lacks_text };
+    add(
+        version,
+        &mut nodes,
+        &events_of_deploy(version, Parts::deploys(touched), SecretNodes::default(), scope),
+        lacking,
+    );
     nodes
 }
 
@@ -166,7 +172,8 @@ fn the_sandbox_has_events_of_its_own_before_those_of_the_components() {
     }))
     .unwrap();
     let events = |scope: &DeployScope| {
-        let occurrences = events_of_deploy(&version, Parts::deploys(&names(&["log", "sandbox"])), false, scope);
+        let occurrences =
+            events_of_deploy(&version, Parts::deploys(&names(&["log", "sandbox"])), SecretNodes::default(), scope);
         fired(&version, &occurrences)
             .into_iter()
             .map(|one| (one.node, occurrences[one.at].nodes.clone()))
@@ -248,7 +255,7 @@ proptest! {
             .map(|node| (node.name.as_str(), node.dependencies.iter().map(String::as_str).collect()))
             .collect();
         prop_assert_eq!(order::check(&graph), Ok(()));
-        let occurrences = events_of_deploy(&version, Parts::deploys(&touched), false, &scope);
+        let occurrences = events_of_deploy(&version, Parts::deploys(&touched), SecretNodes::default(), &scope);
         for one in fired(&version, &occurrences) {
             prop_assert_eq!(nodes.iter().filter(|node| node.name == one.node).count(), 1);
             for of_event in &occurrences[one.at].nodes {
