@@ -81,6 +81,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         work: Work::Action(RunAction {
             action: "check".parse().unwrap(),
             steps: Vec::new(),
+            directories: Vec::new(),
             env_vars: Default::default(),
             idempotent: true,
             cluster: None,

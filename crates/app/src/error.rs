@@ -78,6 +78,7 @@ impl From<PlanError> for AppError {
         let kind = match error {
             PlanError::Removal(error) => return error.into(),
             PlanError::NotBuilt { .. }
+            | PlanError::StepNotBuilt { .. }
             | PlanError::SandboxLacks(_)
             | PlanError::Off(_)
             | PlanError::NeedsOff(_)

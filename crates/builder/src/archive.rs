@@ -32,6 +32,18 @@ pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
+/// Returns the sum of the sizes of the files below `directory` that [`pack`] packs, in bytes.
+pub(crate) fn bytes(directory: &Path) -> Result<u64, ArchiveError> {
+    let mut entries = Vec::new();
+    list(directory, Path::new(""), &mut entries)?;
+    let mut sum = 0_u64;
+    for path in &entries {
+        let data = directory.join(path).symlink_metadata()?;
+        sum = sum.saturating_add(if data.is_file() { data.len() } else { 0 });
+    }
+    Ok(sum)
+}
+
 fn list(root: &Path, below: &Path, entries: &mut Vec<PathBuf>) -> Result<(), ArchiveError> {
     for entry in std::fs::read_dir(root.join(below))? {
         let entry = entry?;

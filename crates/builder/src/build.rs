@@ -12,7 +12,7 @@ use freehold_runner::work::job::Job;
 
 use crate::package::push_layer;
 use crate::statement::{self, Facts};
-use crate::{chart, dockerfile, image, layout, manifests, package, source, terraform};
+use crate::{chart, dockerfile, image, layout, manifests, package, source, step, terraform};
 
 /// The only kind of job that a build runner executes.
 #[derive(Debug)]
@@ -85,6 +85,7 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             dockerfile::build(job, work, &mut facts).await?
         }
         (Package::KubernetesManifest, _) => manifests::build(job, work).await?,
+        (Package::StepDirectory, Source::Directory { .. } | Source::Git { .. }) => step::build(job, work).await?,
         (
             package,
             source @ (Source::Image { .. } | Source::EcrImage { .. } | Source::Chart { .. } | Source::Version),

@@ -14,4 +14,5 @@ mod private;
 mod signature;
 mod source;
 mod statement;
+mod step;
 mod terraform;

@@ -69,7 +69,9 @@ pub fn undeployable(version: &AppVersion) -> Vec<Undeployable> {
         add(&Part::Component(component.name.clone()), component_why(component, sandbox));
     }
     for action in &version.actions {
-        add(&Part::Action(action.name.clone()), action_why(action, sandbox));
+        let mut why = action_why(action, sandbox);
+        why.extend(name_of_step_why(version, action));
+        add(&Part::Action(action.name.clone()), why);
     }
     for role in &version.roles {
         add(&Part::ModeRole(role.mode, role.name.clone()), role_why(&role.policies));
@@ -126,13 +128,16 @@ fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String
 
 fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
     let mut why = references_why(&action.references, sandbox);
-    if !action.step_repos.is_empty() {
-        why.push("runs in a repository".into());
-    }
     if action.image.as_ref().is_some_and(|image| !image.contains("{{")) {
         why.push("runs in an image that is not one of its components".into());
     }
     why
+}
+
+/// Returns a reason when a component has the name under which the directory of a step is built.
+fn name_of_step_why(version: &AppVersion, action: &Action) -> Option<String> {
+    let taken = action.sources().into_iter().find(|source| version.component(&source.name).is_some())?;
+    Some(format!("has a step whose directory is called `{}`, as a component is; give it another name", taken.name))
 }
 
 /// Returns a reason when templates read outputs of the sandbox and the app has no sandbox.

@@ -7,9 +7,9 @@ use std::io::ErrorKind;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Digest;
 use crate::limits::MAX_APP_VERSION_BYTES;
 use crate::packed::{UnpackError, pack, unpack};
+use crate::{ComponentName, Digest, canonical};
 
 /// The longest manifest that an order carries without compression, in bytes.
 const MAX_PLAIN_MANIFEST: usize = 32 * 1024;
@@ -111,6 +111,8 @@ pub enum Package {
     DockerImage,
     /// Kubernetes objects: one layer of [`MANIFEST_LAYER`], the template's text, or of [`KUSTOMIZATION_LAYER`].
     KubernetesManifest,
+    /// The directory that steps of an action run in: one tarred layer of [`STEP_LAYER`].
+    StepDirectory,
 }
 
 impl Package {
@@ -123,6 +125,7 @@ impl Package {
             Self::HelmChart => "a Helm chart",
             Self::DockerImage => "an image of a Dockerfile",
             Self::KubernetesManifest => "a Kubernetes manifest",
+            Self::StepDirectory => "the directory of a step",
         }
     }
 }
@@ -148,6 +151,35 @@ pub const MANIFEST_ARTIFACT: &str = "application/vnd.freehold.kubernetes.manifes
 pub const KUSTOMIZATION_LAYER: &str = "application/vnd.freehold.kubernetes.kustomization.v1.tar+gzip";
 /// Artifact type of a kustomization.
 pub const KUSTOMIZATION_ARTIFACT: &str = "application/vnd.freehold.kubernetes.kustomization.v1";
+
+/// Media type of the layer of a step's directory: a tar like a module's.
+pub const STEP_LAYER: &str = "application/vnd.freehold.action.step.v1.tar+gzip";
+/// Artifact type of a step's directory.
+pub const STEP_ARTIFACT: &str = "application/vnd.freehold.action.step.v1";
+
+/// Everything that determines a build of an app version: of a component, the sandbox, or the directory of steps.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildInput {
+    /// The name under which the artifact is built, granted and shown.
+    pub name: ComponentName,
+    pub package: Package,
+    pub source: Source,
+    /// The settings of the build, in addition to the source.
+    pub recipe: Option<Recipe>,
+}
+
+impl BuildInput {
+    /// Returns a digest that changes exactly when the input changes. The name is not part of the digest.
+    ///
+    /// # Errors
+    /// As [`canonical::digest`].
+    pub fn digest(&self) -> Result<Digest, serde_json::Error> {
+        match &self.recipe {
+            Some(recipe) => canonical::digest(&(self.source.pinned(), self.package, recipe)),
+            None => canonical::digest(&(self.source.pinned(), self.package)),
+        }
+    }
+}
 
 /// The place from which a build gets its input.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

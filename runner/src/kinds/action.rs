@@ -1,5 +1,5 @@
-//! `action`: runs the steps of an action in order. Each step runs in the job's sandbox, has the mode's credentials, and
-//! may write outputs into a file.
+//! `action`: runs the steps of an action in order. Each step runs in the job's sandbox, has the mode's credentials, may run
+//! in a directory of a repository, and may write outputs into a file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
+use crate::kinds::step_directory::{self, Directories};
 use crate::kinds::templates::Templates;
 use crate::kubernetes::ClusterAccess;
 use crate::sandbox::{self, Ended, Output, Program, Service};
@@ -23,23 +24,25 @@ const OUTPUT_VARIABLES: [&str; 2] = ["FREEHOLD_OUTPUTS", "NUON_ACTIONS_OUTPUT_FI
 
 pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
+    let directories = until_stopped(job, step_directory::prepare(job, work)).await?;
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let cluster = match &work.cluster {
         Some(of) => Some(until_stopped(job, async { Ok(ClusterAccess::of(job, of).await?) }).await?),
         None => None,
     };
-    let reach = Reach { aws: &aws, cluster: cluster.as_ref() };
+    let reach = Reach { aws: &aws, cluster: cluster.as_ref(), directories: &directories };
     let done = run_steps(job, &templates, reach, work).await;
     aws.finish().await;
     done
 }
 
-/// The services that the steps can reach beside the hosts of the contract.
+/// The services that the steps can reach beside the hosts of the contract, and the directories that they run in.
 #[derive(Clone, Copy)]
 struct Reach<'a> {
     aws: &'a JobAws,
     cluster: Option<&'a ClusterAccess>,
+    directories: &'a Directories,
 }
 
 impl Reach<'_> {
@@ -85,6 +88,7 @@ async fn run_step(
 
     job.log.line(&format!("step `{name}` starts"));
     let program = Program {
+        directory: reach.directories.get(&index).map_or("", String::as_str),
         output: Output::Log { prefix: format!("{name} | ") },
         readable: reach.cluster.map(ClusterAccess::readable).unwrap_or_default(),
         services: reach.services(job),

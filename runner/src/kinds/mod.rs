@@ -16,6 +16,7 @@ mod preflight;
 pub mod provenance;
 mod remove;
 pub mod result;
+mod step_directory;
 mod sync_artifact;
 mod templates;
 pub mod terraform_module;

@@ -3,14 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freehold_protocol::order::{ActionStep, RunAction, Work};
+use freehold_protocol::order::{
+    ActionStep, Artifact, Package, RunAction, STEP_ARTIFACT, STEP_LAYER, StepDirectory, Work,
+};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
 use freehold_runner::work::job::StopReason;
 use freehold_skips::have;
 use serde_json::json;
 
-use crate::fixture::{ACCOUNT, Bench, IamRecords, eventually, outputs, reason};
+use crate::artifacts::of_layer;
+use crate::cloud::Cloud;
+use crate::fixture::{ACCOUNT, Bench, IamRecords, NoGrants, eventually, outputs, reason};
 
 fn command(name: &str, command: &str) -> ActionStep {
     ActionStep { name: name.into(), command: command.into(), inline_contents: String::new(), env_vars: BTreeMap::new() }
@@ -30,6 +34,7 @@ fn bench(steps: Vec<ActionStep>) -> Bench {
     Bench::new(Work::Action(RunAction {
         action: "check".parse().unwrap(),
         steps,
+        directories: Vec::new(),
         env_vars,
         idempotent: false,
         cluster: None,
@@ -205,4 +210,103 @@ async fn iam_is_answered_by_the_runner_and_what_is_used_is_recorded() {
     assert!(matches!(outcome, Outcome::Succeeded { .. }), "{outcome:?} {log}");
     assert_eq!(log.matches("<Code>AccessDenied</Code>").count(), 2, "{log}");
     assert_eq!(records.all(), ["CreateUser robot", "CreateUser robot", "used CreateUser"]);
+}
+
+/// Returns a step's directory of these files, of which those that end in `.sh` may be executed.
+async fn directory(cloud: &Cloud, files: &[(&str, &str)]) -> Artifact {
+    let mut tar = tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast()));
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(if name.ends_with(".sh") { 0o755 } else { 0o644 });
+        tar.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    let layer = tar.into_inner().unwrap().finish().unwrap();
+    of_layer(cloud, Package::StepDirectory, layer, (STEP_LAYER, STEP_ARTIFACT)).await
+}
+
+/// Returns a job whose steps with these indexes run in `artifact`.
+fn in_directory(cloud: &Cloud, artifact: &Artifact, steps: Vec<ActionStep>, indexes: &[u32]) -> Bench {
+    let mut bench = bench(steps);
+    bench.job.grants = cloud.grants(artifact, 0, "");
+    bench.change_order(|order| {
+        let Work::Action(action) = &mut order.work else { panic!("an action") };
+        let component = "network".parse().unwrap();
+        action.directories = vec![StepDirectory { steps: indexes.to_vec(), component, artifact: artifact.clone() }];
+    });
+    bench
+}
+
+const SCRIPT: &str = "#!/bin/sh\necho \"$1 in $PWD: $(cat lib/text)\"\necho '{\"a\": 1}' > $FREEHOLD_OUTPUTS\n";
+
+#[tokio::test]
+async fn a_step_runs_a_script_in_its_own_copy_of_a_directory() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let test = "action::a_step_runs_a_script_in_its_own_copy_of_a_directory";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = directory(&cloud, &[("check.sh", SCRIPT), ("lib/text", "hello")]).await;
+    let steps = || {
+        vec![
+            command("first", "./check.sh {{ .nuon.install.id }}; echo changed > lib/text; echo own > own"),
+            command("plain", "pwd; ls"),
+            command("third", "./check.sh again; ls"),
+        ]
+    };
+    let mut bench = in_directory(&cloud, &artifact, steps(), &[0, 2]);
+    let without_box = in_directory(&cloud, &artifact, steps(), &[0, 2]).plain();
+
+    let first = execute(&bench.job).await;
+    let log = bench.log();
+    bench.job.grants = Arc::new(NoGrants);
+    bench.next_attempt();
+    let second = execute(&bench.job).await;
+    let plain = execute(&without_box.job).await;
+
+    assert_eq!(
+        (outputs(first), outputs(second), outputs(plain)),
+        (json!({ "a": 1 }), json!({ "a": 1 }), json!({ "a": 1 }))
+    );
+    assert!(log.contains("first | globex-prod in /workspace/steps/1: hello\n"), "{log}");
+    assert!(log.contains("third | again in /workspace/steps/3: hello\n") && !log.contains("third | own"), "{log}");
+    assert!(log.contains("plain | /workspace\n") && without_box.log().contains("/steps/3: hello\n"), "{log}");
+}
+
+#[tokio::test]
+async fn a_directory_that_is_tampered_with_or_not_attested_is_refused_before_a_step_runs() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let test = "action::a_directory_that_is_tampered_with_or_not_attested_is_refused_before_a_step_runs";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let artifact = directory(&cloud, &[("check.sh", SCRIPT), ("lib/text", "hello")]).await;
+    let other = directory(&cloud, &[("check.sh", "#!/bin/sh\necho other\n")]).await;
+    let unsigned = Artifact { provenance: None, ..artifact.clone() };
+    // Another artifact with the statement of this one.
+    let exchanged = Artifact { provenance: artifact.provenance.clone(), ..other.clone() };
+    // The blobs of the other artifact under the digest of this one.
+    let tampered = Artifact { digest: artifact.digest.clone(), provenance: artifact.provenance.clone(), ..other };
+    let cases =
+        [(unsigned, &[0][..]), (exchanged, &[0]), (tampered, &[0]), (artifact.clone(), &[7]), (artifact, &[0, 0])];
+
+    let mut refused = Vec::new();
+    for (artifact, steps) in cases {
+        let bench = in_directory(&cloud, &artifact, vec![command("s", "./check.sh")], steps);
+        let (reason, partial) = reason(execute(&bench.job).await);
+        assert!(!partial && !bench.log().contains("step `s` starts"), "{reason}: {}", bench.log());
+        assert!(reason.starts_with("the directory `network` of a step: "), "{reason}");
+        refused.push(reason);
+    }
+
+    let parts = [
+        "no provenance",
+        "names another artifact",
+        "is not that of artifact",
+        "has no step 7",
+        "step 0 has two directories",
+    ];
+    for (reason, part) in refused.iter().zip(parts) {
+        assert!(reason.contains(part), "{part}: {refused:#?}");
+    }
 }

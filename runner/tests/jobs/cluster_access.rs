@@ -20,6 +20,7 @@ fn action(commands: &[&str]) -> Work {
     Work::Action(RunAction {
         action: "look".parse().unwrap(),
         steps: commands.iter().map(step).collect(),
+        directories: Vec::new(),
         env_vars: BTreeMap::new(),
         idempotent: true,
         cluster: Some(ClusterOf::Sandbox),

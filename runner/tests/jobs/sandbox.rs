@@ -15,6 +15,7 @@ pub(crate) fn bench() -> Bench {
     Bench::new(Work::Action(RunAction {
         action,
         steps,
+        directories: Vec::new(),
         env_vars: BTreeMap::new(),
         idempotent: false,
         cluster: None,

@@ -72,6 +72,7 @@ pub(crate) fn work(command: &str, image: &str) -> Work {
     Work::Action(RunAction {
         action: "look".parse().unwrap(),
         steps: vec![command],
+        directories: Vec::new(),
         env_vars: BTreeMap::new(),
         idempotent: true,
         cluster: None,

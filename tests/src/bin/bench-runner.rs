@@ -90,6 +90,7 @@ async fn starts(runner: &mut Measured, jobs: u32, idle: bool) -> anyhow::Result<
         let action = RunAction {
             action: "bench".parse()?,
             steps: vec![step],
+            directories: Vec::new(),
             env_vars: Default::default(),
             idempotent: false,
             cluster: None,

@@ -109,6 +109,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         work: Work::Action(RunAction {
             action: "say".parse()?,
             steps: vec![step],
+            directories: Vec::new(),
             env_vars: Default::default(),
             idempotent: true,
             cluster: None,

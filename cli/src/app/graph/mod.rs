@@ -137,7 +137,10 @@ mod tests {
                 { "name": "migrate", "timeout_secs": 60, "steps": [],
                   "triggers": [{ "on": "post_deploy_component", "component": "db" }, { "on": "cron", "schedule": "0 \"1\"" }],
                   "references": [{ "to": "component", "name": "db" }] },
-                { "name": "whoami", "timeout_secs": 60, "steps": [], "triggers": [{ "on": "manual" }],
+                { "name": "whoami", "timeout_secs": 60, "steps": [{ "name": "s", "command": "./s.sh" }], "triggers": [{ "on": "manual" }],
+                  "step_repos": [{ "step": 0, "source": {
+                      "from": "git", "url": "https://github.com/acme/actions", "commit": "a".repeat(40), "directory": "checks",
+                  } }],
                   "references": [{ "to": "component", "name": "web" }] },
             ],
         }))
@@ -158,7 +161,7 @@ mod tests {
         actions
              check    by hand, after every deploy
              migrate  after component `db`, on schedule `0 "1"`; needs db
-             whoami   by hand; needs web
+             whoami   by hand; needs web; runs in `checks` of https://github.com/acme/actions
         "#);
     }
 

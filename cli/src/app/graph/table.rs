@@ -85,5 +85,8 @@ fn when(action: &GraphAction) -> String {
         parts.push(format!("needs {}", needs.join(", ")));
     }
     parts.extend(reads(&action.reads));
+    if !action.runs_in.is_empty() {
+        parts.push(format!("runs in {}", action.runs_in.join(", ")));
+    }
     parts.join("; ")
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_protocol::api::{ResolvedSource, VersionDocument};
-use freehold_protocol::app_version::Component;
+use freehold_protocol::app_version::Action;
 use freehold_protocol::order::{Package, Source};
 use freehold_protocol::{AppName, ComponentName, Digest};
 
@@ -23,13 +23,13 @@ pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Resul
     Ok(VersionDocument { view: version.view(), resolved, document: (*version.document).clone() })
 }
 
-/// Returns the commit or digest of each source: of the sandbox and of the components. The sync command resolves a
-/// branch to a commit; the build runner resolves a tag to a digest.
+/// Returns the commit or digest of each source: of the sandbox, of the components and of the directories of steps. The
+/// sync command resolves a branch to a commit; the build runner resolves a tag to a digest.
 fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<ResolvedSource> {
-    let one = |component: &Component| {
-        let build = builds.get(&component.name);
-        let (asked, resolved) = match &component.source {
-            Source::Directory { digest } => (component.source.describe().to_owned(), Some(digest.to_string())),
+    let one = |component: ComponentName, source: &Source| {
+        let build = builds.get(&component);
+        let (asked, resolved) = match source {
+            Source::Directory { digest } => (source.describe().to_owned(), Some(digest.to_string())),
             Source::Git { url, commit, branch, .. } if branch.is_empty() => {
                 (format!("{url} at {commit}"), Some(commit.clone()))
             }
@@ -39,16 +39,13 @@ fn resolved(version: &Version, builds: &BTreeMap<ComponentName, Build>) -> Vec<R
                 (format!("{chart} of {repo_url}"), copied(build))
             }
             Source::Chart { repo_url, chart, version } => (format!("{chart} {version} of {repo_url}"), copied(build)),
-            Source::Version => (component.source.describe().to_owned(), Some(version.version.to_string())),
+            Source::Version => (source.describe().to_owned(), Some(version.version.to_string())),
         };
-        ResolvedSource {
-            component: component.name.clone(),
-            asked,
-            resolved,
-            build: build.map(|build| build.id.clone()),
-        }
+        ResolvedSource { component, asked, resolved, build: build.map(|build| build.id.clone()) }
     };
-    version.document.parts().map(|part| one(&part)).collect()
+    let parts = version.document.parts().map(|part| one(part.name.clone(), &part.source));
+    let steps = version.document.actions.iter().flat_map(Action::sources);
+    parts.chain(steps.map(|step| one(step.name, &step.source))).collect()
 }
 
 /// Returns the digest of an image or a chart that a build copied unchanged; `None` for other packages.
@@ -61,7 +58,8 @@ fn copied(build: Option<&Build>) -> Option<String> {
             Package::TerraformModule
             | Package::CloudformationTemplate
             | Package::DockerImage
-            | Package::KubernetesManifest,
+            | Package::KubernetesManifest
+            | Package::StepDirectory,
         )
         | (BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. }, _) => None,
     }

@@ -9,11 +9,11 @@ use freehold_domain::Job;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::job::JobState;
-use freehold_domain::workflow::{Deploys, Request, Target, Workflow};
+use freehold_domain::workflow::{Request, Target, Workflow};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
-use freehold_protocol::{Digest, Envelope, GrantId, TenantName};
+use freehold_protocol::{BuildId, Digest, Envelope, GrantId, TenantName};
 
 use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
@@ -286,18 +286,18 @@ impl GrantArtifact {
         Ok(())
     }
 
-    /// Returns the build that made `artifact`: the build of the part that the job deploys or removes, or of the image
-    /// that the job runs in. If neither made `artifact`, returns one of the two, and the caller refuses the request.
+    /// Returns the build of `artifact`: of what the job deploys, of what it removes, of a directory that its steps run in,
+    /// or of the image that it runs in. When it is none of them, returns one of them.
     async fn build_of(&self, job: &Job, artifact: &Digest) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
-        let build = match target(&workflow, job) {
-            Some(Target::Teardown { build, .. }) => build.as_ref(),
-            other => other.and_then(Target::deploys).map(|Deploys { build, .. }| build),
+        let builds: Vec<&BuildId> = match target(&workflow, job) {
+            Some(Target::Teardown { build, .. }) => build.iter().collect(),
+            other => other.map(Target::uses).unwrap_or_default().into_iter().map(|(_, of)| of.build).collect(),
         };
         let install = table::install(&*self.store, &job.install).await?.value;
         let Some(app) = install.app() else { return Ok(None) };
         let mut found = None;
-        for id in workflow.tool_image.iter().map(|image| &image.build).chain(build) {
+        for id in workflow.tool_image.iter().map(|image| &image.build).chain(builds) {
             let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, id)).await?;
             found = record.map(|record| record.value).or(found);
             let is_it =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::prune_artifacts::{self, Kept, Step, Uses, WAIT_SECS};
-use freehold_domain::workflow::{Deploys, Request, Target};
+use freehold_domain::workflow::{Request, Target, Use};
 use freehold_protocol::api::{ArtifactView, ArtifactsView};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::{AppName, Digest, InstallId, Timestamp, WorkflowId};
@@ -128,7 +128,7 @@ impl UnusedArtifacts {
         let workflow = table::workflow(&*self.store, id).await?.value;
         let kept = Kept::Workflow(id.clone());
         for node in &workflow.nodes {
-            if let Some(Deploys { build, artifact, .. }) = node.target.deploys() {
+            for (_, Use { build, artifact }) in node.target.uses() {
                 uses.build(build, kept.clone());
                 uses.artifact(artifact, kept.clone());
             }
@@ -141,7 +141,7 @@ impl UnusedArtifacts {
             }
         }
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&workflow.install)).await?;
-        if let Request::Deploy { version, .. } = &workflow.request
+        if let Request::Deploy { version, .. } | Request::Action { version, .. } = &workflow.request
             // If nothing ever ran in the install, it may have been deleted meanwhile.
             && install.is_some_and(|install| install.value.app() == Some(app))
         {

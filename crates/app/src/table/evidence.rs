@@ -5,7 +5,7 @@
 //! | `job#<id>` | `order#<dispatch>` | the order as it was sent |
 //! | `install#<install>` | `hello#<key>` | the first announcement of a runner's key |
 //! | `artifact#<digest>` | `build#<app>#<build>` | a build that made the artifact, with the report of its success |
-//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | a deploy of the artifact, with its report |
+//! | `artifact#<digest>` | `use#<install>#<component>#<job>#<fence>` | a deploy of the artifact, or a run of steps in it, with its report |
 //! | `text#<digest>` | `state` | a text that many orders have in common |
 //!
 //! DynamoDB bills by the size of a row, and bills every row of a transaction twice. So a report is stored in the index
@@ -17,7 +17,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use freehold_domain::job::{Job, JobState};
-use freehold_domain::workflow::Deploys;
+use freehold_domain::workflow::Use;
 use freehold_protocol::envelope::{EnvelopeSignature, PublicKey};
 use freehold_protocol::order::Work;
 use freehold_protocol::report::Fence;
@@ -194,7 +194,7 @@ pub struct MadeBy {
     pub proof: ProofRecord,
 }
 
-/// A job that deployed an artifact.
+/// A job that deployed an artifact, or ran steps of an action in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedBy {
     pub artifact: Digest,
@@ -296,7 +296,7 @@ pub async fn keep_order(
     }
 }
 
-/// Returns the proof that `job` deployed an artifact; `None` if the job did not deploy one.
+/// Returns the proof that `job` deployed or ran an artifact; `None` if it did neither.
 ///
 /// # Errors
 /// The store's errors.
@@ -304,8 +304,10 @@ pub async fn use_by(store: &dyn Store, job: &Job) -> Result<Option<UsedBy>, AppE
     let JobState::Succeeded { fence, .. } = &job.state else { return Ok(None) };
     let Some(Stored { value: workflow, .. }) = find_workflow(store, &job.workflow).await? else { return Ok(None) };
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let Some(Deploys { part, artifact, .. }) = node.and_then(|node| node.target.deploys()) else { return Ok(None) };
-    let found: Option<Stored<UsedBy>> = load(store, &use_key(artifact, &job.install, &part, (&job.id, *fence))).await?;
+    // All uses of one job have the same proof.
+    let uses = node.map(|node| node.target.uses()).unwrap_or_default();
+    let Some((part, Use { artifact, .. })) = uses.first() else { return Ok(None) };
+    let found: Option<Stored<UsedBy>> = load(store, &use_key(artifact, &job.install, part, (&job.id, *fence))).await?;
     Ok(found.map(|stored| stored.value))
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::{Deployed, PartialBy};
-use freehold_domain::workflow::{Advance, Deploys, Target, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Advance, Deploys, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
 use serde_json::Value;
@@ -117,7 +117,7 @@ fn proof(
     }
 }
 
-/// Stores the proof that a job deployed an artifact, once for all tries of the commit. The proof is written before the
+/// Stores the proof that a job deployed or ran its artifacts, once for all tries of the commit. The proof is written before the
 /// commit and not in it, because DynamoDB bills a row of a transaction twice. Its key contains the fence, so it never
 /// overwrites the proof of another attempt. Returns true if this call stored the proof.
 async fn keep_use(
@@ -128,15 +128,15 @@ async fn keep_use(
     is_kept: &AtomicBool,
 ) -> Result<bool, AppError> {
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let Some(Deploys { part, build, artifact, .. }) = node.and_then(|node| node.target.deploys()) else {
-        return Ok(false);
-    };
-    if is_kept.swap(true, Ordering::Relaxed) {
+    let uses = node.map(|node| node.target.uses()).unwrap_or_default();
+    if uses.is_empty() || is_kept.swap(true, Ordering::Relaxed) {
         return Ok(false);
     }
-    let (artifact, build, workflow) = (artifact.clone(), build.clone(), workflow.id.clone());
-    let used = UsedBy { artifact, component: part, build, workflow, proof: proof.clone() };
-    let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
+    for (component, Use { build, artifact }) in uses {
+        let (artifact, build, workflow) = (artifact.clone(), build.clone(), workflow.id.clone());
+        let used = UsedBy { artifact, component, build, workflow, proof: proof.clone() };
+        let _ = store.commit(vec![put(&used, Expect::Any)?]).await?;
+    }
     Ok(true)
 }
 

@@ -7,7 +7,6 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, LeftOut};
-use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{AppName, BuildId, ComponentName, WorkflowId};
 
 use crate::AppError;
@@ -83,7 +82,7 @@ impl BuildComponents {
         }
         let mut writes = Vec::new();
         for source in &due {
-            let Some(fresh) = self.fresh(&version.document, source, &workflow) else { continue };
+            let fresh = self.fresh(app, source, &workflow);
             let expect = source.known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
             writes.push(put(&fresh, expect)?);
             builds.insert(fresh.component.clone(), fresh);
@@ -184,21 +183,20 @@ impl BuildComponents {
         Ok(due)
     }
 
-    fn fresh(&self, document: &AppVersion, source: &SourceBuild, workflow: &WorkflowId) -> Option<Build> {
-        let component = document.part(&source.component)?;
-        Some(Build {
+    fn fresh(&self, app: &AppName, source: &SourceBuild, workflow: &WorkflowId) -> Build {
+        Build {
             id: source.id.clone(),
-            app: document.app.clone(),
+            app: app.clone(),
             component: source.component.clone(),
-            package: component.spec.package()?,
-            source: component.source.clone(),
+            package: source.input.package,
+            source: source.input.source.clone(),
             source_digest: source.source_digest.clone(),
             created_at: self.clock.now(),
             state: BuildState::Building { workflow: workflow.clone() },
             unused_since: None,
             // The same source makes the same artifact, so a revoked build stays revoked.
             revoked: source.known.as_ref().and_then(|known| known.value.revoked.clone()),
-        })
+        }
     }
 }
 

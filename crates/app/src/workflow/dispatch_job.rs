@@ -8,7 +8,7 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::preflight;
-use freehold_domain::workflow::{Deploys, Node, Request, Target, Workflow, WorkflowKind};
+use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
@@ -290,9 +290,13 @@ impl DispatchJob {
                 let work = Work::Remove(RemovePart { what: Box::new(what?), destroy_data: destroys_data(workflow) });
                 self.install_task(work, install, &document).await
             }
-            Target::Action { action } => {
-                let (_, version) = self.app_version(workflow, install).await?;
-                self.install_task(action_work(&version, action)?, install, &version).await
+            Target::Action { action, directories } => {
+                let (app, version) = self.app_version(workflow, install).await?;
+                let mut artifacts = BTreeMap::new();
+                for one in directories {
+                    artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
+                }
+                self.install_task(action_work(&version, action, &artifacts)?, install, &version).await
             }
             Target::Preflight => {
                 let (app, version) = self.app_version(workflow, install).await?;
@@ -371,9 +375,8 @@ impl DispatchJob {
     ) -> Result<CheckInstall, AppError> {
         let mut artifacts = BTreeMap::new();
         for node in &workflow.nodes {
-            if let Some(Deploys { part, build, .. }) = node.target.deploys()
-                && let BuildState::Built { artifact, .. } = self.build(app, build).await?.state
-            {
+            for (part, Use { build, .. }) in node.target.uses() {
+                let BuildState::Built { artifact, .. } = self.build(app, build).await?.state else { continue };
                 // Terraform providers are left out, because components share them and the runner has an estimate of
                 // their size.
                 let own = artifact.blobs.iter().filter(|blob| blob.media_type != PROVIDER_LAYER);
@@ -410,9 +413,9 @@ impl DispatchJob {
         };
         let document = self.versions.load(app, Some(version)).await?.document;
         let found = document
-            .part(component)
+            .build_input(component)
             .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
-        let packed = found.spec.recipe().map(Recipe::packed).transpose();
+        let packed = found.recipe.map(Recipe::packed).transpose();
         packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
     }
 }

@@ -1,9 +1,11 @@
 //! Makes the work of an order from an action, a component, the sandbox or the secrets of an app version.
 
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool};
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool, StepSource};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
-    RunKubernetesJob, SecretCopy, Source, SyncImage, Work,
+    RunKubernetesJob, SecretCopy, Source, StepDirectory, SyncImage, Work,
 };
 use freehold_protocol::{ActionName, ComponentName};
 
@@ -25,14 +27,26 @@ pub(super) const fn no_copies_of_secrets() -> Work {
     Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: Vec::new(), keeps_others: false })
 }
 
-/// Returns the work that runs an action.
-pub(super) fn action_work(version: &AppVersion, name: &ActionName) -> Result<Work, AppError> {
+/// Returns the work that runs an action. `artifacts` are those of the directories that its steps run in, by name.
+pub(super) fn action_work(
+    version: &AppVersion,
+    name: &ActionName,
+    artifacts: &BTreeMap<ComponentName, Artifact>,
+) -> Result<Work, AppError> {
     let action = version.action(name).ok_or_else(|| AppError::internal(format!("version has no action `{name}`")))?;
     let cluster = action.enable_kube_config.then(|| cluster_of(version, &action.kubernetes_context)).transpose()?;
+    let directories = action.sources().into_iter().map(|StepSource { name: component, steps, .. }| {
+        let artifact = artifacts.get(&component).cloned().ok_or_else(|| {
+            // INVARIANT: the plan bound the action to a build of each directory (`plan::steps::bind`).
+            AppError::internal(format!("action `{name}` is not bound to a build of `{component}`"))
+        })?;
+        Ok(StepDirectory { steps, component, artifact })
+    });
     Ok(Work::Action(RunAction {
         action: name.clone(),
         cluster,
         steps: action.steps.clone(),
+        directories: directories.collect::<Result<_, AppError>>()?,
         env_vars: action.env_vars.clone(),
         idempotent: action.idempotent,
         image: action.image.clone().unwrap_or_default(),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
+use crate::artifact::builds::bind_steps;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Committed, Expect, Outbox, Store};
 use crate::table::{self, Due, DueWhat, Phase, Stored, TaskToken, put};
@@ -180,7 +181,8 @@ impl PlanWorkflow {
             Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
             Request::Action { action, version, role, .. } => {
                 let record = self.version_of(install, version.as_ref()).await?;
-                let nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
+                let mut nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
+                bind_steps(&*self.store, &record.document, &mut nodes).await?;
                 Ok((Some(record.version), nodes))
             }
             Request::Teardown { what, role, destroy_data: _ } => {

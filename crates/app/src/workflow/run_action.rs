@@ -5,6 +5,7 @@ use std::sync::Arc;
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
 use freehold_domain::nearest::nearest;
+use freehold_domain::plan::action_nodes;
 use freehold_domain::plan::triggers::lacks_text;
 use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, RunTrigger, Workflow, WorkflowKind};
@@ -15,6 +16,7 @@ use freehold_protocol::{ActionName, AppName, InstallId, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
+use crate::artifact::builds::bind_steps;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
@@ -55,7 +57,8 @@ impl RunAction {
             return Err(self.unknown_action(&app, &stored.value, &version, action).await?);
         };
         self.check_needs(&stored.value, &version, found).await?;
-        freehold_domain::plan::action_nodes(&version.document, action, request.role.as_deref(), 0)?;
+        let mut nodes = action_nodes(&version.document, action, request.role.as_deref(), 0)?;
+        bind_steps(&*self.store, &version.document, &mut nodes).await?;
         let known = known_inputs(&version.document, &stored.value.inputs);
         resolve_inputs(&version.document, &known, &stored.value.answers)?;
         require_runner(&stored.value)?;

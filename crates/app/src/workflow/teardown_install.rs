@@ -13,6 +13,7 @@ use freehold_protocol::{Digest, InstallId, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
+use crate::artifact::builds::bind_steps;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::standing::StandingParts;
@@ -95,5 +96,6 @@ pub(crate) async fn plan_teardown(
     let version = versions.load(app, install.version()).await?;
     let attempted = parts.iter().filter(|(_, one)| one.attempted).map(|(name, _)| name.clone()).collect();
     triggers::add_to_teardown(&version.document, &mut nodes, scope, &attempted)?;
+    bind_steps(&*versions.store, &version.document, &mut nodes).await?;
     Ok((version.version, nodes))
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::{PublicKey, enrolment_key};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Work};
+use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Source, Work};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor, sha256};
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
@@ -280,9 +280,15 @@ pub(crate) fn subject(work: &Work) -> String {
 
 /// What a build runner knows of the build.
 fn facts(work: &BuildArtifact, artifact: &Artifact, now: Timestamp) -> BuildFacts {
-    let uri = format!("oci://{}", work.component);
+    let resolved = match &work.source {
+        Source::Git { url, commit, .. } => {
+            let digest = [("gitCommit".to_owned(), commit.clone())].into();
+            ResourceDescriptor { uri: format!("git+{url}"), digest }
+        }
+        _ => ResourceDescriptor { uri: format!("oci://{}", work.component), digest: sha256(&artifact.digest) },
+    };
     BuildFacts {
-        resolved: vec![ResourceDescriptor { uri, digest: sha256(&artifact.digest) }],
+        resolved: vec![resolved],
         versions: [("freehold-runner".to_owned(), "0.1.0".to_owned())].into(),
         started_at: now,
         finished_at: now,

@@ -64,6 +64,7 @@ mod workflow {
     mod sandbox;
     mod secrets;
     mod start_due_actions;
+    mod step_directories;
     mod sweep;
     mod teardown_install;
     mod tool_image;

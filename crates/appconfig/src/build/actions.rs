@@ -177,7 +177,10 @@ impl Reader<'_> {
         let given = |key: &str| node.text(key).is_some_and(|text| !text.is_empty());
         match (given("command"), given("inline_contents")) {
             (false, false) => {
-                let help = "add `command = \"...\"` or `inline_contents = \"...\"`";
+                let help = match ["public_repo", "connected_repo"].iter().find(|key| node.get(key).is_some()) {
+                    Some(_) => "add `command = \"./SCRIPT\"`: a script of the repository",
+                    None => "add `command = \"...\"` or `inline_contents = \"...\"`",
+                };
                 self.sources.error(checked.place(node), format!("step `{name}` does nothing"), help);
             }
             (true, true) => {
@@ -204,6 +207,15 @@ impl Reader<'_> {
         let owner = format!("step `{}` of action `{action}`", node.text("name").unwrap_or_default());
         if given.len() > 1 {
             self.sources.one_of(checked, node, &keys, &owner, "repository");
+            return None;
+        }
+        if let Some(script) = node.entry("inline_contents").filter(|script| script.value.as_text() != Some("")) {
+            let message = format!("{owner} has a script of its own and a repository");
+            let draft = Draft::error(checked.key_place(entry), message);
+            let draft = draft.related(checked.key_place(script), "the script");
+            self.sources.drafts.push(draft.help(
+                "write `command = \"...\"`, which runs in the directory of the repository, or remove the repository",
+            ));
             return None;
         }
         let source = self.sources.repo(self.files, checked, entry, &owner)?;

@@ -55,8 +55,12 @@ const STEP: &[Key] = &[
         .doc("A script, which is a template: its text, or the `./path` or address of a file with the text"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
     may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
-    may("public_repo", Table(REPO)).doc("A git repository that anyone may read, in which the step runs"),
-    may("connected_repo", Table(REPO)).doc("A private git repository in which the step runs"),
+    may("public_repo", Table(REPO)).doc(
+        "A git repository that anyone may read; `command` runs in a copy of its directory, which is built at a commit",
+    ),
+    may("connected_repo", Table(REPO)).doc(
+        "A private git repository, read with the vendor's own credentials; `command` runs in a copy of its directory",
+    ),
 ];
 
 const RUNBOOK_STEPS: &[&str] = &[

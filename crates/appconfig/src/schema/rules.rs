@@ -91,6 +91,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     (&["docker_build", "pulumi"], Rule::ExactlyOne(&["source", "public_repo", "connected_repo"])),
     (&["action.steps"], Rule::OneGiven(&["command", "inline_contents"])),
     (&["action.steps"], Rule::AtMostOne(&["public_repo", "connected_repo"])),
+    (&["action.steps"], Rule::Excludes("inline_contents", &["public_repo", "connected_repo"])),
     (&["action.triggers"], Rule::Words("type", &[&TRIGGERS, &COMPONENT_TRIGGERS])),
     (&["action.triggers"], Rule::Form("cron_schedule", CRON, A_CRON)),
     (

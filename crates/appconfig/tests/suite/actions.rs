@@ -100,6 +100,81 @@ fn a_repository_of_a_step_waits_for_its_commit() {
     assert_eq!(commit.len(), 40);
 }
 
+/// Returns the config with one step of these keys and a `public_repo` or `connected_repo`, without the other mistakes.
+fn with_step(keys: &str) -> Config {
+    good().with("actions/a.toml", &format!("name = \"a\"\n[[steps]]\nname = \"s\"\n{keys}\n"))
+}
+
+#[test]
+fn a_step_in_a_repository_can_be_deployed() {
+    for key in ["public_repo", "connected_repo"] {
+        let config =
+            with_step(&format!("command = \"./x.sh\"\n{key} = {{ repo = \"acme/actions\", directory = \"x\" }}"));
+
+        let warnings = freehold_appconfig::check(&config.dir).to_string();
+
+        assert_eq!(warnings, "", "{key}");
+    }
+}
+
+#[test]
+fn a_step_in_a_directory_of_the_config_brings_it_packed() {
+    let config = with_step("command = \"./x.sh\"\npublic_repo = { repo = \"./scripts\", directory = \"x\" }")
+        .with("scripts/x/x.sh", "#!/bin/sh\ntrue\n");
+
+    let loaded = config.load();
+
+    let Source::Directory { digest } = &loaded.version.actions[0].step_repos[0].source else { panic!("not packed") };
+    let packed = loaded.sources.iter().find(|local| local.digest == *digest).unwrap();
+    assert!(packed.owner.contains("step `s` of action `a`"), "{}", packed.owner);
+}
+
+#[test]
+fn a_repository_of_a_step_that_cannot_be_used_is_named_with_the_way_out() {
+    let cases = [
+        (
+            "inline_contents = \"ls\"\npublic_repo = { repo = \"acme/actions\" }",
+            "step `s` of action `a` has a script of its own and a repository",
+            "write `command = \"...\"`, which runs in the directory of the repository",
+        ),
+        ("public_repo = { repo = \"acme/actions\" }", "step `s` does nothing", "add `command = \"./SCRIPT\"`"),
+        (
+            "command = \"./x.sh\"\nconnected_repo = { repo = \"acme/actions\", directory = \"../x\" }",
+            "`../x` is outside of the repository",
+            "name a directory inside of it",
+        ),
+        (
+            "command = \"./x.sh\"\npublic_repo = { repo = \"./scripts\", directory = \"absent\" }",
+            "the source `./scripts/absent` cannot be read",
+            "create it, or correct the path",
+        ),
+        (
+            "command = \"./x.sh\"\npublic_repo = { repo = \"../../scripts\" }",
+            "is outside of the app's directory",
+            "move it into the app's directory",
+        ),
+    ];
+
+    for (keys, mistake, way_out) in cases {
+        let found = with_step(keys).check().to_string();
+        assert!(found.contains("error: ") && found.contains(mistake) && found.contains(way_out), "{keys}: {found}");
+    }
+}
+
+#[test]
+fn a_component_with_the_name_of_a_steps_directory_is_in_the_way() {
+    let web = "name = \"action-a-step-1\"\ntype = \"container_image\"\n[public]\nimage_url = \"registry.example/web\"\ntag = \"1\"\n";
+    let config =
+        with_step("command = \"./x.sh\"\npublic_repo = { repo = \"acme/actions\" }").with("components/b.toml", web);
+
+    let found = freehold_appconfig::check(&config.dir).to_string();
+
+    assert!(
+        found.contains("action `a` has a step whose directory is called `action-a-step-1`, as a component is"),
+        "{found}"
+    );
+}
+
 #[test]
 fn a_runbook_is_read_with_every_kind_of_step() {
     let config = with_action("").with("runbooks/r.md", "# Read me\n").with(

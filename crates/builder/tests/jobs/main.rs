@@ -23,4 +23,5 @@ mod private_ssh;
 mod registry;
 mod signed_image;
 mod stand_in;
+mod step;
 mod terraform;

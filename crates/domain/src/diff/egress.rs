@@ -2,16 +2,15 @@
 //!
 //! This module reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment, var
 //! files, values files and manifests of components; steps of actions and runbooks; sandbox and runner values; addresses
-//! of nested stack templates; health probes; defaults of inputs that are not sensitive. It also reads the git hosts
-//! from which steps clone, and the registries of images that are pulled in the customer's account (`job`, and `image:`
-//! lines of manifests and values files). It leaves out: hosts that only the vendor's build contacts (the sources of
-//! components and the sandbox reach the customer through the tenant registry), hosts in the files of a source (the
-//! version has only their digest), hosts without a scheme, and the local machine (`localhost`).
+//! of nested stack templates; health probes; defaults of inputs that are not sensitive. It also reads the registries of
+//! images that are pulled in the customer's account (`job`, and `image:` lines of manifests and values files). It leaves
+//! out: hosts that only the vendor's build contacts (the sources of components, the sandbox and steps reach the customer
+//! through the tenant registry), hosts in the files of a source (the version has only their digest), hosts without a
+//! scheme, and the local machine (`localhost`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, StepKind};
-use freehold_protocol::order::Source;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -72,7 +71,6 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
         finder.values(&owner, &json_of(&action.env_vars));
         finder.values(&owner, &json_of(&action.steps));
         finder.values(&owner, &json_of(&action.image));
-        action.step_repos.iter().for_each(|repo| finder.source(&owner, &repo.source));
     }
     for runbook in &version.runbooks {
         for step in &runbook.steps {
@@ -166,24 +164,6 @@ impl Finder {
             if !reference.is_empty() && !reference.starts_with(['{', '#', '&', '*']) {
                 self.add(registry(reference), &format!("{owner} image"));
             }
-        }
-    }
-
-    fn source(&mut self, owner: &str, source: &Source) {
-        match source {
-            Source::Git { url, .. } => match url.split_once('@') {
-                // The address has the form of ssh: `git@host:path`.
-                Some((_, rest)) if !url.contains("://") => {
-                    let host = rest.split(':').next().unwrap_or_default();
-                    self.add(host.to_owned(), &format!("{owner} source of a step"));
-                }
-                Some(_) | None => self.text(&format!("{owner} source of a step"), url),
-            },
-            Source::Directory { .. }
-            | Source::Image { .. }
-            | Source::EcrImage { .. }
-            | Source::Chart { .. }
-            | Source::Version => {}
         }
     }
 }

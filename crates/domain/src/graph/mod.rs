@@ -6,6 +6,7 @@ pub mod order;
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{AppVersion, Component, Reference, Sandbox, Trigger};
+use freehold_protocol::order::Source;
 use freehold_protocol::{ActionName, AppName, ComponentName};
 use serde::{Deserialize, Serialize};
 
@@ -91,6 +92,9 @@ pub struct GraphAction {
     /// Components whose outputs the action reads, and components that it declares as dependencies.
     pub needs: BTreeSet<ComponentName>,
     pub reads: Reads,
+    /// The directories that its steps run in, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_in: Vec<String>,
 }
 
 /// Returns the graph of `version`.
@@ -120,10 +124,24 @@ pub fn graph(version: &AppVersion) -> Graph {
         triggers: action.triggers.clone(),
         needs: action.dependencies.iter().cloned().chain(components_in(&action.references)).collect(),
         reads: reads(&action.references),
+        runs_in: action.sources().iter().map(|one| describe_source(&one.source)).collect(),
     });
     let mut actions: Vec<GraphAction> = actions.collect();
     actions.sort_by(|a, b| a.name.cmp(&b.name));
     Graph { app: version.app.clone(), components, edges, actions }
+}
+
+/// Returns a description of the source of a directory.
+fn describe_source(source: &Source) -> String {
+    match source {
+        Source::Git { url, directory, .. } if directory.is_empty() => url.clone(),
+        Source::Git { url, directory, .. } => format!("`{directory}` of {url}"),
+        Source::Directory { .. }
+        | Source::Image { .. }
+        | Source::EcrImage { .. }
+        | Source::Chart { .. }
+        | Source::Version => source.describe().to_owned(),
+    }
 }
 
 fn sandbox_node(sandbox: &Sandbox) -> GraphComponent {

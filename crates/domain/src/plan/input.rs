@@ -62,6 +62,11 @@ pub struct PartialBy {
 pub enum PlanError {
     #[error("{} has no artifact; run `freehold build {app}` and deploy again", part(.component))]
     NotBuilt { component: ComponentName, app: String },
+    #[error(
+        "action `{action}` has a step whose directory `{component}` has no artifact; run `freehold build {app}` with the \
+         version that has this action, and try again"
+    )]
+    StepNotBuilt { app: String, action: ActionName, component: ComponentName },
     #[error("{0}")]
     SandboxLacks(String),
     #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]

@@ -4,6 +4,7 @@ pub(crate) mod copies;
 mod input;
 mod scope;
 pub mod secrets;
+pub mod steps;
 pub mod teardown;
 mod toggles;
 pub mod triggers;
@@ -113,6 +114,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     let events = triggers::events_of_deploy(version, parts, secret_nodes, scope);
     let lacking = triggers::Lacking { components: off, because: triggers::lacks_text };
     let of_removals = triggers::add(version, &mut nodes, &events, lacking);
+    steps::bind(version, &mut nodes, input.builds)?;
     if scope.provision || scope.first {
         preflight::precede(&mut nodes);
     }
@@ -183,7 +185,7 @@ fn role_of(
     let operation = match target {
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
-        Target::Action { action } => version.action(action).map(Operation::Trigger),
+        Target::Action { action, .. } => version.action(action).map(Operation::Trigger),
         Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => None,
     };
     let Some(operation) = operation else { return Ok(None) };
@@ -232,7 +234,8 @@ pub(crate) fn add_dependents(version: &AppVersion, touched: &mut BTreeSet<Compon
     }
 }
 
-/// Returns the one node of an action's run, under the requested role or the role that the app names.
+/// Returns the one node of an action's run, under the requested role or the role that the app names. [`steps::bind`] gives
+/// it the directories that its steps run in.
 ///
 /// # Errors
 /// [`PlanError::UnknownAction`], [`PlanError::UnknownRole`].

@@ -6,7 +6,7 @@ pub mod shortfall;
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, RolePolicy};
+use freehold_protocol::app_version::{Action, AppVersion, ComponentSpec, RolePolicy, StepSource};
 use freehold_protocol::order::Mode;
 use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, Permission};
 use serde_json::Value;
@@ -61,9 +61,16 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
                 let bytes = artifact_bytes.get(&name).copied().unwrap_or(0);
                 add_part(&mut needs, version, &name, bytes, true);
             }
-            Target::Action { action } => {
+            Target::Action { action, directories } => {
                 owners.push(format!("action `{action}`"));
                 needs.programs = true;
+                let sources = version.action(action).map(Action::sources).unwrap_or_default();
+                for StepSource { name, steps, .. } in &sources {
+                    let bytes = artifact_bytes.get(name).copied().unwrap_or(0).saturating_mul(UNPACKS_TO);
+                    let is_used = directories.iter().any(|one| one.component == *name);
+                    let copies = if is_used { steps.len() as u64 } else { 0 };
+                    needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(copies));
+                }
             }
             Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => {}
         }

@@ -1,3 +1,5 @@
+use freehold_protocol::app_version::StepRepo;
+use freehold_protocol::order::Source;
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{BuildId, Digest, KeyId, Timestamp};
 use proptest::prelude::*;
@@ -8,7 +10,7 @@ use crate::job::{JobEvent, Step};
 use crate::runs_as::RunsAs;
 use crate::sandbox::SandboxReads;
 use crate::workflow::tests::pending;
-use crate::workflow::{NodeState, WorkflowKind};
+use crate::workflow::{NodeState, StepBuild, WorkflowKind};
 
 const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
@@ -51,7 +53,7 @@ fn component(name: &str, spec: Value) -> Value {
 
 fn node(name: &str, dependencies: &[String]) -> Node {
     let target = match name.strip_prefix("action:") {
-        Some(action) => Target::Action { action: action.parse().unwrap() },
+        Some(action) => Target::Action { action: action.parse().unwrap(), directories: Vec::new() },
         None => Target::Component {
             component: name.parse().unwrap(),
             build: BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &name.parse().unwrap()),
@@ -95,6 +97,23 @@ fn what_is_looked_at_is_what_the_nodes_need() {
         "permissions_left_out": 3,
     });
     assert_eq!(serde_json::to_value(found).unwrap(), expected);
+}
+
+#[test]
+fn each_copy_of_a_directory_that_steps_run_in_counts() {
+    let mut version = version();
+    let action = version.actions[0].name.clone();
+    let source = Source::Directory { digest: Digest::of(b"files") };
+    version.actions[0].step_repos = [0, 1].map(|step| StepRepo { step, source: source.clone() }).into();
+    let component = ComponentName::of_step(&action, 0);
+    let build = BuildId::derive(&"demo".parse().unwrap(), &Digest::of(b"source"), &component);
+    let built = StepBuild { component: component.clone(), build, artifact: Digest::of(b"artifact") };
+    let target = Target::Action { action, directories: vec![built] };
+
+    let needs =
+        needs(&version, &workflow(vec![Node { target, ..node("action:check", &[]) }]), &[(component, 100)].into());
+
+    assert_eq!(needs.disk_bytes, 2 * 100 * UNPACKS_TO);
 }
 
 #[test]

@@ -21,7 +21,7 @@ use crate::runs_as::RunsAs;
 pub use node::{Node, NodeState};
 pub use request::{Request, RunTrigger, TeardownParts, WorkflowKind};
 pub use retry::MAX_RETRIES;
-pub use target::{Deploys, Target};
+pub use target::{Deploys, StepBuild, Target, Use};
 
 /// A workflow: one execution of a state machine for an install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -359,7 +359,7 @@ impl Workflow {
         let mut counts: BTreeMap<&ActionName, usize> = BTreeMap::new();
         let mut groups = BTreeMap::new();
         for node in self.nodes.iter().filter(|_| self.kind.is_exclusive()) {
-            if let Target::Action { action } = &node.target {
+            if let Target::Action { action, .. } = &node.target {
                 let count = counts.entry(action).or_default();
                 *count += 1;
                 groups.insert(node.name.clone(), format!("{}.{count}", node.target.group()?).parse()?);

@@ -42,11 +42,31 @@ pub enum Target {
         sandbox: bool,
     },
     /// Runs an action.
-    Action { action: ActionName },
+    Action {
+        action: ActionName,
+        /// The builds of the directories that its steps run in.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        directories: Vec<StepBuild>,
+    },
     /// Builds a component's artifact.
     Build { component: ComponentName, build: BuildId },
     /// Runs before all other nodes and looks for problems that would make them fail.
     Preflight,
+}
+
+/// The build of a directory that steps of an action run in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepBuild {
+    pub component: ComponentName,
+    pub build: BuildId,
+    pub artifact: Digest,
+}
+
+/// An artifact that the job of a node needs in the install registry, and the build that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Use<'a> {
+    pub build: &'a BuildId,
+    pub artifact: &'a Digest,
 }
 
 /// The part that a node deploys, and the artifact that it is deployed from.
@@ -79,6 +99,19 @@ impl Target {
         }
     }
 
+    /// Returns the artifacts that the node deploys or runs, each with the name under which it was built. A success of the
+    /// node's job is evidence of their use.
+    pub fn uses(&self) -> Vec<(ComponentName, Use<'_>)> {
+        if let Self::Action { directories, .. } = self {
+            let uses = directories.iter();
+            return uses
+                .map(|one| (one.component.clone(), Use { build: &one.build, artifact: &one.artifact }))
+                .collect();
+        }
+        let deploys = self.deploys();
+        deploys.map(|Deploys { part, build, artifact, .. }| (part, Use { build, artifact })).into_iter().collect()
+    }
+
     /// Returns the FIFO group, which names the thing that the job changes.
     ///
     /// # Errors
@@ -89,7 +122,7 @@ impl Target {
             Self::Sandbox { .. } => "sandbox".parse(),
             Self::Teardown { sandbox: true, .. } => "sandbox".parse(),
             Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
-            Self::Action { action } => format!("action:{action}").parse(),
+            Self::Action { action, .. } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
             // The other node of the same workflow has the same serial, and a runner takes a serial once for each group.
             Self::Secrets { keeps_others: true, .. } => "secrets.1".parse(),

@@ -30,7 +30,7 @@ pub(crate) fn pending() -> Workflow {
 fn node(name: &str, dependencies: &[&str]) -> Node {
     Node {
         name: name.into(),
-        target: Target::Action { action: name.parse().unwrap() },
+        target: Target::Action { action: name.parse().unwrap(), directories: Vec::new() },
         dependencies: dependencies.iter().map(ToString::to_string).collect(),
         timeout_secs: 60,
         serial: 1,

@@ -70,6 +70,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         work: Work::Action(RunAction {
             action: "check".parse().unwrap(),
             steps: Vec::new(),
+            directories: Vec::new(),
             env_vars: Default::default(),
             idempotent: false,
             cluster: None,

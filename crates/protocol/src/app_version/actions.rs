@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::components::Reference;
-use crate::build::Source;
+use crate::build::{BuildInput, Package, Source};
 use crate::flag::is_false;
 use crate::{ActionName, ComponentName};
 
@@ -57,6 +57,42 @@ pub struct Action {
     pub kubernetes_context: String,
 }
 
+impl Action {
+    /// Returns the sources of the directories that steps run in, by the first step of each. Steps with the same source
+    /// have one artifact.
+    pub fn sources(&self) -> Vec<StepSource> {
+        let mut found: Vec<StepSource> = Vec::new();
+        for StepRepo { step, source } in &self.step_repos {
+            match found.iter_mut().find(|known| known.source.pinned() == source.pinned()) {
+                Some(known) => known.steps.push(*step),
+                None => found.push(StepSource {
+                    name: ComponentName::of_step(&self.name, *step),
+                    source: source.clone(),
+                    steps: vec![*step],
+                }),
+            }
+        }
+        found
+    }
+}
+
+/// The source of a directory that steps of one action run in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StepSource {
+    /// The name under which the directory is built, granted and shown ([`ComponentName::of_step`]).
+    pub name: ComponentName,
+    pub source: Source,
+    /// The indexes of the steps, from 0.
+    pub steps: Vec<u32>,
+}
+
+impl StepSource {
+    /// Returns the input of the build of the directory.
+    pub fn build_input(self) -> BuildInput {
+        BuildInput { name: self.name, package: Package::StepDirectory, source: self.source, recipe: None }
+    }
+}
+
 /// One step of an action. Exactly one of `command` and `inline_contents` is not empty.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -73,7 +109,7 @@ pub struct ActionStep {
     pub env_vars: BTreeMap<String, String>,
 }
 
-/// The repository that one step runs in.
+/// The repository, or the directory of the config, that one step runs in. Only a step with a `command` has one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

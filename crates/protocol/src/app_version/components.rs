@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::verification::Verification;
-use crate::build::{Package, Recipe, Source};
+use crate::build::{BuildInput, Package, Recipe, Source};
 use crate::flag::is_false;
 use crate::terraform::ProviderSource;
-use crate::{ActionName, ComponentName, Digest, canonical};
+use crate::{ActionName, ComponentName, Digest};
 
 /// One component of an app version.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,19 +39,20 @@ pub struct Component {
 }
 
 impl Component {
-    /// Returns a digest of everything that determines the build: it changes exactly when the build's input changes.
-    /// Returns `None` for a kind that has no build. A chart without a version in the config is built once, with the
-    /// newest version at that time; it is not updated until the config names another version.
+    /// Returns the input of the component's build, or `None` for a kind that has no build. A chart without a version in
+    /// the config is built once, with the newest version at that time; it is not updated until the config names another
+    /// version.
+    pub fn build_input(&self) -> Option<BuildInput> {
+        let (package, recipe) = (self.spec.package()?, self.spec.recipe());
+        Some(BuildInput { name: self.name.clone(), package, source: self.source.clone(), recipe })
+    }
+
+    /// Returns the digest of the input of the component's build, or `None` for a kind that has no build.
     ///
     /// # Errors
-    /// As [`canonical::digest`].
+    /// As [`BuildInput::digest`].
     pub fn source_digest(&self) -> Result<Option<Digest>, serde_json::Error> {
-        let Some(package) = self.spec.package() else { return Ok(None) };
-        match self.spec.recipe() {
-            Some(recipe) => canonical::digest(&(self.source.pinned(), package, recipe)),
-            None => canonical::digest(&(self.source.pinned(), package)),
-        }
-        .map(Some)
+        self.build_input().map(|input| input.digest()).transpose()
     }
 
     /// Returns the outputs of the sandbox that the component's templates read. An empty name means all outputs.
@@ -329,6 +330,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::canonical;
 
     fn digest(spec: Value, source: Source) -> Option<Digest> {
         let component = Component {

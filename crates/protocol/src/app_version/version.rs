@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::actions::{Action, Runbook};
+use super::actions::{Action, Runbook, StepSource};
 use super::components::Component;
 use super::inputs::{Input, InputGroup, Secret};
 use super::permissions::{ModeRole, NamedRole, OperationRole, Policy};
 use super::settings::{KubernetesContext, RunnerSettings, Sandbox, StackSettings};
+use crate::build::BuildInput;
 use crate::{ActionName, AppName, ComponentName, Digest, canonical};
 
 /// The format of documents that this release reads and writes.
@@ -123,6 +124,18 @@ impl AppVersion {
             Some(sandbox) if name.is_sandbox() => Some(Cow::Owned(sandbox.part())),
             Some(_) | None => self.component(name).map(Cow::Borrowed),
         }
+    }
+
+    /// Returns the inputs of all builds that the version needs: of the sandbox, of the components, and of the directories
+    /// that steps of actions run in.
+    pub fn build_inputs(&self) -> impl Iterator<Item = BuildInput> {
+        let steps = self.actions.iter().flat_map(Action::sources).map(StepSource::build_input);
+        self.parts().filter_map(|part| part.build_input()).chain(steps)
+    }
+
+    /// Returns the input of the build with the name `name`.
+    pub fn build_input(&self, name: &ComponentName) -> Option<BuildInput> {
+        self.build_inputs().find(|input| input.name == *name)
     }
 
     /// Returns the action with the name `name`.

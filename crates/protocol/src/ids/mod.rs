@@ -186,6 +186,10 @@ const TENANT_CHARS: usize = 16;
 const INSTALL_CHARS: usize = 20;
 const ROLE_KEY_CHARS: usize = 64 - "fh-----".len() - TENANT_CHARS - INSTALL_CHARS;
 
+/// The number of characters of a long action's name that the name of its step keeps: 64 less `action--` with eight digits of
+/// a digest, and `-step-` with up to ten digits.
+const STEP_ACTION_CHARS: usize = 64 - "action--".len() - 8 - "-step-".len() - 10;
+
 impl RoleKey {
     /// Returns the key of the role with the name `name` in the app config. The name is a template.
     pub fn derive(break_glass: bool, name: &str) -> Self {
@@ -269,6 +273,19 @@ impl ComponentName {
         Self("sandbox".to_owned())
     }
 
+    /// Returns the name under which the directory that a step of an action runs in is built, granted and shown. `step` is
+    /// the index of the step, from 0. No component may have this name.
+    pub fn of_step(action: &ActionName, step: u32) -> Self {
+        let number = u64::from(step) + 1;
+        let name = format!("action-{action}-step-{number}");
+        if Self::SHAPE.accepts(&name) {
+            return Self(name);
+        }
+        let digest = Digest::of(action.as_str().as_bytes());
+        let kept = action.as_str().get(..STEP_ACTION_CHARS).unwrap_or_default();
+        Self(format!("action-{kept}-{}-step-{number}", digest.hex().get(..8).unwrap_or_default()))
+    }
+
     /// Returns whether this is the name of the sandbox.
     pub fn is_sandbox(&self) -> bool {
         self.0 == "sandbox"
@@ -343,6 +360,19 @@ mod tests {
         assert_eq!(named(false, long), "custom-read-only-1855");
         assert!(named(false, long).parse::<RoleKey>().is_ok());
         assert_eq!(RoleKey::derive(true, "a-1").switch(), "EnableBreakGlassA1");
+    }
+
+    #[test]
+    fn a_steps_directory_has_a_name_of_its_own_that_fits() {
+        let action = |chars: usize, last: &str| format!("{}{last}", "a".repeat(chars)).parse::<ActionName>().unwrap();
+
+        let short = ComponentName::of_step(&action(1, ""), 0);
+        let long = ComponentName::of_step(&action(63, "b"), u32::MAX);
+        let other = ComponentName::of_step(&action(63, "c"), u32::MAX);
+
+        assert_eq!(short.as_str(), "action-a-step-1");
+        assert!(long.as_str().parse::<ComponentName>().is_ok(), "{long}");
+        assert_ne!(long, other);
     }
 
     #[test]

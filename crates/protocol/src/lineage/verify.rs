@@ -179,7 +179,8 @@ impl Check<'_> {
     /// Checks that the order names this artifact, and that the named build made it.
     fn sync(&self, used: &Used, order: Option<&Believed>) -> Finding {
         let order = &order.ok_or(Broken::Unfounded("order"))?.order;
-        let artifact = order.work.artifact().ok_or(Broken::Missing("the artifact in the order"))?;
+        let artifact = order.work.artifact_of(&used.component).or_else(|| order.work.artifact());
+        let artifact = artifact.ok_or(Broken::Missing("the artifact in the order"))?;
         same("the artifact of the order", &artifact.digest, &self.lineage.artifact)?;
         let statement = self.statement(used.app.as_str(), &used.component, artifact.provenance.as_deref())?;
         let build = &statement.predicate.build_definition.internal_parameters.build;
@@ -300,8 +301,10 @@ fn build_order(made: &Made, Believed { order, .. }: &Believed) -> Finding {
 
 fn deploy_order(used: &Used, order: &Order) -> Finding {
     same("the workflow of the order", &order.workflow, &used.workflow)?;
-    let component = order.work.component().ok_or(Broken::Missing("the component in the order"))?;
-    same("the component of the order", component, &used.component)?;
+    if order.work.artifact_of(&used.component).is_none() {
+        let component = order.work.component().ok_or(Broken::Missing("the component in the order"))?;
+        same("the component of the order", component, &used.component)?;
+    }
     // The order's context contains the app and the account.
     let context = |path: &str| order.context.pointer(path).and_then(|value| value.as_str()).unwrap_or_default();
     same("the app of the order", context("/nuon/app/id"), used.app.as_str())?;

@@ -24,7 +24,8 @@ pub use crate::app_version::ActionStep;
 pub use crate::artifact::{Artifact, Descriptor};
 pub use crate::build::{
     CHART_CONFIG, CHART_LAYER, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,
-    MODULE_ARTIFACT, MODULE_LAYER, Package, Recipe, Signer, Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
+    MODULE_ARTIFACT, MODULE_LAYER, Package, Recipe, STEP_ARTIFACT, STEP_LAYER, Signer, Source, TEMPLATE_ARTIFACT,
+    TEMPLATE_LAYER,
 };
 pub use crate::mode::Mode;
 
@@ -216,6 +217,15 @@ impl Work {
             Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
         }
     }
+
+    /// Returns the artifact with the name `component` that the work needs in the install registry: of the component, or
+    /// of a directory that steps of the action run in.
+    pub fn artifact_of(&self, component: &ComponentName) -> Option<&Artifact> {
+        if let Self::Action(action) = self {
+            return action.directories.iter().find(|one| one.component == *component).map(|one| &one.artifact);
+        }
+        self.artifact().filter(|_| self.component() == Some(component))
+    }
 }
 
 /// The image of a component, in which a job runs its programs.
@@ -280,6 +290,9 @@ pub struct RemovePart {
 pub struct RunAction {
     pub action: ActionName,
     pub steps: Vec<ActionStep>,
+    /// The directories that steps run in. A step without one runs in the empty workspace of the job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub directories: Vec<StepDirectory>,
     #[serde(default)]
     pub env_vars: BTreeMap<String, String>,
     /// Whether a runner may execute the steps again when the order is delivered again.
@@ -292,6 +305,16 @@ pub struct RunAction {
     /// image.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
+}
+
+/// The directory of a repository, or of the config, that steps run in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepDirectory {
+    /// The indexes of the steps, from 0. Each of them gets a copy of the directory.
+    pub steps: Vec<u32>,
+    /// The name under which the directory was built.
+    pub component: ComponentName,
+    pub artifact: Artifact,
 }
 
 /// Makes one artifact and pushes it to the tenant registry.

@@ -108,12 +108,17 @@ fn orders() {
     let action = RunAction {
         action: "health-check".parse().unwrap(),
         steps: vec![step],
+        directories: Vec::new(),
         env_vars: BTreeMap::new(),
         idempotent: false,
         cluster: None,
         image: String::new(),
     };
     golden("order-action", &order(Work::Action(action.clone())));
+    let directory =
+        StepDirectory { steps: vec![0], component: name("action-health-check-step-1"), artifact: artifact() };
+    let in_directory = RunAction { directories: vec![directory], ..action.clone() };
+    golden("order-action-in-directory", &order(Work::Action(in_directory)));
     let image = "{{ .nuon.components.own.outputs.reference }}".into();
     let tool_image = Some(Box::new(ToolImage { component: name("tools"), artifact: artifact() }));
     golden("order-tool-image", &Order { tool_image, ..order(Work::Action(RunAction { image, ..action })) });

@@ -1,7 +1,7 @@
 //! Removes the rows of an install, except the rows that mark it as being forgotten. The entry of a workflow is removed
 //! last of all its rows, so that the next run finds the workflow after a removal that was stopped.
 
-use freehold_domain::workflow::{Deploys, Workflow};
+use freehold_domain::workflow::{Use, Workflow};
 use freehold_protocol::{InstallId, JobId, WorkflowId};
 
 use crate::AppError;
@@ -47,7 +47,7 @@ pub(in crate::install) async fn remove_remaining(store: &dyn Store, install: &In
 /// Removes the jobs of a workflow: their orders, logs, refusals and grants, and their uses of artifacts.
 async fn remove_jobs(store: &dyn Store, install: &InstallId, workflow: &Workflow) -> Result<(), AppError> {
     for node in &workflow.nodes {
-        if let Some(Deploys { artifact, .. }) = node.target.deploys() {
+        for (_, Use { artifact, .. }) in node.target.uses() {
             remove_partition(store, &artifact_pk(artifact), &uses_prefix(install), |_| true).await?;
         }
         let job = JobId::derive(&workflow.id, &node.name);

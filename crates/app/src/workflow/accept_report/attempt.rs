@@ -154,15 +154,15 @@ fn is_ended_by(job: &Job, fence: Fence) -> bool {
     job.history.iter().any(|record| record.what == "finished" && record.fence == Some(fence))
 }
 
-/// Returns whether the accepted report was stored as the proof of a deploy.
+/// Returns whether the accepted report was stored as the proof that an artifact was deployed or run.
 fn proves_deploy(report: &AttemptReport, advanced: &Advanced) -> bool {
     if !matches!(&report.event, AttemptEvent::Finished { outcome: Outcome::Succeeded { .. }, .. }) {
         return false;
     }
     let Advanced::Now { job, workflow: Some(workflow), .. } = advanced else { return false };
     let node = workflow.nodes.iter().find(|node| node.name == job.node);
-    let deploys = node.is_some_and(|node| node.target.deploys().is_some());
-    deploys && matches!(job.state, JobState::Succeeded { .. })
+    let uses = node.is_some_and(|node| !node.target.uses().is_empty());
+    uses && matches!(job.state, JobState::Succeeded { .. })
 }
 
 fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {

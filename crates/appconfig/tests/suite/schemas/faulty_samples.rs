@@ -206,6 +206,11 @@ pub(crate) const FAULTY: &[(&str, &str, &str)] = &[
         "actions/a.toml",
         "name = \"a\"\n[[steps]]\nname = \"s\"\ncommand = \"ls\"\n[steps.public_repo]\nrepo = \"a/b\"\n[steps.connected_repo]\nrepo = \"a/b\"",
     ),
+    (
+        "action",
+        "actions/a.toml",
+        "name = \"a\"\n[[steps]]\nname = \"s\"\ninline_contents = \"ls\"\n[steps.public_repo]\nrepo = \"a/b\"",
+    ),
     ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\ntype = \"component_deploy\""),
     ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\ntype = \"command\""),
     ("runbook", "runbooks/a.toml", "name = \"a\"\n[[steps]]\ntype = \"action\"\naction_name = \"x\"\ncommand = \"ls\""),

@@ -226,7 +226,6 @@ fn egress_is_the_hosts_that_the_customers_side_contacts() {
     insta::assert_snapshot!(diff.egress.added.iter().map(line).collect::<Vec<_>>().join("\n"), @r"
     ${HOST}:1  (component `api` vars.list.2)
     api.example:8443  (component `api` vars.list.0)
-    clone.example  (action `ping` source of a step)
     docker.io  (component `k8s` image)
     ghcr.io  (component `k8s` image)
     hook.example  (default of input `hook`)

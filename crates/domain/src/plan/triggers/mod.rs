@@ -256,7 +256,7 @@ pub fn add_to_teardown(
     let occurrences = events_of_teardown(nodes, scope.what, attempted);
     add(version, nodes, &occurrences, Lacking { components: attempted, because: never_deployed_text });
     for node in nodes.iter_mut() {
-        let Target::Action { action } = &node.target else { continue };
+        let Target::Action { action, .. } = &node.target else { continue };
         node.serial = scope.serial;
         if let Some(action) = version.action(action) {
             node.runs_as = runs_as(version, Operation::Trigger(action), scope.role, Mode::Deprovision)?;
@@ -437,7 +437,7 @@ pub(super) fn action_node_name(action: &Action) -> String {
 
 /// Returns a waiting node for an action. The caller sets its serial and role.
 pub(super) fn action_node(name: String, action: &Action, dependencies: BTreeSet<String>) -> Node {
-    let target = Target::Action { action: action.name.clone() };
+    let target = Target::Action { action: action.name.clone(), directories: Vec::new() };
     Node { dependencies, ..Node::waiting(name, target, action.timeout_secs) }
 }
 

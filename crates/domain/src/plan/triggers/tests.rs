@@ -268,7 +268,7 @@ proptest! {
         }
         for (action, of) in version.actions.iter().zip(&triggers) {
             let distinct: BTreeSet<String> = of.iter().map(ToString::to_string).collect();
-            let started = nodes.iter().filter(|node| matches!(&node.target, Target::Action { action: name } if *name == action.name));
+            let started = nodes.iter().filter(|node| matches!(&node.target, Target::Action { action: name, .. } if *name == action.name));
             prop_assert!(started.count() <= distinct.len());
         }
     }

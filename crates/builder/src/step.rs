@@ -1,0 +1,44 @@
+//! Makes the artifact of a directory that steps of an action run in: one layer with the files as they are in the source.
+
+use std::path::PathBuf;
+
+use freehold_protocol::order::{Artifact, BuildArtifact, STEP_ARTIFACT, STEP_LAYER};
+use freehold_runner::kinds::archive::ArchiveError;
+use freehold_runner::kinds::failure::Failure;
+use freehold_runner::kinds::result::until_stopped;
+use freehold_runner::work::job::Job;
+
+use crate::package::push_layer;
+use crate::{archive, source};
+
+/// The largest sum of the sizes of the files, in bytes. Each step that runs in the directory gets a copy on the customer's
+/// machine.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Builds the directory and pushes it.
+pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
+    let directory = source::fetch(job, &work.source).await?;
+    let layer = pack(job, directory).await?;
+    until_stopped(job, push_layer(job, work, &layer, STEP_LAYER, STEP_ARTIFACT)).await
+}
+
+async fn pack(job: &Job, directory: PathBuf) -> Result<PathBuf, Failure> {
+    let layer = job.workspace.join("layer.tar.gz");
+    let into = layer.clone();
+    let packed = tokio::task::spawn_blocking(move || {
+        let bytes = archive::bytes(&directory)?;
+        if bytes <= MAX_BYTES {
+            archive::pack(&directory, &into)?;
+        }
+        Ok::<u64, ArchiveError>(bytes)
+    });
+    let unpackable = |error: &dyn std::error::Error| Failure::because("could not pack the directory", error);
+    let bytes = packed.await.map_err(|error| unpackable(&error))?.map_err(|error| unpackable(&error))?;
+    if bytes > MAX_BYTES {
+        return Err(Failure::new(format!(
+            "the files of the directory have {bytes} bytes, more than the maximum of {MAX_BYTES}; name a smaller \
+             `directory` of the repository"
+        )));
+    }
+    Ok(layer)
+}

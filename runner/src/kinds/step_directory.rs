@@ -1,0 +1,56 @@
+//! Makes the directories ready that steps of an action run in: each artifact is in the install registry, verified, and
+//! unpacked into the workspace once for each of its steps.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::order::{RunAction, STEP_LAYER, StepDirectory};
+
+use crate::kinds::archive;
+use crate::kinds::failure::Failure;
+use crate::kinds::sync_artifact::{fetch_layer, sync_artifact_of};
+use crate::work::job::Job;
+
+/// The directories of steps, relative to the workspace, by the index of the step.
+pub(super) type Directories = BTreeMap<usize, String>;
+
+/// Fetches and unpacks all directories of an action. This is done before the first step runs, for two reasons: a step
+/// could put links where the runner writes, and an action that lacks a directory changes nothing.
+pub(super) async fn prepare(job: &Job, work: &RunAction) -> Result<Directories, Failure> {
+    let mut directories = Directories::new();
+    for one in &work.directories {
+        let about = |failure| match failure {
+            Failure::Failed { reason, partial } => {
+                Failure::Failed { reason: format!("the directory `{}` of a step: {reason}", one.component), partial }
+            }
+            stopped @ Failure::Stopped { .. } => stopped,
+        };
+        unpack(job, work, one, &mut directories).await.map_err(about)?;
+    }
+    Ok(directories)
+}
+
+async fn unpack(
+    job: &Job,
+    work: &RunAction,
+    one: &StepDirectory,
+    directories: &mut Directories,
+) -> Result<(), Failure> {
+    let repository = sync_artifact_of(job, &one.component, &one.artifact).await?;
+    let layer = job.workspace.join("directory.tar.gz");
+    fetch_layer(&repository, &one.artifact, STEP_LAYER, &layer).await?;
+    for step in &one.steps {
+        let index = usize::try_from(*step).ok().filter(|index| *index < work.steps.len());
+        let index =
+            index.ok_or_else(|| Failure::new(format!("the action has no step {step}; report it to the vendor")))?;
+        let directory = format!("steps/{}", index + 1);
+        if directories.insert(index, directory.clone()).is_some() {
+            return Err(Failure::new(format!("step {step} has two directories; report it to the vendor")));
+        }
+        let (from, into) = (layer.clone(), job.workspace.join(directory));
+        let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &into)).await;
+        unpacked
+            .map_err(|error| Failure::because("could not unpack it", &error))?
+            .map_err(|error| Failure::because("could not unpack it", &error))?;
+    }
+    std::fs::remove_file(&layer).map_err(|error| Failure::because("could not remove the packed files", &error))
+}
