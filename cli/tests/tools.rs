@@ -137,7 +137,7 @@ fn what_has_another_checksum_is_refused_and_the_image_before_stays() {
     let absent = fails(dir, 2);
 
     assert!(
-        other.contains("item `roots`: its bytes have the SHA-256 ") && other.contains("before you know why"),
+        other.contains("item `roots`: its bytes have the SHA-256 ") && other.contains("before you know the reason"),
         "{other}"
     );
     assert!(absent.contains("item `helm`: it has no file `linux-amd64/helm`; correct `member`"), "{absent}");

@@ -176,7 +176,10 @@ class Refusals(unittest.TestCase):
         )
 
     def test_what_the_product_cannot_deploy_is_found_by_name(self):
-        said = "app `x` cannot be deployed yet: component `a` is a `job`, action `b` reads outputs of the sandbox, and 2 more"
+        said = (
+            "app `x` cannot be deployed yet: component `a` is a `job`, action `b` reads outputs of the sandbox, "
+            "and 2 more"
+        )
 
         self.assertEqual(
             [("component", "a", "is a `job`"), ("action", "b", "reads outputs of the sandbox")],

@@ -134,10 +134,15 @@ fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
     why
 }
 
-/// Returns a reason when a component has the name under which the directory of a step is built.
+/// Returns a reason when a component, or another directory, has the name under which the directory of a step is built.
 fn name_of_step_why(version: &AppVersion, action: &Action) -> Option<String> {
-    let taken = action.sources().into_iter().find(|source| version.component(&source.name).is_some())?;
-    Some(format!("has a step whose directory is called `{}`, as a component is; give it another name", taken.name))
+    let all: Vec<ComponentName> = version.actions.iter().flat_map(Action::sources).map(|source| source.name).collect();
+    let is_taken = |name: &ComponentName| {
+        version.component(name).is_some() || all.iter().filter(|other| *other == name).count() > 1
+    };
+    let taken = action.sources().into_iter().find(|source| is_taken(&source.name))?;
+    let name = taken.name;
+    Some(format!("has a step whose directory is called `{name}`, as another part is; give the action another name"))
 }
 
 /// Returns a reason when templates read outputs of the sandbox and the app has no sandbox.

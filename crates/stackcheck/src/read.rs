@@ -149,10 +149,7 @@ impl<'t> Reader<'t> {
         if anchor == 0 {
             Ok(())
         } else {
-            Err(self.wrong(
-                "the template has an anchor, which CloudFormation does not \
-            read",
-            ))
+            Err(self.wrong("the template has an anchor, which CloudFormation does not read"))
         }
     }
 
@@ -228,9 +225,9 @@ mod tests {
     #[test]
     fn what_readers_take_for_different_things_is_refused() {
         for (text, why) in [
-            ("a: &x 1\n", "line 1: it has an anchor"),
-            ("a: &x [1]\n", "line 1: it has an anchor"),
-            ("a: 1\nb: &x {c: 1}\n", "line 2: it has an anchor"),
+            ("a: &x 1\n", "line 1: the template has an anchor"),
+            ("a: &x [1]\n", "line 1: the template has an anchor"),
+            ("a: 1\nb: &x {c: 1}\n", "line 2: the template has an anchor"),
             ("a: {<<: {b: 1}}\n", "line 1: the template merges maps"),
             ("a: !!binary aGVsbG8=\n", "line 1: the tag `tag:yaml.org,2002:binary` is not"),
             ("a: !!str 1\n", "line 1: the tag `tag:yaml.org,2002:str` is not"),
@@ -251,7 +248,7 @@ mod tests {
             assert!(refused(text).starts_with(why), "{text:?}: {}", refused(text));
         }
         assert!(refused(&"a: 1\n".repeat(300_000)).contains("more than the 1000000 that CloudFormation reads"));
-        assert!(refused(&("[".repeat(70) + &"]".repeat(70))).contains("nests deeper than 64"));
+        assert!(refused(&("[".repeat(70) + &"]".repeat(70))).contains("is nested more than 64 levels deep"));
     }
 
     #[test]

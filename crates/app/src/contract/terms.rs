@@ -7,7 +7,7 @@ use freehold_domain::contract as made;
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::ContractView;
-use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::app_version::{AppVersion, Trigger};
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
 use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
 use freehold_protocol::{AppName, Digest, canonical};
@@ -117,6 +117,23 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
         "the customer of install `{id}` agreed to `{accepted}`, but this version may do more: {}; {way_out}",
         diff.summary()
     )))
+}
+
+/// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, they
+/// lack the schedules of `version`: a removal starts no action, and a later version may have replaced the schedules.
+///
+/// # Errors
+/// The store's errors.
+pub async fn for_removal(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<OrderTerms, AppError> {
+    let terms = for_order(store, install, version).await?;
+    if install.accepted_contract.as_ref().is_none_or(|accepted| *accepted == terms.digest) {
+        return Ok(terms);
+    }
+    let mut version = version.clone();
+    for action in &mut version.actions {
+        action.triggers.retain(|trigger| !matches!(trigger, Trigger::Cron { .. }));
+    }
+    for_order(store, install, &version).await
 }
 
 /// Returns the terms for an order to `install`: their digest, and the packed change from the accepted terms. If the

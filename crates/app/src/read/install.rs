@@ -118,7 +118,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
 
 fn deployed_view(record: DeployedRecord) -> DeployedView {
     let deployed = record.deployed;
-    let partial = deployed.partial.then(|| match deployed.partial_by {
+    let partial = (deployed.partial && !deployed.attempted).then(|| match deployed.partial_by {
         Some(by) => {
             PartialView { since: Some(by.at), workflow: Some(by.workflow), job: Some(by.job), removes: by.removes }
         }

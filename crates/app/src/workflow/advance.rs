@@ -273,6 +273,12 @@ async fn failed_writes(
     let Some(part) = part else { return Ok(Vec::new()) };
     let key = table::deployed_key(&job.install, &part);
     let known: Option<Stored<DeployedRecord>> = load(store, &key).await?;
+    if let (None, Some(deploys)) = (&known, &deploys) {
+        // The order is of an earlier release, which stored no record with it, or a report of an earlier job removed it.
+        let is_left = job.may_have_changed() && !job.is_reported_late();
+        let record = is_left.then(|| attempted_part::record(job, workflow, deploys, now)).transpose()?;
+        return record.map(|record| put(&record, Expect::Absent)).into_iter().collect();
+    }
     let Some(mut known) = known.filter(|known| known.value.deployed.serial <= job.serial) else {
         return Ok(Vec::new());
     };

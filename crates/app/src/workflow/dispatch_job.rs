@@ -32,6 +32,8 @@ use crate::table::{self, NOTICE_SECS, Stored, build_key, load};
 use crate::workflow::order_work::{action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work};
 use crate::workflow::{advance, attempted_part};
 
+/// The FIFO group of all orders that change copies of secrets.
+const SECRETS_GROUP: &str = "secrets";
 /// The maximum age in seconds of an order that is sent a second time. SQS drops the duplicate of a message for five
 /// minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
 const RESEND_WORTH_SECS: u64 = 280;
@@ -165,7 +167,9 @@ impl DispatchJob {
         // The order is stored before it is sent. It is then a proof, and a redelivery sends the same bytes.
         let envelope = evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work, part).await?;
         let dedup = format!("{}.{dispatch}", job.id);
-        self.orders.send(url, order.group.as_str(), &dedup, &envelope.to_json()?).await?;
+        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
+        let group = if order.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { order.group.as_str() };
+        self.orders.send(url, group, &dedup, &envelope.to_json()?).await?;
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
         Ok(())
     }
@@ -288,7 +292,9 @@ impl DispatchJob {
                     component_work(&document, part, artifact)
                 };
                 let work = Work::Remove(RemovePart { what: Box::new(what?), destroy_data: destroys_data(workflow) });
-                self.install_task(work, install, &document).await
+                let mut task = self.install_task(work, install, &document).await?;
+                task.terms = Some(Box::new(terms::for_removal(&*self.store, install, &document).await?));
+                Ok(task)
             }
             Target::Action { action, directories } => {
                 let (app, version) = self.app_version(workflow, install).await?;

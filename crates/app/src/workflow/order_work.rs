@@ -37,8 +37,10 @@ pub(super) fn action_work(
     let cluster = action.enable_kube_config.then(|| cluster_of(version, &action.kubernetes_context)).transpose()?;
     let directories = action.sources().into_iter().map(|StepSource { name: component, steps, .. }| {
         let artifact = artifacts.get(&component).cloned().ok_or_else(|| {
-            // INVARIANT: the plan bound the action to a build of each directory (`plan::steps::bind`).
-            AppError::internal(format!("action `{name}` is not bound to a build of `{component}`"))
+            // An earlier release of the control plane planned this workflow, and did not bind actions to builds.
+            AppError::invalid(format!(
+                "action `{name}` is not bound to a build of `{component}`; start the workflow again"
+            ))
         })?;
         Ok(StepDirectory { steps, component, artifact })
     });

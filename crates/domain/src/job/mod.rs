@@ -218,19 +218,21 @@ impl Job {
         }
     }
 
-    /// Returns whether a report says that the job has ended and changed nothing, in no attempt. No report of a lost job
-    /// says this: its runner may have worked without being heard.
+    /// Returns whether a report says that the job has ended and changed nothing. Only the report of the first delivery
+    /// of the first order can say this for the job: a runner may have worked on an earlier delivery without being heard,
+    /// and on a job that was called lost or cancelled.
     pub fn changed_nothing(&self) -> bool {
         match &self.state {
+            JobState::Failed { fence, .. } | JobState::Blocked { fence, .. } => {
+                let is_first = *fence == Fence { dispatch: 1, receive: 1 };
+                is_first && self.lost_at.is_none() && !self.may_have_changed()
+            }
             JobState::Queued { .. }
             | JobState::Running { .. }
             | JobState::Succeeded { .. }
-            | JobState::Lost { .. }
-            | JobState::Cancelled { unclaimed: true, .. } => false,
-            JobState::Failed { .. }
-            | JobState::Blocked { .. }
             | JobState::Interrupted { .. }
-            | JobState::Cancelled { unclaimed: false, .. } => !self.may_have_changed(),
+            | JobState::Cancelled { .. }
+            | JobState::Lost { .. } => false,
         }
     }
 

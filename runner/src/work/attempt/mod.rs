@@ -1,13 +1,13 @@
 //! One attempt, from admission until the message is deleted: first the journal, then the job, then the durable report.
 
 mod iam_audit;
+mod refused_connections;
 mod strangers;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_egress::Refusal;
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery, Work};
@@ -31,10 +31,11 @@ use crate::work::admission::{Permit, Ticket};
 use crate::work::agent::Agent;
 use crate::work::first_box::FirstBox;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::{Connections, Job, StopReason};
+use crate::work::job::{Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 use iam_audit::IamAudit;
+use refused_connections::RefusedConnections;
 
 /// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
@@ -308,7 +309,8 @@ impl Attempt<'_> {
         self.finish(reporter, &JobLog::default(), outcome).await
     }
 
-    /// Returns `outcome`, or `Blocked` when the job failed because its mode is switched off. If it failed because the
+    /// Returns `outcome`, with the switch in its reason when the job failed because its mode is switched off: `Blocked`
+    /// if the job changed nothing. If it failed because the
     /// runner is switched off, returns `Err` with the reason for an order that may be resumed and is left in the queue;
     /// any other order ends as interrupted.
     async fn blame_switch(&self, outcome: Outcome) -> Result<Outcome, String> {
@@ -319,7 +321,12 @@ impl Attempt<'_> {
         Ok(match self.agent.roles.disabled(&self.held.order).await {
             Some(Disabled::Mode(disabled)) => {
                 let reason = format!("{disabled}; the mode was on when the job started ({so_far}): {reason}");
-                Outcome::Blocked { block: Block::ModeDisabled, reason }
+                // A blocked job has changed nothing.
+                if partial {
+                    Outcome::Failed { reason, partial }
+                } else {
+                    Outcome::Blocked { block: Block::ModeDisabled, reason }
+                }
             }
             Some(Disabled::Runner(off)) if self.held.order.redelivery == Redelivery::Resume => return Err(off),
             Some(Disabled::Runner(off)) => Outcome::Interrupted { reason: format!("{off} ({so_far}): {reason}") },
@@ -452,34 +459,6 @@ impl Attempt<'_> {
         let left = order.not_after.since(self.agent.server_now(order.issued_at));
         let timeout = Duration::from_secs(u64::from(order.timeout_secs.min(limits::MAX_JOB_SECS)));
         Limits { time: timeout.min(Duration::from_millis(left)), redelivery: order.redelivery }
-    }
-}
-
-/// Records refused connections in the audit trail.
-#[derive(Debug)]
-struct RefusedConnections {
-    agent: Arc<Agent>,
-    held: Arc<HeldOrder>,
-}
-
-impl Connections for RefusedConnections {
-    fn refused(&self, refusal: &Refusal) {
-        let event = AuditEvent::ConnectionRefused {
-            job: self.held.order.job.clone(),
-            fence: self.held.fence,
-            host: refusal.host.clone(),
-            port: refusal.port,
-            reason: refusal.word.to_owned(),
-            times: refusal.times,
-        };
-        let agent = self.agent.clone();
-        // The record is written on another thread. The connection is already refused, so nothing has to wait for the
-        // record.
-        tokio::task::spawn_blocking(move || {
-            if let Err(error) = agent.audit.record(event) {
-                error!("{}", aws::explain(&error));
-            }
-        });
     }
 }
 

@@ -9,7 +9,7 @@ use freehold_app::table::{contract_key, terms_key};
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::{ContractView, DeployComponentsRequest};
-use freehold_protocol::app_version::{AppVersion, RolePolicy};
+use freehold_protocol::app_version::{AppVersion, RolePolicy, Trigger};
 use freehold_protocol::contract::{OrderTerms, SignedContract};
 use freehold_protocol::order::Order;
 use freehold_protocol::{Digest, Envelope};
@@ -175,6 +175,30 @@ async fn a_deploy_and_an_action_that_the_runner_would_refuse_are_refused_at_once
             "{error}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_removal_asks_for_no_schedule_that_a_later_version_replaced() {
+    let on = |schedule: &str| {
+        let mut version = app::document();
+        version.actions[0].triggers.insert(Trigger::Cron { schedule: schedule.to_owned() });
+        version
+    };
+    let (deployed, agreed) = (on("0 3 * * *"), on("0 4 * * *"));
+    let mut world = agreed_then(&agreed).await;
+    world.runner("globex").accepted_contract = Some(digest(&agreed));
+    world.hello("globex");
+    world.settle().await;
+    let widened = |terms: OrderTerms| {
+        let change = terms.change.unwrap();
+        let accepted = change.accepted.open(&digest(&agreed)).unwrap();
+        compare_terms(&accepted, &change.asked.open(&terms.digest).unwrap()).widened
+    };
+
+    let of_deploy = terms::for_order(&*world.memory, &install(&world).await, &deployed).await.unwrap();
+    let of_removal = terms::for_removal(&*world.memory, &install(&world).await, &deployed).await.unwrap();
+
+    assert_eq!((widened(of_deploy).len(), widened(of_removal).len()), (1, 0));
 }
 
 #[tokio::test]
