@@ -55,8 +55,8 @@ pub struct Config {
     pub roles: BTreeMap<RoleKey, String>,
     /// The ARN of the boundary of the install's roles. `None` selects the policy that the install stack creates.
     pub boundary: Option<String>,
-    /// The customer's answers to the app's inputs, by parameter of the install stack. The runner reports them in its
-    /// hello.
+    /// The customer's answers to the app's inputs, without the sensitive ones, by parameter of the install stack. The
+    /// runner reports them in its hello.
     pub inputs: BTreeMap<String, String>,
     /// The ids of the install stack's VPC and subnets, by their key below `.nuon.install_stack.outputs` in templates.
     pub outputs: BTreeMap<String, String>,

@@ -12,7 +12,8 @@ pub(crate) struct Checked {
     pub(crate) file: usize,
     pub(crate) kind: Kind,
     pub(crate) root: Node,
-    /// The paths that the templates of the file read, and those of the templates in files that it names.
+    /// The values that templates read, by a path such as `.nuon.install.id`: templates in this file, and in the files
+    /// that it names.
     pub(crate) uses: Vec<Reading>,
     /// The texts that values name by file or address, by the position of the value in the file.
     pub(crate) contents: BTreeMap<usize, Content>,

@@ -62,7 +62,7 @@ pub fn app_secret(tenant: &TenantName, install: &InstallId, secret: &str) -> Str
     format!("fh-{tenant}--{install}--secret/{secret}")
 }
 
-/// Returns the name of the secret that contains the key for digests of the app's secrets.
+/// Returns the name, in AWS Secrets Manager, of the HMAC key with which the runner makes digests of the app's secrets.
 pub fn secrets_key(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}/secrets-key")
 }

@@ -18,8 +18,8 @@ const REST_SECS: u32 = 30;
 /// the 63 characters of a label's value (Kubernetes documentation, "Object Names and IDs").
 const MAX_COMPONENT: usize = 30;
 
-/// Returns the Kubernetes Job that runs the program of `work` with `image`. Its program starts at most once by itself:
-/// the pod is neither restarted nor replaced.
+/// Returns the Kubernetes Job that runs the program of `work` with `image`. Kubernetes does not start a program again
+/// that has failed (`restartPolicy: Never`, `backoffLimit: 0`). In rare cases it starts a pod twice.
 pub(super) fn make(job: &Job, work: &RunKubernetesJob, templates: &Templates, image: &str) -> Result<Object, Failure> {
     let texts = |key: &str, all: &[String]| -> Result<Vec<String>, Failure> {
         let all = all.iter().enumerate();
