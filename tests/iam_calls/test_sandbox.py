@@ -70,7 +70,7 @@ class Sandbox(unittest.TestCase):
                 self.assertEqual([entry["PolicyArn"] for entry in read], [policy])
                 held = self.world.records("AttachRolePolicy", role)
                 self.assertEqual([record["stage"] for record in held], ["held"])
-                self.assertIn("is not attached: the contract says", held[0]["says"])
+                self.assertIn("is not attached: the contract defines", held[0]["says"])
 
     def test_7_each_change_is_recorded_before_and_after(self):
         stages = [record["stage"] for record in self.world.records("CreateRole", "ebs-csi-inlabc")]
