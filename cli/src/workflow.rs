@@ -112,12 +112,11 @@ fn list(install: &InstallId, all: &[WorkflowView], out: Output) -> String {
     if all.is_empty() {
         return format!("install `{install}` has no workflow; `freehold deploy {install}` starts one");
     }
-    let mut table = Table::new(&["WORKFLOW", "KIND", "ACTION", "STATE", "STARTED", "TOOK", "VERSION", "REASON"]);
+    let mut table = Table::new(&["WORKFLOW", "KIND", "STATE", "STARTED", "TOOK", "VERSION", "REASON"]);
     for view in all {
         table.row([
             view.workflow.to_string(),
-            view.kind.clone(),
-            run(view),
+            format!("{} {}", view.kind, run(view)).trim_end().to_owned(),
             view.state.clone(),
             time(view.created_at),
             took(view),
