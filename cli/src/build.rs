@@ -63,7 +63,7 @@ impl Build {
             drop(progress);
             let outcome = match &started.workflow {
                 None if !started.left_out.is_empty() => {
-                    format!("app `{}` has an artifact for every component that can be built here", self.app)
+                    format!("app `{}` has an artifact for every component, except those that are left out", self.app)
                 }
                 None => format!("app `{}` has an artifact for every component", self.app),
                 Some(workflow) => {

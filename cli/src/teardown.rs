@@ -33,7 +33,8 @@ pub(crate) struct Teardown {
     /// Remove only the sandbox; refused while components are deployed.
     #[arg(long)]
     sandbox: bool,
-    /// Also remove resources that hold data: databases, file systems, volumes, keys, and buckets with `force_destroy`.
+    /// Also remove resources that hold data, such as databases, file systems, volumes, keys, secrets, and buckets with
+    /// `force_destroy`.
     #[arg(long)]
     destroy_data: bool,
     /// The role to run under, instead of the role that the app config chooses: a mode such as `deprovision`, or the key

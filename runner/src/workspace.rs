@@ -34,7 +34,7 @@ pub(crate) enum WorkspaceError {
     NotPlain(String),
     #[error("`{name}` has {size} bytes; the runner reads at most {most}")]
     TooLarge { name: String, size: u64, most: u64 },
-    #[error("`{name}` cannot be opened")]
+    #[error("`{name}` cannot be read or written")]
     Io {
         name: String,
         #[source]
@@ -203,7 +203,7 @@ mod tests {
         }
         assert!(answer(Path::new("/dev"), "zero").await.contains("is not a regular file"));
         for name in ["../runner.key", "/etc/passwd", "module/../../runner.key", ""] {
-            assert!(answer(&workspace, name).await.contains("cannot be opened"), "{name}");
+            assert!(answer(&workspace, name).await.contains("cannot be read or written"), "{name}");
         }
         assert_eq!(answer(&workspace, "none").await, "`none` is gone");
     }

@@ -205,7 +205,7 @@ pub enum Source {
     EcrImage { reference: String, region: String, role_arn: String },
     /// A chart of a Helm chart repository. An empty version means the newest version at the time of the build.
     Chart { repo_url: String, chart: String, version: String },
-    /// The app version itself, which contains the whole input.
+    /// The app version itself, which contains everything that the build needs, such as the text of a manifest.
     Version,
 }
 

@@ -34,7 +34,9 @@ impl Caught {
         match (self.error.as_str(), message) {
             (_, Some(message)) => message.to_owned(),
             ("States.Timeout", None) => "a phase took longer than its time limit".to_owned(),
-            ("States.HeartbeatTimeout", None) => "the work sent no heartbeat for too long".to_owned(),
+            ("States.HeartbeatTimeout", None) => {
+                "no report about its jobs came in time; check that the install's runner is running".to_owned()
+            }
             (error, None) if self.cause.is_empty() => error.to_owned(),
             (error, None) => format!("{error}: {}", self.cause),
         }

@@ -170,7 +170,7 @@ fn open(name: &str, bytes: &[u8], digest: &Digest, key: &PublicKey) -> Result<Au
     let envelope = Envelope::parse(bytes).map_err(|error| format!("record `{name}` cannot be read: {error}"))?;
     let record: AuditRecord = envelope.open(key).map_err(|error| format!("record `{name}` was changed: {error}"))?;
     if record.runner != key.key_id() {
-        return Err(format!("record `{name}` is of runner key {}", record.runner));
+        return Err(format!("record `{name}` names runner key {}, but key {} signed it", record.runner, key.key_id()));
     }
     if name == name_of(record.seq, digest) {
         return Ok(record);

@@ -22,7 +22,7 @@ pub(super) const ACTION: &[Key] = &[
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
     may("kubernetes_context", Text)
-        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
+        .doc("The cluster of the kubeconfig: the name of a `[[kubernetes_context]]` of `metadata.toml`; the sandbox's by default"),
     may("image", Template).doc(
         "The image that steps run in, as `{{ .nuon.components.NAME.outputs.reference }}` of an image component; \
          `tool_image` of `runner.toml` by default",

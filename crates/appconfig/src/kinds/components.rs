@@ -37,7 +37,7 @@ pub(super) const COMPONENT: &[Key] = &[
     may("operation_roles", Tables(OPERATION_ROLE))
         .doc("Roles for operations of the component, instead of the role of the mode"),
     may("kubernetes_context", Text)
-        .doc("A `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
+        .doc("The cluster to deploy into: the name of a `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster by default"),
     may("toggleable", Flag)
         .doc("Whether an install may leave the component out (`freehold install toggles`); `false` by default"),
     may("default_enabled", Flag)

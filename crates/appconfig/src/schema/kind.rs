@@ -129,7 +129,10 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Secret => {
             ("One secret", "A table of `[[secret]]` in a file of its own; or several as in `secrets.toml`.")
         }
-        Kind::Permissions => ("The roles of an install", "One role for each mode of the runner."),
+        Kind::Permissions => (
+            "The roles of an install",
+            "The roles of the modes `provision`, `maintenance` and `deprovision`, and roles for single operations.",
+        ),
         Kind::Role => ("One role", "A table of `[[roles]]` in a file of its own; or several as in `permissions.toml`."),
         Kind::BreakGlass => (
             "Roles for emergencies",

@@ -51,7 +51,9 @@ impl Finder {
         for entry in std::fs::read_dir(directory).map_err(unreadable)? {
             let entry = entry.map_err(unreadable)?;
             let name = entry.file_name();
-            let name = name.to_str().ok_or_else(|| format!("`{}` is not UTF-8", name.to_string_lossy()))?;
+            let name = name.to_str().ok_or_else(|| {
+                format!("the name of the file `{}` in `{below}` of the chart is not UTF-8", name.to_string_lossy())
+            })?;
             let path = if below.is_empty() { name.to_owned() } else { format!("{below}/{name}") };
             let file = entry.path().canonicalize();
             let file = file.map_err(|_| format!("`{path}` of the chart is a link to a file that does not exist"))?;

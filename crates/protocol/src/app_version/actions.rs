@@ -33,7 +33,8 @@ pub struct Action {
     #[serde(default)]
     pub env_vars: BTreeMap<String, String>,
     pub steps: Vec<ActionStep>,
-    /// The repositories in which steps run. A step is named by its index, from 0.
+    /// The repositories, and directories of the config, in which steps run. `step` is the index of a step in `steps`, from
+    /// 0.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub step_repos: Vec<StepRepo>,
     /// The role that the action runs under, instead of the role of its mode; a template. Empty for the role of the

@@ -156,7 +156,7 @@ impl<'a> Terraform<'a> {
         name: &str,
         arguments: Vec<String>,
     ) -> Result<T, Failure> {
-        let unreadable = |error| Failure::because("could not read the output of terraform", &error);
+        let unreadable = |error| Failure::because(&format!("could not read what `terraform {name}` printed"), &error);
         let printed = Printed::new(self.job).map_err(unreadable)?;
         self.start(name, arguments, Output::Kept(printed.clone()), Vec::new()).await?;
         printed.json().await.map_err(unreadable)

@@ -28,7 +28,8 @@ impl Loader {
         command.arg("--list").arg(program).env_clear().stdin(Stdio::null()).stderr(Stdio::null());
         let listed = command.output()?;
         if !listed.status.success() {
-            return Err(io::Error::other(format!("`{}` lists no libraries", loader.display())));
+            let (loader, program) = (loader.display(), program.display());
+            return Err(io::Error::other(format!("`{loader} --list {program}` failed: {}", listed.status)));
         }
         let libraries = libraries(&String::from_utf8_lossy(&listed.stdout));
         Ok(Some(Self { program: loader, libraries }))
