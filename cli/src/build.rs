@@ -56,15 +56,9 @@ impl Build {
         let progress = Progress::start();
         let request = BuildComponentsRequest { version };
         let mut started: BuildStarted = until_ready(&progress, async || api.post(&path, &request).await).await?;
-        for one in &started.left_out {
-            progress.say(&format!("left out: component `{}` {}, which cannot be built yet", one.component, one.why));
-        }
         let Some(workflow) = started.workflow.clone().filter(|_| !self.no_wait) else {
             drop(progress);
             let outcome = match &started.workflow {
-                None if !started.left_out.is_empty() => {
-                    format!("app `{}` has an artifact for every component, except those that are left out", self.app)
-                }
                 None => format!("app `{}` has an artifact for every component", self.app),
                 Some(workflow) => {
                     format!("build started ({workflow}); follow it with `freehold workflow watch {workflow}`")

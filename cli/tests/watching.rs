@@ -59,7 +59,7 @@ fn nobody_takes_the_order(install_name: &'static str, runner: Value) -> String {
                 "state": "queued", "created_at": now() - 40_000,
             })),
             "/v1/apps/web/builds" if before == 0 => {
-                Some(json!({ "version": DIGEST, "workflow": WORKFLOW, "builds": [], "left_out": [] }))
+                Some(json!({ "version": DIGEST, "workflow": WORKFLOW, "builds": [] }))
             }
             "/v1/apps/web/builds" => Some(json!({ "items": [] })),
             path if path == format!("/v1/installs/{install_name}") => Some(install(install_name, &runner)),

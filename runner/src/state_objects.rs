@@ -1,6 +1,6 @@
-//! Names the objects in the runner's bucket that hold a state: the Terraform state of a component or of the sandbox
-//! (which has a prefix of its own), and the lists of the objects that a component applied to a cluster and of the
-//! copies of secrets there.
+//! Names the objects in the runner's bucket that hold a state: the Terraform state or the Pulumi state of a component or
+//! of the sandbox (which has a prefix of its own), and the lists of the objects that a component applied to a cluster and
+//! of the copies of secrets there.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;
@@ -19,7 +19,9 @@ impl StateObjects {
             Work::TerraformModule(work) => Some(Self::of_component(&work.component)),
             Work::Remove(work) => Self::of(&work.what),
             Work::Sandbox(_) => Some(Self { base: "terraform/sandbox/sandbox".to_owned() }),
-            Work::ContainerImage(_)
+            Work::Pulumi(_)
+            | Work::PulumiSandbox(_)
+            | Work::ContainerImage(_)
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)
@@ -50,6 +52,12 @@ impl StateObjects {
     pub fn mark(&self) -> String {
         format!("{}.fence.json", self.base)
     }
+}
+
+/// Returns the prefix of all objects of the Pulumi state of `component`, or of the sandbox, which has the name `sandbox`.
+/// It is below `terraform/`, because the roles of modes and the bucket's rule for old versions name that prefix.
+pub fn pulumi(component: &ComponentName) -> String {
+    format!("terraform/{component}/")
 }
 
 /// Returns the object that lists what `component` has applied to a cluster.

@@ -12,7 +12,7 @@ use freehold_runner::work::job::Job;
 
 use crate::package::push_layer;
 use crate::statement::{self, Facts};
-use crate::{chart, dockerfile, image, layout, manifests, package, source, step, terraform};
+use crate::{chart, dockerfile, image, layout, manifests, package, pulumi, source, step, terraform};
 
 /// The only kind of job that a build runner executes.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub async fn execute(job: &Job) -> Outcome {
         Work::ContainerImage(_)
         | Work::TerraformModule(_)
         | Work::Sandbox(_)
+        | Work::Pulumi(_)
+        | Work::PulumiSandbox(_)
         | Work::Remove(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
@@ -85,6 +87,7 @@ async fn build(job: &Job, work: &BuildArtifact) -> Result<Done, Failure> {
             dockerfile::build(job, work, &mut facts).await?
         }
         (Package::KubernetesManifest, _) => manifests::build(job, work).await?,
+        (Package::PulumiProgram, Source::Directory { .. } | Source::Git { .. }) => pulumi::build(job, work).await?,
         (Package::StepDirectory, Source::Directory { .. } | Source::Git { .. }) => step::build(job, work).await?,
         (
             package,

@@ -11,6 +11,7 @@ mod layout;
 mod manifests;
 mod package;
 mod private;
+mod pulumi;
 mod signature;
 mod source;
 mod statement;

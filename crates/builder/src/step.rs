@@ -18,25 +18,26 @@ const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Builds the directory and pushes it.
 pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
     let directory = source::fetch(job, &work.source).await?;
-    let layer = pack(job, directory).await?;
+    let layer = pack(job, directory, MAX_BYTES).await?;
     until_stopped(job, push_layer(job, work, &layer, STEP_LAYER, STEP_ARTIFACT)).await
 }
 
-async fn pack(job: &Job, directory: PathBuf) -> Result<PathBuf, Failure> {
+/// Packs a directory whose files have at most `most` bytes.
+pub(crate) async fn pack(job: &Job, directory: PathBuf, most: u64) -> Result<PathBuf, Failure> {
     let layer = job.workspace.join("layer.tar.gz");
     let into = layer.clone();
     let packed = tokio::task::spawn_blocking(move || {
         let bytes = archive::bytes(&directory)?;
-        if bytes <= MAX_BYTES {
+        if bytes <= most {
             archive::pack(&directory, &into)?;
         }
         Ok::<u64, ArchiveError>(bytes)
     });
     let unpackable = |error: &dyn std::error::Error| Failure::because("could not pack the directory", error);
     let bytes = packed.await.map_err(|error| unpackable(&error))?.map_err(|error| unpackable(&error))?;
-    if bytes > MAX_BYTES {
+    if bytes > most {
         return Err(Failure::new(format!(
-            "the files of the directory have {bytes} bytes, more than the maximum of {MAX_BYTES}; name a smaller \
+            "the files of the directory have {bytes} bytes, more than the maximum of {most}; name a smaller \
              `directory` of the repository"
         )));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use freehold_protocol::app_version::{
-    Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy, Sandbox, SandboxTool,
+    Action, AppVersion, Component, ComponentSpec, Platform, Reference, RolePolicy, Sandbox,
 };
 use freehold_protocol::order::{Mode, Signer, Source};
 use freehold_protocol::{ActionName, ComponentName};
@@ -12,7 +12,7 @@ use freehold_protocol::{ActionName, ComponentName};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Undeployable {
     pub part: Part,
-    /// The reason as the end of a sentence about the part, such as "is a `pulumi`".
+    /// The reason as the end of a sentence about the part, such as "is of type `azure-bicep`".
     pub why: String,
 }
 
@@ -45,11 +45,6 @@ impl std::fmt::Display for Undeployable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {}", self.part, self.why)
     }
-}
-
-/// Returns whether a component of this kind can be deployed.
-pub const fn is_deployable(spec: &ComponentSpec) -> bool {
-    spec.is_deployable()
 }
 
 /// Returns the parts that prevent a deploy of `version`, with the reasons; empty when the version can be deployed.
@@ -88,9 +83,6 @@ fn role_why(policies: &[RolePolicy]) -> Vec<String> {
 }
 
 fn sandbox_why(sandbox: &Sandbox) -> Vec<String> {
-    if let SandboxTool::Pulumi { .. } = &sandbox.tool {
-        return vec!["is a program of Pulumi, which runners do not run yet".into()];
-    }
     let mut why = references_why(&sandbox.references, Some(sandbox));
     for reference in &sandbox.references {
         match reference {
@@ -108,9 +100,6 @@ fn sandbox_why(sandbox: &Sandbox) -> Vec<String> {
 fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String> {
     if sandbox.is_some() && component.name.is_sandbox() {
         return vec!["has the name of the sandbox; give it another one".into()];
-    }
-    if !is_deployable(&component.spec) {
-        return vec![format!("is a `{}`", component.spec.kind())];
     }
     let mut why = references_why(&component.references, sandbox);
     let is_provided = component.references.iter().any(|reference| matches!(reference, Reference::Component(_)));
@@ -198,7 +187,7 @@ mod tests {
         };
 
         assert_eq!(reasons(component(image(), public(), &[Reference::Input("a".into())])), [""; 0]);
-        assert_eq!(reasons(component(program, Source::Version, &[])), ["component `api` is a `pulumi`"]);
+        assert_eq!(reasons(component(program, Source::Version, &[])), [""; 0]);
         assert_eq!(reasons(component(job("x", "1"), public(), &[])), [""; 0]);
         let of_component = [Reference::Component("web".parse().unwrap())];
         assert_eq!(reasons(component(job("{{ .nuon.components.web }}", "1"), Source::Version, &of_component)), [""; 0]);
@@ -234,10 +223,7 @@ mod tests {
         named.components[0].name = "sandbox".parse().unwrap();
 
         assert_eq!(shown(sandbox(terraform.clone(), json!([]))), [""; 0]);
-        assert_eq!(
-            shown(sandbox(json!({ "tool": "pulumi", "runtime": "go", "version": "" }), json!([]))),
-            ["the sandbox is a program of Pulumi, which runners do not run yet"]
-        );
+        assert_eq!(shown(sandbox(json!({ "tool": "pulumi", "runtime": "go", "version": "" }), json!([]))), [""; 0]);
         assert_eq!(
             shown(sandbox(terraform, json!([{ "to": "component", "name": "api" }]))),
             ["the sandbox reads component `api`, but is deployed before all components"]

@@ -113,6 +113,8 @@ pub enum Package {
     KubernetesManifest,
     /// The directory that steps of an action run in: one tarred layer of [`STEP_LAYER`].
     StepDirectory,
+    /// A Pulumi program: one tarred layer of [`PROGRAM_LAYER`].
+    PulumiProgram,
 }
 
 impl Package {
@@ -126,6 +128,7 @@ impl Package {
             Self::DockerImage => "an image of a Dockerfile",
             Self::KubernetesManifest => "a Kubernetes manifest",
             Self::StepDirectory => "the directory of a step",
+            Self::PulumiProgram => "a Pulumi program",
         }
     }
 }
@@ -156,6 +159,10 @@ pub const KUSTOMIZATION_ARTIFACT: &str = "application/vnd.freehold.kubernetes.ku
 pub const STEP_LAYER: &str = "application/vnd.freehold.action.step.v1.tar+gzip";
 /// Artifact type of a step's directory.
 pub const STEP_ARTIFACT: &str = "application/vnd.freehold.action.step.v1";
+/// Media type of the layer of a Pulumi program: a tar like a module's.
+pub const PROGRAM_LAYER: &str = "application/vnd.freehold.pulumi.program.v1.tar+gzip";
+/// Artifact type of a Pulumi program.
+pub const PROGRAM_ARTIFACT: &str = "application/vnd.freehold.pulumi.program.v1";
 
 /// Everything that determines a build of an app version: of a component, the sandbox, or the directory of steps.
 #[derive(Debug, Clone, PartialEq)]

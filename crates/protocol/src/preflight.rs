@@ -12,7 +12,7 @@ pub struct CheckInstall {
     /// when no component uses Terraform.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub terraform_versions: BTreeSet<String>,
-    /// The programs that components need in addition to Terraform: [`HELM`], [`KUSTOMIZE`].
+    /// The programs that components need in addition to Terraform: [`HELM`], [`KUSTOMIZE`], [`PULUMI`].
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub tools: BTreeSet<String>,
     /// The names of CloudFormation stacks. Each name is a template.
@@ -40,6 +40,8 @@ pub struct CheckInstall {
 pub const HELM: &str = "helm";
 /// The program that renders kustomizations; `kubectl` has it too.
 pub const KUSTOMIZE: &str = "kustomize";
+/// The program that updates the stacks of Pulumi programs.
+pub const PULUMI: &str = "pulumi";
 
 /// The read-only calls in the deploy of a stack. A preflight makes these calls.
 pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet"];

@@ -7,7 +7,7 @@
 use freehold_protocol::order::{Order, Work};
 use serde_json::json;
 
-use crate::state_objects::{StateObjects, copies, inventory, kubernetes_mark};
+use crate::state_objects::{StateObjects, copies, inventory, kubernetes_mark, pulumi};
 
 /// Returns the session policy for `order`. `bucket` holds the states, inventories and plans.
 pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
@@ -21,6 +21,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         Work::KubernetesManifest(work) => own.push(object(&inventory(&work.component))),
         Work::KubernetesJob(work) => own.push(object(&inventory(&work.component))),
         Work::CopySecrets(_) => own.push(object(&copies())),
+        Work::Pulumi(work) | Work::PulumiSandbox(work) => own.push(object(&format!("{}*", pulumi(&work.component)))),
         Work::TerraformModule(_)
         | Work::Sandbox(_)
         | Work::ContainerImage(_)
@@ -46,7 +47,7 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use freehold_protocol::order::{ApplyTerraform, Artifact, Work};
+    use freehold_protocol::order::{ApplyTerraform, Artifact, RunPulumi, Work};
     use serde_json::Value;
 
     use super::*;
@@ -78,6 +79,22 @@ mod tests {
             env_vars: BTreeMap::new(),
             var_files: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_program_of_pulumi_has_everything_below_the_prefix_of_its_own_component() {
+        let work = |component: &str| RunPulumi {
+            component: component.parse().unwrap(),
+            artifact: module("db").artifact,
+            pulumi_version: String::new(),
+            config: BTreeMap::new(),
+            env_vars: BTreeMap::new(),
+        };
+        let component = Order { work: Work::Pulumi(work("db")), ..order(1, 7) };
+        let sandbox = Order { work: Work::PulumiSandbox(work("sandbox")), ..order(1, 7) };
+
+        assert_eq!(own(&component)[1..], ["arn:aws:s3:::b/terraform/db/*"]);
+        assert_eq!(own(&sandbox)[1..], ["arn:aws:s3:::b/terraform/sandbox/*"]);
     }
 
     #[test]

@@ -12,8 +12,10 @@ mod helm_chart;
 mod inventory;
 mod kubernetes_job;
 mod kubernetes_manifest;
+mod plan_file;
 mod preflight;
 pub mod provenance;
+mod pulumi;
 mod remove;
 pub mod result;
 mod step_directory;
@@ -60,6 +62,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
     match &job.order.work {
         Work::ContainerImage(work) => container_image::run(job, work).await,
         Work::TerraformModule(work) | Work::Sandbox(work) => terraform_module::apply(job, work).await,
+        Work::Pulumi(work) | Work::PulumiSandbox(work) => pulumi::update(job, work).await,
         Work::CloudformationStack(work) => cloudformation_stack::run(job, work).await,
         Work::HelmChart(work) => helm_chart::run(job, work).await,
         Work::KubernetesManifest(work) => kubernetes_manifest::run(job, work).await,

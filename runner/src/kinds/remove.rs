@@ -5,7 +5,7 @@ use freehold_protocol::order::{RemovePart, Work};
 
 use crate::kinds::failure::Failure;
 use crate::kinds::result::Done;
-use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, terraform_module};
+use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, pulumi, terraform_module};
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
@@ -13,6 +13,7 @@ pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         Work::TerraformModule(what) | Work::Sandbox(what) => {
             terraform_module::remove(job, what, work.destroy_data).await
         }
+        Work::Pulumi(what) | Work::PulumiSandbox(what) => pulumi::remove(job, what, work.destroy_data).await,
         Work::CloudformationStack(what) => cloudformation_stack::remove(job, what, work.destroy_data).await,
         Work::ContainerImage(what) => {
             let digest = &what.artifact.digest;

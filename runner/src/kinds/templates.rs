@@ -97,7 +97,8 @@ pub(crate) fn owner(work: &Work) -> String {
     match work {
         Work::ContainerImage(work) => format!("component `{}`", work.component),
         Work::TerraformModule(work) => format!("component `{}`", work.component),
-        Work::Sandbox(_) => "the sandbox".to_owned(),
+        Work::Sandbox(_) | Work::PulumiSandbox(_) => "the sandbox".to_owned(),
+        Work::Pulumi(work) => format!("component `{}`", work.component),
         Work::CopySecrets(_) => "the copies of secrets".to_owned(),
         Work::Remove(work) => owner(&work.what),
         Work::CloudformationStack(work) => format!("component `{}`", work.component),

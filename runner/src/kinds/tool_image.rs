@@ -91,6 +91,8 @@ const fn runs_programs(work: &Work) -> bool {
         Work::Action(_)
         | Work::TerraformModule(_)
         | Work::Sandbox(_)
+        | Work::Pulumi(_)
+        | Work::PulumiSandbox(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)
         | Work::Preflight(_)

@@ -18,6 +18,7 @@ mod image_walls;
 mod kubernetes_job;
 mod kubernetes_manifest;
 mod preflight;
+mod pulumi;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;
 mod sandbox;

@@ -59,7 +59,8 @@ fn copied(build: Option<&Build>) -> Option<String> {
             | Package::CloudformationTemplate
             | Package::DockerImage
             | Package::KubernetesManifest
-            | Package::StepDirectory,
+            | Package::StepDirectory
+            | Package::PulumiProgram,
         )
         | (BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. }, _) => None,
     }

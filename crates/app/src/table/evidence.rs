@@ -119,6 +119,8 @@ impl Signed {
             Work::ContainerImage(_)
             | Work::TerraformModule(_)
             | Work::Sandbox(_)
+            | Work::Pulumi(_)
+            | Work::PulumiSandbox(_)
             | Work::CloudformationStack(_)
             | Work::HelmChart(_)
             | Work::KubernetesManifest(_)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
-use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView, LeftOut};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
 use freehold_protocol::{AppName, BuildId, ComponentName, WorkflowId};
 
 use crate::AppError;
@@ -208,15 +208,7 @@ fn building(app: &AppName, version: &Version, id: WorkflowId, builds: Vec<(Compo
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {
-    let left_out = version.document.parts().filter(|component| component.spec.package().is_none()).map(|component| {
-        LeftOut { component: component.name.clone(), why: format!("is a `{}`", component.spec.kind()) }
-    });
-    BuildStarted {
-        version: version.version.clone(),
-        workflow,
-        builds: builds.values().map(view).collect(),
-        left_out: left_out.collect(),
-    }
+    BuildStarted { version: version.version.clone(), workflow, builds: builds.values().map(view).collect() }
 }
 
 /// Returns the API's view of a build.

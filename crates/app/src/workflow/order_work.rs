@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool, StepSource};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
-    RunKubernetesJob, SecretCopy, Source, StepDirectory, SyncImage, Work,
+    RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
 };
 use freehold_protocol::{ActionName, ComponentName};
 
@@ -126,9 +126,8 @@ pub(super) fn component_work(version: &AppVersion, name: &ComponentName, artifac
                 env_vars,
             })
         }
-        ComponentSpec::Pulumi { .. } => {
-            // INVARIANT: the planner refuses a version with a component of this kind.
-            return Err(AppError::internal(format!("component `{name}` cannot be deployed here yet")));
+        ComponentSpec::Pulumi { runtime: _, pulumi_version, config, env_vars } => {
+            Work::Pulumi(RunPulumi { component: component_name, artifact, pulumi_version, config, env_vars })
         }
     })
 }
@@ -144,24 +143,30 @@ fn cluster_of(version: &AppVersion, context: &str) -> Result<ClusterOf, AppError
     found.ok_or_else(|| AppError::internal(format!("version has no Kubernetes context `{context}`")))
 }
 
-/// Returns the work that applies the sandbox's Terraform module.
+/// Returns the work that applies the sandbox's module or program.
 pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<Work, AppError> {
     let sandbox = version.sandbox.clone().ok_or_else(|| {
         // INVARIANT: only a version with a sandbox has a node for it.
         AppError::internal("version has no sandbox")
     })?;
-    let SandboxTool::Terraform { version, providers: _ } = sandbox.tool else {
-        // INVARIANT: the planner refuses a sandbox that uses another tool than Terraform.
-        return Err(AppError::internal("a Pulumi sandbox cannot be deployed yet"));
-    };
-    Ok(Work::Sandbox(ApplyTerraform {
-        component: ComponentName::sandbox(),
-        artifact,
-        terraform_version: version,
-        vars: sandbox.vars,
-        env_vars: sandbox.env_vars,
-        var_files: sandbox.var_files,
-    }))
+    let component = ComponentName::sandbox();
+    Ok(match sandbox.tool {
+        SandboxTool::Terraform { version, providers: _ } => Work::Sandbox(ApplyTerraform {
+            component,
+            artifact,
+            terraform_version: version,
+            vars: sandbox.vars,
+            env_vars: sandbox.env_vars,
+            var_files: sandbox.var_files,
+        }),
+        SandboxTool::Pulumi { runtime: _, version } => Work::PulumiSandbox(RunPulumi {
+            component,
+            artifact,
+            pulumi_version: version,
+            config: sandbox.vars,
+            env_vars: sandbox.env_vars,
+        }),
+    })
 }
 
 #[cfg(test)]

@@ -101,10 +101,7 @@ impl PlanWorkflow {
         let (Some(app), Some(version)) = (install.app(), version) else { return Ok(None) };
         let version = self.versions.load(app, Some(version)).await?.document;
         let Some(component) = version.tool_image() else { return Ok(None) };
-        let source_digest = component.source_digest()?.ok_or_else(|| {
-            // INVARIANT: the check of a config permits images only, and each image has a source.
-            AppError::internal(format!("component `{}` has no source", component.name))
-        })?;
+        let source_digest = component.source_digest()?;
         let build = BuildId::derive(&version.app, &source_digest, &component.name);
         let known: Option<Stored<Build>> = table::load(&*self.store, &table::build_key(app, &build)).await?;
         if known.is_none_or(|known| known.value.usable().is_none()) {

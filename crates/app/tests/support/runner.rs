@@ -266,6 +266,7 @@ pub(crate) fn subject(work: &Work) -> String {
     match work {
         Work::ContainerImage(work) => work.component.to_string(),
         Work::TerraformModule(work) | Work::Sandbox(work) => work.component.to_string(),
+        Work::Pulumi(work) | Work::PulumiSandbox(work) => work.component.to_string(),
         Work::CloudformationStack(work) => work.component.to_string(),
         Work::HelmChart(work) => work.component.to_string(),
         Work::KubernetesManifest(work) => work.component.to_string(),

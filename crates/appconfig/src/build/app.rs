@@ -27,7 +27,7 @@ use crate::check::ignored_files;
 use crate::check::links;
 use crate::check::operation_roles;
 use crate::check::permitted;
-use crate::check::undeployable;
+use crate::check::{undeployable, untried};
 use crate::inspect;
 use crate::kinds::{FOLDERS, Kind};
 use crate::load_result::Loaded;
@@ -135,6 +135,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     };
     refuse_unwritable(app, &version);
     undeployable::check(app, &version, &role_places);
+    untried::check(app, &version);
     default_off::check(app, &version);
     let made = inspect::look(app, &sources.held);
     permitted::check(app, &version, &role_places, &made);

@@ -14,4 +14,5 @@ pub(crate) mod policy_document;
 pub(crate) mod references;
 pub(crate) mod syntax;
 pub(crate) mod undeployable;
+pub(crate) mod untried;
 pub(crate) mod validate;

@@ -8,16 +8,13 @@ use super::rules;
 use crate::kinds::spec::{Holds, Key};
 use crate::kinds::{Kind, component_keys};
 
-/// Component types that a runner can deploy.
-pub(super) const DEPLOYED: [&str; 7] = [
-    "terraform_module",
-    "cloudformation_stack",
-    "container_image",
-    "docker_build",
-    "helm_chart",
-    "kubernetes_manifest",
-    "job",
-];
+const DEPLOYED: &str = "\
+**What can be deployed.** Components of every type. Installs are in AWS: stacks of Azure and GCP are read and checked only.
+";
+
+/// What a vendor has to know about components of type `pulumi`.
+const UNTRIED: &str =
+    " Freehold was tested with a program that has the interface of Pulumi, and not with Pulumi itself.";
 
 const HEAD: &str = "\
 # The app config
@@ -149,16 +146,7 @@ pub fn reference() -> String {
     }
     text.push('\n');
     text.push_str(FEATURES);
-    let deployed: Vec<String> = DEPLOYED.iter().map(|word| format!("`{word}`")).collect();
-    write(
-        &mut text,
-        &format!(
-            "**What can be deployed.** Every type of component is read and checked. Of them, {} can be deployed so far; \
-             an install of an app with another type is refused. Installs are in AWS: stacks of Azure and GCP are read \
-             and checked only.\n",
-            deployed.join(", ")
-        ),
-    );
+    text.push_str(DEPLOYED);
     for kind in schema_kinds() {
         section(&mut text, kind.name(), kind.0);
     }
@@ -179,11 +167,11 @@ fn section(text: &mut String, name: &str, shape: Shape) {
             kind.keys()
         }
         Shape::Component(word) => {
-            let deployed = if DEPLOYED.contains(&word) { "" } else { " It cannot be deployed yet." };
+            let remark = if word == "pulumi" { UNTRIED } else { "" };
             write(
                 text,
                 &format!(
-                    "A component with `type = \"{word}\"`: the keys of every [component](#component), and these.{deployed}\n"
+                    "A component with `type = \"{word}\"`: the keys of every [component](#component), and these.{remark}\n"
                 ),
             );
             component_keys(word)

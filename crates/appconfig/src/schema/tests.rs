@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use freehold_protocol::app_version::ComponentSpec;
 use jsonschema::Validator;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::kind::Shape;
-use super::{SchemaKind, pattern, reference, rules, schema, schema_kinds, shape};
+use super::{SchemaKind, pattern, rules, schema, schema_kinds, shape};
 use crate::check::validate::validate;
 use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
@@ -78,27 +77,6 @@ fn undocumented(path: &str, keys: &[Key], silent: &mut Vec<String>) {
         if key.doc.is_empty() {
             silent.push(path);
         }
-    }
-}
-
-#[test]
-fn the_reference_says_deployed_of_the_types_that_are() {
-    let specs = [
-        json!({ "kind": "container_image" }),
-        json!({ "kind": "terraform_module", "terraform_version": "1" }),
-        json!({ "kind": "cloudformation_stack", "stack_name": "s" }),
-        json!({ "kind": "helm_chart", "chart_name": "c" }),
-        json!({ "kind": "kubernetes_manifest", "namespace": "n" }),
-        json!({ "kind": "docker_build", "dockerfile": "Dockerfile" }),
-        json!({ "kind": "job", "image_url": "i", "tag": "t" }),
-        json!({ "kind": "pulumi", "runtime": "go" }),
-    ];
-
-    let specs: Vec<ComponentSpec> = specs.into_iter().map(|spec| serde_json::from_value(spec).unwrap()).collect();
-
-    assert_eq!(specs.len(), COMPONENT_TYPES.len() - 1, "a type is missing here");
-    for spec in specs {
-        assert_eq!(reference::DEPLOYED.contains(&spec.kind()), spec.is_deployable(), "{}", spec.kind());
     }
 }
 

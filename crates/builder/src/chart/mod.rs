@@ -6,7 +6,7 @@ mod metadata;
 mod repository;
 mod vendor;
 mod versions;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::path::{Path, PathBuf};
 

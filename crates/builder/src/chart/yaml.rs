@@ -14,7 +14,7 @@ const MAX_VALUES: usize = 1_000_000;
 const BYTES_OF_VALUE: usize = 64;
 
 /// Returns the first document of `text`.
-pub(super) fn read(text: &str) -> Result<Value, String> {
+pub(crate) fn read(text: &str) -> Result<Value, String> {
     Ok(find(text, &[])?.unwrap_or(Value::Null))
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Component, Input};
-use freehold_protocol::{ComponentName, Digest, canonical};
+use freehold_protocol::{ComponentName, Digest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -129,11 +129,7 @@ type DeployedAs = (Digest, BTreeSet<String>);
 /// Returns the values that decide whether a part runs again. The artifact is not known here, so the digest of the
 /// source takes its place.
 fn deployed_as(component: &Component, inputs: &BTreeMap<String, Value>) -> Option<DeployedAs> {
-    let built = component.source_digest().ok()?;
-    let artifact = match built {
-        Some(digest) => digest,
-        None => canonical::digest(&(component.source.pinned(), component.spec.kind())).ok()?,
-    };
+    let artifact = component.source_digest().ok()?;
     Some((fingerprint(component, &artifact, inputs, &BTreeMap::new()).ok()?, component.sandbox_reads()))
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, ComponentSpec, RolePolicy, StepSource};
 use freehold_protocol::order::Mode;
-use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, Permission};
+use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, PULUMI, Permission};
 use serde_json::Value;
 
 use crate::contacted_hosts::hosts as contacted_hosts;
@@ -108,11 +108,13 @@ fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName
             }
             needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
         }
-        // Images are copied from registry to registry and need no disk. Pulumi components cannot be deployed yet.
-        ComponentSpec::ContainerImage { .. }
-        | ComponentSpec::DockerBuild { .. }
-        | ComponentSpec::Job { .. }
-        | ComponentSpec::Pulumi { .. } => {}
+        ComponentSpec::Pulumi { .. } => {
+            needs.tools.insert(PULUMI.to_owned());
+            needs.programs = true;
+            needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(UNPACKS_TO));
+        }
+        // Images are copied from registry to registry and need no disk.
+        ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } | ComponentSpec::Job { .. } => {}
     }
 }
 

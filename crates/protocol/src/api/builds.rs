@@ -23,18 +23,6 @@ pub struct BuildStarted {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowId>,
     pub builds: Vec<BuildView>,
-    /// The components that are not built, because Freehold cannot build their kind yet.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A component that is not built.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct LeftOut {
-    pub component: ComponentName,
-    /// The reason, such as "is a `helm_chart`".
-    pub why: String,
 }
 
 /// `GET /v1/apps/{app}/builds`: a build.

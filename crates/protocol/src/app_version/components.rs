@@ -39,20 +39,19 @@ pub struct Component {
 }
 
 impl Component {
-    /// Returns the input of the component's build, or `None` for a kind that has no build. A chart without a version in
-    /// the config is built once, with the newest version at that time; it is not updated until the config names another
-    /// version.
-    pub fn build_input(&self) -> Option<BuildInput> {
-        let (package, recipe) = (self.spec.package()?, self.spec.recipe());
-        Some(BuildInput { name: self.name.clone(), package, source: self.source.clone(), recipe })
+    /// Returns the input of the component's build. A chart without a version in the config is built once, with the newest
+    /// version at that time; it is not updated until the config names another version.
+    pub fn build_input(&self) -> BuildInput {
+        let (package, recipe) = (self.spec.package(), self.spec.recipe());
+        BuildInput { name: self.name.clone(), package, source: self.source.clone(), recipe }
     }
 
-    /// Returns the digest of the input of the component's build, or `None` for a kind that has no build.
+    /// Returns the digest of the input of the component's build.
     ///
     /// # Errors
     /// As [`BuildInput::digest`].
-    pub fn source_digest(&self) -> Result<Option<Digest>, serde_json::Error> {
-        self.build_input().map(|input| input.digest()).transpose()
+    pub fn source_digest(&self) -> Result<Digest, serde_json::Error> {
+        self.build_input().digest()
     }
 
     /// Returns the outputs of the sandbox that the component's templates read. An empty name means all outputs.
@@ -254,20 +253,20 @@ impl ComponentSpec {
         }
     }
 
-    /// Returns the kind of artifact that a build of the component makes, or `None` for a kind that cannot be built yet.
-    pub fn package(&self) -> Option<Package> {
+    /// Returns the kind of artifact that a build of the component makes.
+    pub fn package(&self) -> Package {
         match self {
-            Self::ContainerImage { .. } => Some(Package::Image),
-            Self::TerraformModule { .. } => Some(Package::TerraformModule),
-            Self::CloudformationStack { .. } => Some(Package::CloudformationTemplate),
-            Self::HelmChart { .. } => Some(Package::HelmChart),
-            Self::KubernetesManifest { .. } => Some(Package::KubernetesManifest),
-            Self::DockerBuild { .. } => Some(Package::DockerImage),
+            Self::ContainerImage { .. } => Package::Image,
+            Self::TerraformModule { .. } => Package::TerraformModule,
+            Self::CloudformationStack { .. } => Package::CloudformationTemplate,
+            Self::HelmChart { .. } => Package::HelmChart,
+            Self::KubernetesManifest { .. } => Package::KubernetesManifest,
+            Self::DockerBuild { .. } => Package::DockerImage,
             Self::Job { image_url, tag, .. } if is_template(image_url) || is_template(tag) => {
-                Some(Package::KubernetesManifest)
+                Package::KubernetesManifest
             }
-            Self::Job { .. } => Some(Package::Image),
-            Self::Pulumi { .. } => None,
+            Self::Job { .. } => Package::Image,
+            Self::Pulumi { .. } => Package::PulumiProgram,
         }
     }
 
@@ -293,7 +292,7 @@ impl ComponentSpec {
             | Self::HelmChart { .. }
             | Self::Pulumi { .. } => None,
             // JSON is YAML too. So the statement about the build shows the job's settings.
-            Self::Job { .. } if self.package() == Some(Package::KubernetesManifest) => {
+            Self::Job { .. } if self.package() == Package::KubernetesManifest => {
                 serde_json::to_string(self).ok().map(|text| Recipe::Manifest { text })
             }
             Self::Job { .. } => None,
@@ -303,20 +302,6 @@ impl ComponentSpec {
     /// Returns whether the runner downloads Terraform providers from their registries.
     pub const fn fetches_providers(&self) -> bool {
         matches!(self, Self::TerraformModule { providers: ProviderSource::Registry, .. })
-    }
-
-    /// Returns whether a runner can deploy a component of this kind.
-    pub const fn is_deployable(&self) -> bool {
-        match self {
-            Self::ContainerImage { .. }
-            | Self::TerraformModule { .. }
-            | Self::CloudformationStack { .. }
-            | Self::HelmChart { .. }
-            | Self::KubernetesManifest { .. }
-            | Self::DockerBuild { .. }
-            | Self::Job { .. } => true,
-            Self::Pulumi { .. } => false,
-        }
     }
 }
 
@@ -332,7 +317,7 @@ mod tests {
     use super::*;
     use crate::canonical;
 
-    fn digest(spec: Value, source: Source) -> Option<Digest> {
+    fn digest(spec: Value, source: Source) -> Digest {
         let component = Component {
             name: "api".parse().unwrap(),
             var_name: String::new(),
@@ -351,21 +336,21 @@ mod tests {
     fn what_a_build_follows_beside_its_source_changes_what_it_is() {
         let manifest = |text: &str, namespace: &str| {
             let spec = json!({ "kind": "kubernetes_manifest", "manifest": text, "namespace": namespace });
-            digest(spec, Source::Version).unwrap()
+            digest(spec, Source::Version)
         };
         let docker = |spec: Value| {
             let mut all = json!({ "kind": "docker_build", "dockerfile": "Dockerfile" });
             all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-            digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
+            digest(all, Source::Directory { digest: Digest::of(b"files") })
         };
         let module = |spec: Value| {
             let mut all = json!({ "kind": "terraform_module", "terraform_version": "1.11.3" });
             all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-            digest(all, Source::Directory { digest: Digest::of(b"files") }).unwrap()
+            digest(all, Source::Directory { digest: Digest::of(b"files") })
         };
         let image = |verification: Value| {
             let spec = json!({ "kind": "container_image", "verification": verification });
-            digest(spec, Source::Image { reference: "example/api:1".into() }).unwrap()
+            digest(spec, Source::Image { reference: "example/api:1".into() })
         };
         let signed_by = |key: &str| json!({ "require_signature": true, "authorities": [{ "public_key": key }] });
 
@@ -386,8 +371,8 @@ mod tests {
         let package = |spec: Value| serde_json::from_value::<ComponentSpec>(spec).unwrap().package();
         let named = |cmd: &str| digest(spec("{{ .nuon.components.web.outputs.image }}", cmd), Source::Version);
 
-        assert_eq!(package(spec("example/api", "a")), Some(Package::Image));
-        assert_eq!(package(spec("{{ .nuon.components.web.outputs.image }}", "a")), Some(Package::KubernetesManifest));
+        assert_eq!(package(spec("example/api", "a")), Package::Image);
+        assert_eq!(package(spec("{{ .nuon.components.web.outputs.image }}", "a")), Package::KubernetesManifest);
         assert_ne!(named("a"), named("b"));
     }
 
@@ -395,10 +380,9 @@ mod tests {
     fn a_source_that_needs_nothing_beside_has_the_digest_that_it_always_had() {
         let source = Source::Image { reference: "example/api:1".into() };
 
-        let found = digest(json!({ "kind": "container_image" }), source.clone()).unwrap();
+        let found = digest(json!({ "kind": "container_image" }), source.clone());
 
         assert_eq!(found, canonical::digest(&(source, Package::Image)).unwrap());
         assert_eq!(found.as_str(), "sha256:01e7f1668fbbaf019177291ac44c578571ef07103d9196220cfaa3d784f0930a");
-        assert_eq!(digest(json!({ "kind": "pulumi", "runtime": "go" }), Source::Version), None);
     }
 }

@@ -130,7 +130,7 @@ impl AppVersion {
     /// that steps of actions run in.
     pub fn build_inputs(&self) -> impl Iterator<Item = BuildInput> {
         let steps = self.actions.iter().flat_map(Action::sources).map(StepSource::build_input);
-        self.parts().filter_map(|part| part.build_input()).chain(steps)
+        self.parts().map(|part| part.build_input()).chain(steps)
     }
 
     /// Returns the input of the build with the name `name`.

@@ -24,8 +24,8 @@ pub use crate::app_version::ActionStep;
 pub use crate::artifact::{Artifact, Descriptor};
 pub use crate::build::{
     CHART_CONFIG, CHART_LAYER, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,
-    MODULE_ARTIFACT, MODULE_LAYER, Package, Recipe, STEP_ARTIFACT, STEP_LAYER, Signer, Source, TEMPLATE_ARTIFACT,
-    TEMPLATE_LAYER,
+    MODULE_ARTIFACT, MODULE_LAYER, PROGRAM_ARTIFACT, PROGRAM_LAYER, Package, Recipe, STEP_ARTIFACT, STEP_LAYER, Signer,
+    Source, TEMPLATE_ARTIFACT, TEMPLATE_LAYER,
 };
 pub use crate::mode::Mode;
 
@@ -122,6 +122,10 @@ pub enum Work {
     TerraformModule(ApplyTerraform),
     /// Plan and apply the module of the sandbox. Its Terraform state is separate from the states of components.
     Sandbox(ApplyTerraform),
+    /// Preview and update a stack of a Pulumi program.
+    Pulumi(RunPulumi),
+    /// Preview and update the stack of the sandbox's Pulumi program.
+    PulumiSandbox(RunPulumi),
     /// Create or update a CloudFormation stack.
     CloudformationStack(DeployStack),
     /// Install or upgrade a Helm release.
@@ -149,7 +153,8 @@ impl Work {
         match self {
             Self::ContainerImage(_) => "container_image",
             Self::TerraformModule(_) => "terraform_module",
-            Self::Sandbox(_) => "sandbox",
+            Self::Sandbox(_) | Self::PulumiSandbox(_) => "sandbox",
+            Self::Pulumi(_) => "pulumi",
             Self::CloudformationStack(_) => "cloudformation_stack",
             Self::HelmChart(_) => "helm_chart",
             Self::KubernetesManifest(_) => "kubernetes_manifest",
@@ -168,6 +173,8 @@ impl Work {
             Self::ContainerImage(_)
             | Self::TerraformModule(_)
             | Self::Sandbox(_)
+            | Self::Pulumi(_)
+            | Self::PulumiSandbox(_)
             | Self::CloudformationStack(_)
             | Self::HelmChart(_)
             | Self::KubernetesManifest(_)
@@ -186,6 +193,7 @@ impl Work {
         match self {
             Self::ContainerImage(work) => Some(&work.component),
             Self::TerraformModule(work) | Self::Sandbox(work) => Some(&work.component),
+            Self::Pulumi(work) | Self::PulumiSandbox(work) => Some(&work.component),
             Self::CloudformationStack(work) => Some(&work.component),
             Self::HelmChart(work) => Some(&work.component),
             Self::KubernetesManifest(work) => Some(&work.component),
@@ -209,6 +217,7 @@ impl Work {
         match self {
             Self::ContainerImage(work) => Some(&work.artifact),
             Self::TerraformModule(work) | Self::Sandbox(work) => Some(&work.artifact),
+            Self::Pulumi(work) | Self::PulumiSandbox(work) => Some(&work.artifact),
             Self::CloudformationStack(work) => Some(&work.artifact),
             Self::HelmChart(work) => Some(&work.artifact),
             Self::KubernetesManifest(work) => Some(&work.artifact),
@@ -258,6 +267,23 @@ pub struct ApplyTerraform {
     /// The contents of `.tfvars` files, in order. Each is a template.
     #[serde(default)]
     pub var_files: Vec<String>,
+}
+
+/// Runs `pulumi`: a preview that saves its plan, then an update that is constrained by that plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunPulumi {
+    pub component: ComponentName,
+    pub artifact: Artifact,
+    /// The version of Pulumi that the config asks for; empty for any.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pulumi_version: String,
+    /// The configuration of the stack, by key. A key without a namespace belongs to the program's project. String values
+    /// are templates.
+    #[serde(default)]
+    pub config: BTreeMap<String, Value>,
+    /// The environment of the program; values are templates.
+    #[serde(default)]
+    pub env_vars: BTreeMap<String, String>,
 }
 
 /// Deploys a CloudFormation template through a change set.

@@ -17,7 +17,7 @@ use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack,
     Descriptor, InstallChart, JobImage, Mode, Order, Package, Recipe, RemovePart, Retired, RunAction, RunKubernetesJob,
-    SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
+    RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{

@@ -30,6 +30,26 @@ fn orders() {
             var_files: Vec::new(),
         })),
     );
+    golden(
+        "order-pulumi",
+        &order(Work::Pulumi(RunPulumi {
+            component: name("net"),
+            artifact: artifact(),
+            pulumi_version: "3.140.0".into(),
+            config: BTreeMap::from([("aws:region".into(), Value::from("{{ .nuon.install_stack.outputs.region }}"))]),
+            env_vars: BTreeMap::from([("SIZE".into(), "3".into())]),
+        })),
+    );
+    golden(
+        "order-pulumi-sandbox",
+        &order(Work::PulumiSandbox(RunPulumi {
+            component: ComponentName::sandbox(),
+            artifact: artifact(),
+            pulumi_version: String::new(),
+            config: BTreeMap::new(),
+            env_vars: BTreeMap::new(),
+        })),
+    );
     let web = Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() });
     golden("order-remove", &order(Work::Remove(RemovePart { what: Box::new(web), destroy_data: true })));
     golden(

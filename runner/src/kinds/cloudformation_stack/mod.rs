@@ -22,7 +22,7 @@ use crate::kinds::templates::Templates;
 use crate::work::job::Job;
 use crate::workspace::{self, WorkspaceError};
 use events::Events;
-pub(super) use remove::remove;
+pub(super) use remove::{HOLDERS, remove};
 use stack::{Pause, State, describe, settle};
 
 /// The file name of the template in the workspace.

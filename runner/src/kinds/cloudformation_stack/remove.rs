@@ -15,7 +15,7 @@ use crate::work::job::Job;
 
 /// The types of resources that hold data, as CloudFormation names them. Buckets are not in this list, because
 /// CloudFormation deletes only empty buckets.
-const HOLDERS: [&str; 22] = [
+pub(in crate::kinds) const HOLDERS: [&str; 22] = [
     "AWS::Backup::BackupVault",
     "AWS::Cassandra::Table",
     "AWS::Cognito::UserPool",

@@ -7,7 +7,6 @@
 mod data;
 mod files;
 mod plan;
-mod plan_file;
 mod program;
 pub mod provider_zip;
 mod providers;
@@ -15,20 +14,22 @@ mod state_lock;
 
 pub use program::first_error;
 
+use std::path::Path;
+
 use freehold_protocol::order::{ApplyTerraform, MODULE_LAYER};
 
 use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
+use crate::kinds::plan_file::PlanFile;
 use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
 use crate::work::job::Job;
-use files::MODULE;
+use files::{MODULE, PLAN_FILE};
 use plan::Changes;
-use plan_file::PlanFile;
 use program::Terraform;
 use providers::Providers;
 use state_lock::StateLock;
@@ -120,7 +121,7 @@ async fn change(
     terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
     let Changes { counts, data, is_noop } = plan::read(terraform).await?;
-    let plan = PlanFile::copy(job).await?;
+    let plan = PlanFile::copy(job, &Path::new(MODULE).join(PLAN_FILE)).await?;
     job.log.line(&format!("plan {}: {counts}", plan.digest()));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
     until_stopped(job, bucket.put_file(&key, plan.file())).await?;

@@ -431,7 +431,11 @@ impl Attempt<'_> {
                 files::make_private_dir(&path)?;
                 FirstBox::default()
             }
-            Work::Action(_) | Work::TerraformModule(_) | Work::Sandbox(_) => {
+            Work::Action(_)
+            | Work::TerraformModule(_)
+            | Work::Sandbox(_)
+            | Work::Pulumi(_)
+            | Work::PulumiSandbox(_) => {
                 let first_box = self.agent.boxes.take(&path, image)?;
                 self.agent.boxes.refill();
                 first_box

@@ -61,6 +61,8 @@ fn may_make_roles(work: &Work) -> bool {
         // for it.
         Work::TerraformModule(_)
         | Work::Sandbox(_)
+        | Work::Pulumi(_)
+        | Work::PulumiSandbox(_)
         | Work::CloudformationStack(_)
         | Work::HelmChart(_)
         | Work::KubernetesManifest(_)

@@ -190,22 +190,6 @@ async fn a_request_that_died_between_two_commits_is_taken_up_by_itself_or_the_ne
 }
 
 #[tokio::test]
-async fn what_cannot_be_built_here_yet_is_left_out_and_named() {
-    let mut world = unbuilt().await;
-    let mut document = app::document();
-    document.components[0].spec = serde_json::from_value(json!({ "kind": "pulumi", "runtime": "go" })).unwrap();
-    world.sync(&document).await;
-
-    let started = world.build("build-1").await;
-    world.settle().await;
-
-    let left_out: Vec<_> = started.left_out.iter().map(|one| format!("`{}` {}", one.component, one.why)).collect();
-    assert_eq!(left_out, ["`info` is a `pulumi`"]);
-    assert_eq!(states(&started), ["building", "building"]);
-    assert_eq!(world.machines[&started.workflow.unwrap()].at, At::Ended("succeeded"));
-}
-
-#[tokio::test]
 async fn an_order_carries_what_the_version_says_of_the_build_beside_its_source() {
     let mut world = unbuilt().await;
     let mut document = app::document();

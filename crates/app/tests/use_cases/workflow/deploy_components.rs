@@ -159,8 +159,8 @@ async fn chosen_components_take_those_that_depend_on_them_along() {
 async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the_way() {
     let mut world = World::with_install().await;
     let mut document = app::document();
-    document.components[0].spec =
-        serde_json::from_value(serde_json::json!({ "kind": "pulumi", "runtime": "go" })).unwrap();
+    let keyless = serde_json::json!({ "kind": "container_image", "verification": { "require_signature": true } });
+    document.components[0].spec = serde_json::from_value(keyless).unwrap();
     world.sync(&document).await;
     let old = DeployComponentsRequest {
         version: Some(app::document().digest().unwrap()),
@@ -173,6 +173,9 @@ async fn a_version_that_cannot_be_deployed_here_yet_is_refused_by_what_is_in_the
     world.settle().await;
 
     assert_eq!(error.kind, Kind::Invalid);
-    assert_eq!(error.message, "app `demo` cannot be deployed yet: component `info` is a `pulumi`");
+    assert_eq!(
+        error.message,
+        "app `demo` cannot be deployed yet: component `info` asks for a keyless signature, which builds do not check"
+    );
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
 }

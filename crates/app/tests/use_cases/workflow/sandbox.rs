@@ -36,8 +36,12 @@ fn document(size: u32) -> AppVersion {
 
 /// Returns a world in which the app with its sandbox is provisioned.
 async fn provisioned() -> World {
+    provisioned_as(&document(1)).await
+}
+
+async fn provisioned_as(version: &AppVersion) -> World {
     let mut world = World::new();
-    world.sync(&document(1)).await;
+    world.sync(version).await;
     world.enrol().await;
     world.hello("build");
     world.settle().await;
@@ -154,19 +158,16 @@ async fn the_sandbox_alone_is_chosen_by_its_name() {
 }
 
 #[tokio::test]
-async fn a_sandbox_of_pulumi_is_refused_by_name() {
-    let world = provisioned().await;
+async fn a_sandbox_that_is_a_program_of_pulumi_is_deployed_before_the_components() {
     let mut version = document(1);
     version.sandbox.as_mut().unwrap().tool =
         serde_json::from_value(json!({ "tool": "pulumi", "runtime": "go", "version": "" })).unwrap();
-    world.sync(&version).await;
 
-    let error = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
+    let world = provisioned_as(&version).await;
 
-    assert_eq!(
-        error.message,
-        "app `demo` cannot be deployed yet: the sandbox is a program of Pulumi, which runners do not run yet"
-    );
+    let Work::PulumiSandbox(work) = order_of(&world, "sandbox").work else { panic!("no program of Pulumi") };
+    assert_eq!((work.component.as_str(), &work.config["size"]), ("sandbox", &json!(1)));
+    assert_eq!(world.runners["globex"].started[..2], ["preflight", "sandbox"]);
 }
 
 #[tokio::test]

@@ -230,9 +230,7 @@ pub(super) fn job(checked: &Checked) -> (Source, ComponentSpec) {
         env_vars: scalars(root.get("env_vars")),
     };
     let source = match spec.package() {
-        Some(Package::Image) => {
-            Source::Image { reference: reference(&text(checked, "image_url"), &text(checked, "tag")) }
-        }
+        Package::Image => Source::Image { reference: reference(&text(checked, "image_url"), &text(checked, "tag")) },
         _ => Source::Version,
     };
     (source, spec)

@@ -59,19 +59,20 @@ fn a_key_that_the_config_must_have_is_no_warning() {
 
 #[test]
 fn what_stands_in_the_way_of_an_install_is_one_warning_for_each_reason() {
-    let program =
-        |name: &str| format!("name = \"{name}\"\ntype = \"pulumi\"\nruntime = \"go\"\nsource = \"./modules/net\"\n");
+    let job = |name: &str| {
+        format!("name = \"{name}\"\ntype = \"job\"\nimage_url = \"{{{{ .nuon.install.id }}}}\"\ntag = \"1\"\n")
+    };
     let config = good()
-        .with("components/a.toml", &program("a"))
-        .with("components/b.toml", &program("b"))
+        .with("components/a.toml", &job("a"))
+        .with("components/b.toml", &job("b"))
         .with("stack.toml", "type = \"azure-bicep\"\nname = \"n\"\ndescription = \"d\"\n");
 
     insta::assert_snapshot!(config.all(), @r#"
-    warning: the app cannot be deployed yet: component `a` is a `pulumi` (and 1 more)
+    warning: the app cannot be deployed yet: component `a` runs an image that no component copies into the install registry (and 1 more)
      --> components/a.toml:2:8
       |
-    2 | type = "pulumi"
-      |        ^^^^^^^^
+    2 | type = "job"
+      |        ^^^^^
       |
       = help: the app can be checked, synced and built; an install of it is refused
 
@@ -82,6 +83,22 @@ fn what_stands_in_the_way_of_an_install_is_one_warning_for_each_reason() {
       |        ^^^^^^^^^^^^^
       |
       = help: the app can be checked, synced and built; an install of it is refused
+    "#);
+}
+
+#[test]
+fn a_program_of_pulumi_is_said_to_be_untried() {
+    let program = "name = \"a\"\ntype = \"pulumi\"\nruntime = \"go\"\nsource = \"./modules/net\"\n";
+    let config = good().with("components/a.toml", program);
+
+    insta::assert_snapshot!(config.all(), @r#"
+    warning: component `a` is a program of Pulumi: Freehold was tested with a program that has Pulumi's interface, and not with Pulumi itself
+     --> components/a.toml:2:8
+      |
+    2 | type = "pulumi"
+      |        ^^^^^^^^
+      |
+      = help: deploy to an install of your own first, and tear it down again
     "#);
 }
 

@@ -95,7 +95,7 @@ fn versions() -> impl Strategy<Value = AppVersion> {
 /// Returns builds whose artifacts are named after their sources.
 fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
     let built = |component: &Component| {
-        let source_digest = component.source_digest().unwrap().unwrap();
+        let source_digest = component.source_digest().unwrap();
         let artifact = Artifact {
             digest: source_digest.clone(),
             media_type: String::new(),
@@ -107,7 +107,7 @@ fn builds(version: &AppVersion) -> BTreeMap<ComponentName, Build> {
             id: BuildId::derive(&version.app, &source_digest, &component.name),
             app: version.app.clone(),
             component: component.name.clone(),
-            package: component.spec.package().unwrap(),
+            package: component.spec.package(),
             source: component.source.clone(),
             source_digest,
             created_at: Timestamp::default(),

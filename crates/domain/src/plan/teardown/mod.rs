@@ -88,7 +88,7 @@ pub(super) fn removal(
         target: Target::Teardown {
             part: name.clone(),
             version: standing.version.clone(),
-            build: source.map(|source| BuildId::derive(app, &source, name)),
+            build: Some(BuildId::derive(app, &source, name)),
             artifact: standing.artifact.clone(),
             sandbox: standing.sandbox().is_some(),
         },

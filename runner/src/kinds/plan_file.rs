@@ -1,5 +1,5 @@
-//! Copies the plan out of the workspace. Programs of the module have run in the workspace and could change the plan
-//! between two reads. So the runner copies the plan once, and then hashes, stores and applies this copy.
+//! Copies the plan of Terraform or Pulumi out of the workspace. Programs of the app have run in the workspace and could
+//! change the plan between two reads. So the runner copies the plan once, and then hashes, stores and applies this copy.
 
 use std::fs::File;
 use std::io;
@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use freehold_protocol::Digest;
 
-use super::files::{MODULE, PLAN_FILE};
 use crate::files;
 use crate::kinds::bucket::open_digest;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
 use crate::workspace;
 
+/// The name of the copy.
+const COPY: &str = "plan.bin";
 /// The size limit of a plan file, in bytes.
 const MAX_PLAN: u64 = 1024 * 1024 * 1024;
 
@@ -31,10 +32,10 @@ pub(super) struct PlanFile {
 struct Directory(PathBuf);
 
 impl PlanFile {
-    /// Copies the plan that Terraform wrote into the workspace.
-    pub(super) async fn copy(job: &Job) -> Result<Self, Failure> {
+    /// Copies the plan that a program wrote into the workspace. `path` is relative to the workspace.
+    pub(super) async fn copy(job: &Job, path: &Path) -> Result<Self, Failure> {
         let unreadable = |error: io::Error| Failure::because("could not read the plan", &error);
-        let plan = workspace::open(&job.workspace, Path::new(MODULE).join(PLAN_FILE), MAX_PLAN).await?;
+        let plan = workspace::open(&job.workspace, path, MAX_PLAN).await?;
         let directory = Directory::beside(&job.workspace).map_err(unreadable)?;
         let to = directory.plan();
         let copied = tokio::task::spawn_blocking(move || copy(&plan, &to)).await;
@@ -55,7 +56,7 @@ impl PlanFile {
         self.directory.plan()
     }
 
-    /// Returns the directory that Terraform must be able to read.
+    /// Returns the directory that the program must be able to read.
     pub(super) fn directory(&self) -> &Path {
         &self.directory.0
     }
@@ -73,7 +74,7 @@ impl Directory {
     }
 
     fn plan(&self) -> PathBuf {
-        self.0.join(PLAN_FILE)
+        self.0.join(COPY)
     }
 }
 

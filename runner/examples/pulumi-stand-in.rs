@@ -1,0 +1,327 @@
+//! Stands in for `pulumi` in tests, where Pulumi itself cannot be had. It has the documented interface of the commands
+//! that the runner uses, the state of Pulumi's S3 backend (its checkpoint, written after each change of a resource, and
+//! its locks), and the stack's data key of AWS KMS. It is no part of any release.
+//!
+//! In place of a program in Go, Python or JavaScript it reads `program.json`:
+//! `{"resources": [{"name", "type", "hold"?, "outputs"?}], "outputs": {}, "secrets": []}`. A text `env:NAME` is the
+//! environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of seconds that
+//! the creation of the resource takes.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+use aws_sdk_s3::Client;
+use aws_types::SdkConfig;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const MASK: &str = "[secret]";
+
+#[derive(Debug, Clone, Deserialize)]
+struct Program {
+    #[serde(default)]
+    resources: Vec<Resource>,
+    #[serde(default)]
+    outputs: BTreeMap<String, Value>,
+    #[serde(default)]
+    secrets: Vec<String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Resource {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    hold: Option<String>,
+    #[serde(default)]
+    outputs: Value,
+}
+
+/// The state of a stack in the bucket that `PULUMI_BACKEND_URL` names.
+struct Backend {
+    client: Client,
+    bucket: String,
+    prefix: String,
+    project: String,
+    stack: String,
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> std::process::ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments).await {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {}", freehold_aws_errors::chain(&*error));
+            std::process::ExitCode::from(255)
+        }
+    }
+}
+
+async fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).filter(|word| !word.starts_with("--")).collect();
+    let option = |name: &str| arguments.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    if words == ["version"] {
+        println!("v3.140.0");
+        return Ok(());
+    }
+    if !arguments.iter().any(|word| word == "--non-interactive") {
+        return Err("this program never asks".into());
+    }
+    let stack = if words.starts_with(&["stack", "select"]) { words.get(2).copied() } else { option("--stack") };
+    let backend = Backend::open(stack.ok_or("no stack is named")?).await?;
+    match words.as_slice() {
+        ["stack", "select", _] => backend.create(option("--secrets-provider").ok_or("no secrets provider")?).await,
+        ["stack", "export"] => {
+            println!("{}", json!({ "version": 3, "deployment": backend.load().await?["checkpoint"]["latest"] }));
+            Ok(())
+        }
+        ["stack", "output"] => {
+            println!("{}", backend.load().await?["outputs"]);
+            Ok(())
+        }
+        ["cancel"] => backend.unlock_all().await,
+        ["preview"] => backend.preview(option("--save-plan").ok_or("no plan")?).await,
+        ["up"] => backend.up(option("--plan").ok_or("no plan")?).await,
+        ["destroy"] => backend.destroy().await,
+        other => Err(format!("unknown command {other:?}").into()),
+    }
+}
+
+impl Backend {
+    async fn open(stack: &str) -> Result<Self> {
+        let url = std::env::var("PULUMI_BACKEND_URL")?;
+        let place = url.strip_prefix("s3://").ok_or("the state is not in S3")?;
+        let (place, _) = place.split_once('?').ok_or("the state has no region")?;
+        let (bucket, prefix) = place.split_once('/').ok_or("the state has no prefix")?;
+        let project = std::fs::read_to_string("Pulumi.yaml")?;
+        let project = project.lines().find_map(|line| line.strip_prefix("name: ")).ok_or("no name in Pulumi.yaml")?;
+        let sdk = sdk_config().await?;
+        let config = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build();
+        Ok(Self {
+            client: Client::from_conf(config),
+            bucket: bucket.to_owned(),
+            prefix: prefix.to_owned(),
+            project: project.trim().to_owned(),
+            stack: stack.to_owned(),
+        })
+    }
+
+    fn checkpoint(&self) -> String {
+        format!("{}/.pulumi/stacks/{}/{}.json", self.prefix, self.project, self.stack)
+    }
+
+    fn locks(&self) -> String {
+        format!("{}/.pulumi/locks/organization/{}/{}/", self.prefix, self.project, self.stack)
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Value>> {
+        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).send().await?;
+        if !listed.contents().iter().any(|object| object.key() == Some(key)) {
+            return Ok(None);
+        }
+        let found = self.client.get_object().bucket(&self.bucket).key(key).send().await?;
+        Ok(Some(serde_json::from_slice(&found.body.collect().await?.to_vec())?))
+    }
+
+    async fn put(&self, key: &str, value: &Value) -> Result<()> {
+        let body = value.to_string().into_bytes().into();
+        self.client.put_object().bucket(&self.bucket).key(key).body(body).send().await?;
+        Ok(())
+    }
+
+    async fn load(&self) -> Result<Value> {
+        self.get(&self.checkpoint()).await?.ok_or_else(|| format!("no stack named '{}' found", self.stack).into())
+    }
+
+    /// Selects the stack and creates it if it does not exist. Opens the data key, as Pulumi does for secrets.
+    async fn create(&self, provider: &str) -> Result<()> {
+        let settings = self.settings()?;
+        let sealed = settings["encryptedkey"].as_str().filter(|_| settings["secretsprovider"] == *provider);
+        let sealed = STANDARD.decode(sealed.ok_or("the stack has no data key of this secrets provider")?)?;
+        let sdk = sdk_config().await?;
+        let opened = aws_sdk_kms::Client::new(&sdk).decrypt().ciphertext_blob(sealed.into()).send().await?;
+        if opened.plaintext().is_none_or(|key| key.as_ref().len() != 32) {
+            return Err("the data key is not 32 bytes long".into());
+        }
+        if self.get(&self.checkpoint()).await?.is_none() {
+            let empty = json!({ "version": 3, "checkpoint": { "latest": { "resources": [] } }, "outputs": {} });
+            self.put(&self.checkpoint(), &empty).await?;
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> Result<Value> {
+        Ok(serde_json::from_str(&std::fs::read_to_string(format!("Pulumi.{}.yaml", self.stack))?)?)
+    }
+
+    fn program(&self) -> Result<Program> {
+        let mut program: Program = serde_json::from_str(&std::fs::read_to_string("program.json")?)?;
+        let config = self.settings()?["config"].clone();
+        let filled = |value: &Value| -> Result<Value> {
+            let Some(text) = value.as_str() else { return Ok(value.clone()) };
+            if let Some(name) = text.strip_prefix("env:") {
+                return Ok(Value::from(std::env::var(name).map_err(|_| format!("{name} is required"))?));
+            }
+            let Some(key) = text.strip_prefix("config:") else { return Ok(value.clone()) };
+            let key = if key.contains(':') { key.to_owned() } else { format!("{}:{key}", self.project) };
+            Ok(config.get(&key).cloned().ok_or(format!("missing required configuration variable '{key}'"))?)
+        };
+        for value in program.outputs.values_mut() {
+            *value = filled(value)?;
+        }
+        Ok(program)
+    }
+
+    async fn lock(&self) -> Result<String> {
+        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.locks()).send().await?;
+        if !listed.contents().is_empty() {
+            let count = listed.contents().len();
+            return Err(format!(
+                "the stack is currently locked by {count} lock(s). Either wait for the other process(es) to end or \
+                 delete the lock file with `pulumi cancel`."
+            )
+            .into());
+        }
+        let key = format!("{}{}.json", self.locks(), std::process::id());
+        self.put(&key, &json!({ "pid": std::process::id() })).await?;
+        Ok(key)
+    }
+
+    async fn unlock(&self, key: &str) -> Result<()> {
+        self.client.delete_object().bucket(&self.bucket).key(key).send().await?;
+        Ok(())
+    }
+
+    async fn unlock_all(&self) -> Result<()> {
+        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.locks()).send().await?;
+        for object in listed.contents() {
+            self.unlock(object.key().unwrap_or_default()).await?;
+        }
+        Ok(())
+    }
+
+    fn urn(&self, resource: &Resource) -> String {
+        format!("urn:pulumi:{}::{}::{}::{}", self.stack, self.project, resource.kind, resource.name)
+    }
+
+    /// Returns the goals of the program: the operation for each resource, by its name.
+    async fn goals(&self) -> Result<BTreeMap<String, &'static str>> {
+        let state = self.load().await?;
+        let has = resources(&state);
+        let program = self.program()?;
+        let mut goals = BTreeMap::new();
+        for resource in &program.resources {
+            let urn = self.urn(resource);
+            let known = has.iter().find(|one| one["urn"] == *urn);
+            let operation = match known {
+                None => "create",
+                Some(one) if one["outputs"] == resource.outputs => "same",
+                Some(_) => "update",
+            };
+            goals.insert(urn, operation);
+        }
+        for one in has {
+            goals.entry(one["urn"].as_str().unwrap_or_default().to_owned()).or_insert("delete");
+        }
+        Ok(goals)
+    }
+
+    async fn preview(&self, plan: &str) -> Result<()> {
+        let lock = self.lock().await?;
+        let goals = self.goals().await;
+        self.unlock(&lock).await?;
+        let goals = goals?;
+        let mut summary: BTreeMap<&str, u64> = BTreeMap::new();
+        for operation in goals.values() {
+            *summary.entry(operation).or_default() += 1;
+        }
+        std::fs::write(plan, json!({ "resourcePlans": goals }).to_string())?;
+        println!("{}", json!({ "steps": [], "changeSummary": summary }));
+        Ok(())
+    }
+
+    async fn up(&self, plan: &str) -> Result<()> {
+        let lock = self.lock().await?;
+        let done = self.update(plan).await;
+        self.unlock(&lock).await?;
+        done
+    }
+
+    async fn update(&self, plan: &str) -> Result<()> {
+        let plan: Value = serde_json::from_slice(&std::fs::read(plan)?)?;
+        let goals = self.goals().await?;
+        if plan["resourcePlans"] != json!(goals) {
+            return Err("resource violates plan: the program wants another change than the plan has".into());
+        }
+        let program = self.program()?;
+        let mut state = self.load().await?;
+        for resource in &program.resources {
+            let urn = self.urn(resource);
+            let operation = goals[&urn];
+            if operation == "same" {
+                continue;
+            }
+            state["checkpoint"]["latest"]["pending_operations"] = json!([{ "resource": { "urn": urn } }]);
+            self.put(&self.checkpoint(), &state).await?;
+            println!("{operation} {}", resource.name);
+            if let Some(seconds) = &resource.hold {
+                std::process::Command::new("sleep").arg(seconds).status()?;
+            }
+            let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no list of resources")?;
+            let made = kept.iter().find(|one| one["urn"] == *urn).map_or(0, |one| one["made"].as_u64().unwrap_or(0));
+            kept.retain(|one| one["urn"] != *urn);
+            kept.push(json!({
+                "urn": urn, "type": resource.kind, "custom": true, "outputs": resource.outputs,
+                "made": if operation == "create" { made + 1 } else { made },
+            }));
+            state["checkpoint"]["latest"]["pending_operations"] = json!([]);
+            self.put(&self.checkpoint(), &state).await?;
+        }
+        if let Some(kept) = state["checkpoint"]["latest"]["resources"].as_array_mut() {
+            kept.retain(|one| one["urn"].as_str().is_some_and(|urn| goals.get(urn) != Some(&"delete")));
+        }
+        let masked = program.outputs.iter().map(|(name, value)| {
+            let value = if program.secrets.contains(name) { Value::from(MASK) } else { value.clone() };
+            (name.clone(), value)
+        });
+        state["outputs"] = Value::Object(masked.collect::<Map<String, Value>>());
+        self.put(&self.checkpoint(), &state).await
+    }
+
+    async fn destroy(&self) -> Result<()> {
+        let lock = self.lock().await?;
+        let mut state = self.load().await?;
+        while let Some(gone) = state["checkpoint"]["latest"]["resources"].as_array_mut().and_then(Vec::pop) {
+            println!("delete {}", gone["urn"].as_str().unwrap_or_default());
+            self.put(&self.checkpoint(), &state).await?;
+        }
+        state["outputs"] = json!({});
+        self.put(&self.checkpoint(), &state).await?;
+        self.unlock(&lock).await
+    }
+}
+
+/// Returns the settings of AWS clients, with the credentials that the container's address gives.
+async fn sdk_config() -> Result<SdkConfig> {
+    let address = std::env::var("AWS_CONTAINER_CREDENTIALS_FULL_URI")?;
+    let token = std::env::var("AWS_CONTAINER_AUTHORIZATION_TOKEN")?;
+    let answer = freehold_oci::client()?.get(address).header("authorization", token).send().await?;
+    let given: Value = answer.json().await?;
+    let text = |name: &str| given[name].as_str().map(str::to_owned);
+    let (key, secret) = text("AccessKeyId").zip(text("SecretAccessKey")).ok_or("no credentials")?;
+    let credentials = Credentials::new(key, secret, text("Token"), None, "container");
+    let credentials = SharedCredentialsProvider::new(credentials);
+    Ok(freehold_runner::aws::sdk_config(&std::env::var("AWS_REGION")?, Some(credentials)).await)
+}
+
+fn resources(state: &Value) -> Vec<Value> {
+    state["checkpoint"]["latest"]["resources"].as_array().cloned().unwrap_or_default()
+}

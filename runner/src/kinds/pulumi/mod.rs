@@ -1,0 +1,163 @@
+//! `pulumi`, and an app's sandbox that is a Pulumi program: runs `preview` with a saved plan, `up` with this plan, and
+//! `stack output`. A removal looks at the stack's resources and runs `destroy`.
+//!
+//! A redelivery starts again with a new preview. The state is in the runner's bucket, where Pulumi writes it after each
+//! change of a resource and locks it with an object of its own. Pulumi's lock does not name the attempt that holds it, so
+//! the attempt writes a mark ([`AttemptMark`]) first: only an attempt that takes over from a killed one removes locks.
+//!
+//! Pulumi's plans constrain an update: `up` refuses a change that the plan does not have. They do not hold what a removal
+//! does, because `destroy` takes no plan.
+
+mod data;
+mod program;
+mod stack;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use freehold_protocol::order::{PROGRAM_LAYER, RunPulumi};
+use serde_json::Value;
+
+use crate::identity::job_aws::JobAws;
+use crate::kinds::archive;
+use crate::kinds::attempt_mark::AttemptMark;
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::kinds::plan_file::PlanFile;
+use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
+use crate::state_objects;
+use crate::work::job::Job;
+use program::Pulumi;
+
+/// The directory of the program in the workspace.
+const PROGRAM: &str = "program";
+const PLAN_FILE: &str = "freehold-plan.json";
+/// What `pulumi stack output` prints in place of the value of a secret output.
+const SECRET: &str = "[secret]";
+
+/// The goal of a job for the resources of the stack.
+#[derive(Debug, Clone, Copy)]
+enum Goal {
+    Update,
+    Destroy {
+        /// Whether resources that hold data may be destroyed.
+        data: bool,
+    },
+}
+
+/// Creates, updates and deletes resources until they match the program.
+pub(super) async fn update(job: &Job, work: &RunPulumi) -> Result<Done, Failure> {
+    run(job, work, Goal::Update).await
+}
+
+/// Destroys all resources of the stack.
+pub(super) async fn remove(job: &Job, work: &RunPulumi, destroy_data: bool) -> Result<Done, Failure> {
+    run(job, work, Goal::Destroy { data: destroy_data }).await
+}
+
+async fn run(job: &Job, work: &RunPulumi, goal: Goal) -> Result<Done, Failure> {
+    let sdk = sdk_config(job).await;
+    let bucket = JobBucket::of(job, &sdk)?;
+    let aws =
+        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+    let pulumi = Pulumi::find(job, work, &aws, &bucket)?;
+    let mark = until_stopped(job, async {
+        fetch(job, work).await?;
+        let prefix = state_objects::pulumi(&work.component);
+        let mark = AttemptMark::take_over(job, &bucket, format!("{prefix}fence.json"), &prefix).await?;
+        stack::write(job, work, &sdk, &bucket).await?;
+        Ok(mark)
+    })
+    .await?;
+    let done = change(&pulumi, &bucket, &mark, goal).await;
+    aws.finish().await;
+    // A stopped attempt may leave a lock. The next attempt finds its mark and removes the lock.
+    let ended = if matches!(done, Err(Failure::Stopped { .. })) { Ok(()) } else { mark.end(&bucket).await };
+    let done = done?;
+    ended.map_err(Failure::after_change)?;
+    Ok(done)
+}
+
+/// Fetches the program and unpacks it into the workspace.
+async fn fetch(job: &Job, work: &RunPulumi) -> Result<(), Failure> {
+    let repository = sync_artifact(job, &work.artifact).await?;
+    let layer = job.workspace.join("program.tar.gz");
+    fetch_layer(&repository, &work.artifact, PROGRAM_LAYER, &layer).await?;
+    let (into, from) = (job.workspace.join(PROGRAM), layer.clone());
+    let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &into)).await;
+    unpacked
+        .map_err(|error| Failure::because("could not unpack the program", &error))?
+        .map_err(|error| Failure::because("could not unpack the program", &error))?;
+    std::fs::remove_file(&layer).map_err(|error| Failure::because("could not remove the packed program", &error))
+}
+
+async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, mark: &AttemptMark, goal: Goal) -> Result<Done, Failure> {
+    let job = pulumi.job();
+    pulumi.check_version().await?;
+    pulumi.select_stack().await?;
+    if mark.inherits() {
+        job.log.line("removing the locks that a killed attempt may have left on the stack");
+        pulumi.cancel().await?;
+    }
+    match goal {
+        Goal::Update => {
+            let steps = pulumi.preview(PLAN_FILE).await?;
+            let plan = PlanFile::copy(job, &Path::new(PROGRAM).join(PLAN_FILE)).await?;
+            job.log.line(&format!("plan {}: {steps}", plan.digest()));
+            let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
+            until_stopped(job, bucket.put_file(&key, plan.file())).await?;
+            // From here on, every failure may leave resources partly created.
+            pulumi.up(&plan).await.map_err(Failure::after_change)?;
+            let outputs = pulumi.outputs().await.map_err(Failure::after_change)?;
+            Ok(Done { outputs: reported(job, outputs), artifact: None })
+        }
+        Goal::Destroy { data } => {
+            let exported = pulumi.export().await?;
+            job.log.line(&format!("{} resources to destroy", exported.count()));
+            let held = exported.holding_data();
+            if !data && !held.is_empty() {
+                return Err(Failure::destroys_data(&held));
+            }
+            pulumi.destroy().await.map_err(Failure::after_change)?;
+            Ok(Done::default())
+        }
+    }
+}
+
+/// Returns the outputs without the secret ones, which stay in the state, and logs their names.
+fn reported(job: &Job, mut outputs: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+    let secret: Vec<String> =
+        outputs.iter().filter(|(_, value)| holds_secret(value)).map(|(name, _)| name.clone()).collect();
+    outputs.retain(|name, _| !secret.contains(name));
+    if !secret.is_empty() {
+        let names = secret.join("`, `");
+        job.log
+            .line(&format!("outputs `{names}` are encrypted: they stay in the state of Pulumi and are not reported"));
+    }
+    outputs
+}
+
+/// Returns whether Pulumi masked `value` or a part of it.
+fn holds_secret(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == SECRET,
+        Value::Array(items) => items.iter().any(holds_secret),
+        Value::Object(map) => map.values().any(holds_secret),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_output_with_a_secret_inside_is_secret() {
+        assert!(holds_secret(&json!("[secret]")) && holds_secret(&json!({ "a": [1, "[secret]"] })));
+        assert!(!holds_secret(&json!({ "a": ["secret", null, true] })));
+    }
+}
