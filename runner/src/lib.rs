@@ -18,7 +18,7 @@ pub mod state_objects;
 #[cfg(test)]
 mod testing;
 pub mod tool_image;
-mod unpacked;
+mod unpacked_trees;
 pub mod wire;
 pub mod work;
 mod workspace;

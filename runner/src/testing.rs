@@ -10,7 +10,7 @@ use freehold_protocol::{Envelope, JobId, Payload, Timestamp, WorkflowId};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::identity::standing::{Account, StackState};
+use crate::identity::denial::{Account, StackState};
 
 /// An account with one stack and one caller, both of which a test may change.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use crate::aws;
 use crate::backoff::Backoff;
 use crate::config::Enrolment;
-use crate::identity::standing::Refused;
+use crate::identity::denial::Refused;
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::work::agent::Agent;

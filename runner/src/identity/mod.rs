@@ -3,8 +3,9 @@
 pub mod app_secrets;
 pub mod consent;
 pub mod credentials_endpoint;
+pub mod denial;
 pub mod enrol;
-pub mod enrolled;
+pub mod enrolment_marker;
 pub mod job_aws;
 pub mod mode;
 pub mod renewal;
@@ -12,6 +13,5 @@ pub mod runner_key;
 pub mod sensitive_inputs;
 mod session_policy;
 pub mod stack_outputs;
-pub mod standing;
 mod tree;
 pub mod trusts;

@@ -16,8 +16,8 @@ use tokio::sync::Mutex;
 
 use crate::aws;
 use crate::config::{Config, Role};
+use crate::identity::denial::{StackState, Standing};
 use crate::identity::session_policy;
-use crate::identity::standing::{StackState, Standing};
 
 /// The time before their expiry at which credentials are replaced.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);

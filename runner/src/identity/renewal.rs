@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 use crate::files;
-use crate::identity::enrolled;
+use crate::identity::enrolment_marker;
 use crate::identity::runner_key::{Identity, IdentityError};
 
 const NOTICE: &str = "retired.json";
@@ -111,7 +111,7 @@ fn renew(
         write(&path, &Renewal { from: current.id().clone(), at: now, former })?;
     }
     // The marker belongs to the old key. If it stayed, the new key would be announced without the enrolment secret.
-    let marker = enrolled::marker(state_dir);
+    let marker = enrolment_marker::marker(state_dir);
     match std::fs::remove_file(&marker) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
             return Err(RenewalError::Io { path: marker, source });
@@ -171,7 +171,7 @@ mod tests {
     fn enrolled() -> (tempfile::TempDir, Identity) {
         let state = tempfile::tempdir().unwrap();
         let first = start(state.path(), NOW).unwrap();
-        std::fs::write(enrolled::marker(state.path()), b"").unwrap();
+        std::fs::write(enrolment_marker::marker(state.path()), b"").unwrap();
         (state, first)
     }
 
@@ -185,7 +185,7 @@ mod tests {
 
         assert_ne!(first.id(), second.id());
         assert_eq!(second.id(), third.id(), "a notice about a former key changes nothing");
-        assert!(!enrolled::marker(state.path()).exists());
+        assert!(!enrolment_marker::marker(state.path()).exists());
         assert_eq!(former_keys(state.path()).unwrap(), [first.public_key()]);
     }
 
@@ -242,7 +242,7 @@ mod tests {
                 write(&state.path().join(RENEWAL), &Renewal { from: first.id().clone(), at: NOW, former }).unwrap();
             }
             if killed_after >= 2 {
-                std::fs::remove_file(enrolled::marker(state.path())).unwrap();
+                std::fs::remove_file(enrolment_marker::marker(state.path())).unwrap();
             }
 
             let second = start(state.path(), NOW.plus_secs(5)).unwrap();
@@ -250,7 +250,7 @@ mod tests {
 
             assert_ne!(first.id(), second.id(), "killed after step {killed_after}");
             assert_eq!(second.id(), third.id(), "killed after step {killed_after}");
-            assert!(!enrolled::marker(state.path()).exists(), "killed after step {killed_after}");
+            assert!(!enrolment_marker::marker(state.path()).exists(), "killed after step {killed_after}");
             assert_eq!(former_keys(state.path()).unwrap(), [first.public_key()], "killed after step {killed_after}");
         }
     }
@@ -262,7 +262,7 @@ mod tests {
         learn(state.path(), &notice(other.id())).unwrap();
 
         assert_eq!(start(state.path(), NOW).unwrap().id(), first.id());
-        assert!(enrolled::marker(state.path()).exists());
+        assert!(enrolment_marker::marker(state.path()).exists());
     }
 
     #[test]

@@ -9,10 +9,10 @@ use freehold_protocol::order::Mode;
 
 use crate::aws;
 use crate::config::{Config, Role, SandboxKind};
+use crate::identity::denial::{AwsAccount, StackState, Standing};
 use crate::identity::enrol;
 use crate::identity::mode::Switch;
 use crate::identity::runner_key::Identity;
-use crate::identity::standing::{AwsAccount, StackState, Standing};
 use crate::operate::checks;
 use crate::sandbox::{self, Pinned, Wall, cgroup};
 

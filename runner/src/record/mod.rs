@@ -4,4 +4,4 @@ pub mod audit;
 pub mod log;
 pub mod log_store;
 pub mod redact;
-pub mod unstarted;
+pub mod unstarted_notes;

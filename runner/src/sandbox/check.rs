@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
 
-use super::boxed::Boxed;
+use super::box_handle::Boxed;
 use super::bubblewrap::{INIT, Spec, canonical};
 use super::environment::find_program;
 use super::frame::{FromInit, Start};

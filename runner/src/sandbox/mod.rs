@@ -8,43 +8,43 @@
 //! - The program has no capability. Where the machine allows it, the program runs as a user other than the runner's.
 //! - The box ends when the runner ends, for whatever reason, and when the runner does not extend its deadline.
 
-mod boxed;
+mod box_handle;
 mod bubblewrap;
 pub mod cgroup;
 mod channel;
 mod check;
 mod egress;
-mod ended;
 mod environment;
 mod frame;
+mod host_listener;
 pub mod init;
 mod output;
-mod outside;
-mod pinned;
-mod plain;
+mod plain_process;
 mod program;
+mod program_digest;
+mod program_end;
 mod purpose;
 mod run;
 mod seccomp;
 mod service;
 mod users;
 mod walls;
-mod warm;
+mod warm_boxes;
 
-pub use boxed::{remove, use_init};
+pub use box_handle::{remove, use_init};
 pub use check::{check, user, walls};
 pub use egress::own_loopback;
-pub use ended::Ended;
 pub use environment::{base_environment, check_user, find_program, find_program_of, lacks_program};
 pub(crate) use frame::ProcessLimits;
+pub use host_listener::{Outside, Through};
 pub use output::{Output, Printed};
-pub use outside::{Outside, Through};
-pub use pinned::{Pinned, check as check_program, pinned};
 pub use program::{Interrupt, Program, SandboxError, inside};
+pub use program_digest::{Pinned, check as check_program, pinned};
+pub use program_end::Ended;
 pub use service::{Serve, Service};
 pub use users::JobUser;
 pub use walls::Wall;
-pub use warm::WarmBoxes;
+pub use warm_boxes::WarmBoxes;
 
 use purpose::Purpose;
 
@@ -73,9 +73,9 @@ async fn run_for(job: &Job, program: Program<'_>, purpose: Purpose) -> Result<En
     if let Some(reason) = job.stop.reason() {
         return Ok(Ended::Stopped(reason));
     }
-    pinned::check(&job.config, program.executable).await?;
+    program_digest::check(&job.config, program.executable).await?;
     match job.config.sandbox {
         SandboxKind::Bubblewrap => run::run(job, program, purpose).await,
-        SandboxKind::None => plain::run(job, program).await,
+        SandboxKind::None => plain_process::run(job, program).await,
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use super::boxed::Boxed;
+use super::box_handle::Boxed;
 use super::bubblewrap::{Spec, canonical};
-use super::ended::{Ended, grace};
 use super::frame::{FromInit, Start};
 use super::program::{INSIDE, Interrupt, Program, SandboxError, inside};
+use super::program_end::{Ended, grace};
 use super::purpose::{IMAGE_ROOT, Purpose};
 use super::service::Service;
 use super::users::{INSIDE_USER, JobUser};
-use super::warm::WaitingBox;
+use super::warm_boxes::WaitingBox;
 use super::{egress, output};
 use crate::tool_image::ToolImage;
 use crate::work::job::{Job, StopReason};

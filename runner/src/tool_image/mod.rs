@@ -16,7 +16,7 @@ use serde::Deserialize;
 pub(crate) use layer::{Layer, LayerError, MAX_PACKED, unpack};
 pub(crate) use path::follow;
 
-use crate::unpacked::{UnpackedTree, UnpackedTrees};
+use crate::unpacked_trees::{UnpackedTree, UnpackedTrees};
 
 /// The store of unpacked images below the state directory.
 const STORE: &str = "images";

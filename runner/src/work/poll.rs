@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::backoff::Backoff;
-use crate::identity::standing::Refused;
+use crate::identity::denial::Refused;
 use crate::operate::drain::Phase;
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;

@@ -13,7 +13,7 @@ use super::provider_zip::{self, MAX_PACKED, ProviderZipError};
 use crate::kinds::failure::Failure;
 use crate::kinds::sync_artifact::{parts, unusable};
 use crate::sandbox;
-use crate::unpacked::{UnpackedTree, UnpackedTrees};
+use crate::unpacked_trees::{UnpackedTree, UnpackedTrees};
 use crate::work::job::Job;
 
 /// The size limit of the config of a module's artifact, in bytes.

@@ -5,10 +5,10 @@
 //! ends every process in the box.
 
 mod disk;
-mod nested;
 mod ownership;
 mod processes;
 mod start;
+mod user_namespace;
 
 use std::ffi::OsString;
 use std::io;
@@ -40,7 +40,7 @@ pub fn run_if_asked() -> Option<ExitCode> {
     let ended = match (command, arguments.get(1..).unwrap_or_default()) {
         (COMMAND, []) => run(),
         (walls::COMMAND, [outside]) => return outside.to_str().map(walls::run),
-        (nested::COMMAND, rest) => Err(nested::become_program(rest.iter().cloned())),
+        (user_namespace::COMMAND, rest) => Err(user_namespace::become_program(rest.iter().cloned())),
         _ => return None,
     };
     Some(match ended {

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
 use super::disk::Watch;
-use super::{nested, ownership, processes};
+use super::{ownership, processes, user_namespace};
 use crate::core_dump;
 use crate::sandbox::frame::{ProcessLimits, Start};
 use crate::sandbox::purpose::Purpose;
@@ -42,12 +42,12 @@ impl Running {
         limit(start.limits)?;
         let mut command = match start.purpose {
             Purpose::Program => Command::new(&start.program),
-            Purpose::ImageBuild => nested::command(&start.program)?,
+            Purpose::ImageBuild => user_namespace::command(&start.program)?,
         };
         command.args(&start.arguments).env_clear().envs(&start.environment).current_dir(&start.directory);
         command.stdin(Stdio::null()).stdout(stdout).stderr(stderr).process_group(0);
         let child = match (start.purpose, start.user) {
-            (Purpose::ImageBuild, _) => nested::start(command)?,
+            (Purpose::ImageBuild, _) => user_namespace::start(command)?,
             (Purpose::Program, Some(user)) => command.uid(user).gid(user).spawn()?,
             (Purpose::Program, None) => command.spawn()?,
         };

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Enrolment;
 use crate::identity::enrol;
-use crate::identity::enrolled::Enrolled;
+use crate::identity::enrolment_marker::Enrolled;
 use crate::wire::spool;
 
 const HOUR: Duration = Duration::from_secs(3_600);

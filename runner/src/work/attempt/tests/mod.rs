@@ -2,7 +2,7 @@
 
 mod enrolment;
 mod queues;
-mod retired;
+mod retirement;
 mod world;
 
 use std::sync::atomic::Ordering;

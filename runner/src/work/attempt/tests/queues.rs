@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use freehold_protocol::{Timestamp, limits};
 use tokio::time::Instant;
 
-use crate::record::unstarted::Notes;
+use crate::record::unstarted_notes::Notes;
 use crate::wire::inbox::{Delivery, Inbox, InboxError, Outbox, Sent};
 
 /// A queue in memory.

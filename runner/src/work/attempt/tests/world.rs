@@ -17,15 +17,15 @@ use freehold_protocol::{Digest, Envelope, Timestamp};
 
 use super::queues::{Queue, Taken};
 use crate::config::Role;
-use crate::identity::enrolled::Enrolled;
+use crate::identity::denial::Standing;
+use crate::identity::enrolment_marker::Enrolled;
 use crate::identity::mode::Roles;
 use crate::identity::renewal;
-use crate::identity::standing::Standing;
 use crate::identity::trusts::{AppRole, AppRoles};
 use crate::operate::drain::Drain;
 use crate::record::audit::Audit;
 use crate::record::log_store::LogStore;
-use crate::record::unstarted::Unstarted;
+use crate::record::unstarted_notes::Unstarted;
 use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
 use crate::wire::clock::ServerClock;
 use crate::wire::grants::PendingGrants;

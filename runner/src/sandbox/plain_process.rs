@@ -6,9 +6,9 @@ use std::process::{ExitStatus, Stdio};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-use super::ended::{Ended, grace};
 use super::output::{self, Pump};
 use super::program::{Interrupt, Program, SandboxError};
+use super::program_end::{Ended, grace};
 use crate::work::job::{Job, StopReason};
 
 /// Runs `program` until it ends or the attempt must stop.

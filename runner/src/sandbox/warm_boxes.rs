@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use freehold_protocol::Digest;
 
-use super::boxed::{Boxed, remove};
+use super::box_handle::{Boxed, remove};
 use super::bubblewrap::Spec;
 use super::users::JobUser;
 use crate::config::{Config, SandboxKind};
