@@ -5,11 +5,11 @@
 mod answer;
 mod clusters;
 mod conceal;
-mod held;
+mod held_policies;
 mod home;
 mod install;
 mod json;
-mod own;
+mod ownership;
 mod plan;
 mod proxy;
 mod query;

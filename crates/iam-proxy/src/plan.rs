@@ -2,9 +2,9 @@
 
 use crate::answer::Answer;
 use crate::clusters::Clusters;
-use crate::held;
+use crate::held_policies;
 use crate::install::{Install, RESERVED, SHOWN_BOUNDARY, is_reserved};
-use crate::own::{self, Look};
+use crate::ownership::{self, Look};
 use crate::query::Query;
 use crate::refusal::Refusal;
 use crate::rules::Target;
@@ -60,12 +60,13 @@ impl Planner<'_> {
             }
             Target::Attachment => self.attachment(query).await,
             Target::Boundary => self.boundary(query).await,
-            Target::Policy => own::policy(query.required("PolicyArn")?, self.install).map(|()| Plan::Send(query)),
+            Target::Policy => ownership::policy(query.required("PolicyArn")?, self.install).map(|()| Plan::Send(query)),
             Target::Profile => self.profile(query).await,
             Target::ProfileRole => self.profile_role(query).await,
             Target::Provider => {
                 let look =
-                    own::provider(query.required("OpenIDConnectProviderArn")?, self.install, self.upstream).await?;
+                    ownership::provider(query.required("OpenIDConnectProviderArn")?, self.install, self.upstream)
+                        .await?;
                 Ok(sent_if_own(look, query))
             }
         }
@@ -113,7 +114,7 @@ impl Planner<'_> {
     }
 
     async fn role(&self, query: Query) -> Result<Plan, Refusal> {
-        let look = own::role(query.required("RoleName")?, self.install, self.upstream).await?;
+        let look = ownership::role(query.required("RoleName")?, self.install, self.upstream).await?;
         Ok(sent_if_own(look, query))
     }
 
@@ -129,7 +130,7 @@ impl Planner<'_> {
             )));
         }
         let instead = format!("policy `{policy}` is not attached: the contract defines what role `{role}` may do");
-        Ok(Plan::Hold { sent: held::request(query.action(), role, policy), instead })
+        Ok(Plan::Hold { sent: held_policies::request(query.action(), role, policy), instead })
     }
 
     async fn boundary(&self, query: Query) -> Result<Plan, Refusal> {
@@ -137,7 +138,7 @@ impl Planner<'_> {
         if let Some(asked) = query.get("PermissionsBoundary") {
             self.own_boundary(asked)?;
         }
-        let role = match own::role(name, self.install, self.upstream).await? {
+        let role = match ownership::role(name, self.install, self.upstream).await? {
             Look::Own(role) => role,
             Look::Answered(answer) => return Ok(Plan::Answered(answer)),
         };
@@ -163,13 +164,14 @@ impl Planner<'_> {
     }
 
     async fn profile(&self, query: Query) -> Result<Plan, Refusal> {
-        let look = own::profile(query.required("InstanceProfileName")?, self.install, self.upstream).await?;
+        let look = ownership::profile(query.required("InstanceProfileName")?, self.install, self.upstream).await?;
         Ok(sent_if_own(look, query))
     }
 
     async fn profile_role(&self, query: Query) -> Result<Plan, Refusal> {
         if query.action() == "AddRoleToInstanceProfile"
-            && let Look::Answered(answer) = own::role(query.required("RoleName")?, self.install, self.upstream).await?
+            && let Look::Answered(answer) =
+                ownership::role(query.required("RoleName")?, self.install, self.upstream).await?
         {
             return Ok(Plan::Answered(answer));
         }

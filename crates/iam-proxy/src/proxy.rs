@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crate::answer::Answer;
 use crate::clusters::Clusters;
 use crate::conceal::conceal;
-use crate::held;
+use crate::held_policies;
 use crate::install::Install;
 use crate::plan::{Plan, Planner};
 use crate::query::Query;
@@ -137,7 +137,9 @@ impl Proxy {
         let answer = conceal(self.upstream.iam(&query).await?, &self.install);
         let role = query.get("RoleName").filter(|role| self.install.stack_roles.contains(*role));
         match (query.action(), role) {
-            ("ListAttachedRolePolicies", Some(role)) => held::add(answer, role, &self.install, &self.upstream).await,
+            ("ListAttachedRolePolicies", Some(role)) => {
+                held_policies::add(answer, role, &self.install, &self.upstream).await
+            }
             _ => Ok(answer),
         }
     }
