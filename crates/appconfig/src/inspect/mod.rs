@@ -4,8 +4,8 @@
 mod brackets;
 mod chart;
 mod cloudformation;
+mod declarations;
 mod docker;
-mod found;
 mod outputs;
 mod reader;
 mod terraform;
@@ -13,7 +13,7 @@ mod terraform;
 use std::collections::BTreeMap;
 
 use crate::build::sandbox;
-use crate::inspect::found::Found;
+use crate::inspect::declarations::Found;
 use crate::inspect::reader::Reader;
 use crate::kinds::Kind;
 use crate::read::files::Place;

@@ -3,7 +3,7 @@
 
 use freehold_template::nearest;
 
-use super::found::{Form, Outputs};
+use super::declarations::{Form, Outputs};
 use super::reader::Reader;
 use crate::check::references::{Target, target};
 use crate::kinds::Kind;

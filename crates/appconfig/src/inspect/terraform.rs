@@ -10,7 +10,7 @@ use hcl_edit::Span;
 use hcl_edit::structure::{Block, Body};
 
 use super::brackets;
-use super::found::Outputs;
+use super::declarations::Outputs;
 use super::reader::Reader;
 use crate::build::values::provider_source;
 use crate::read::files::Place;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use template::Template;
 
-use crate::inspect::found::{Form, Found, Outputs};
+use crate::inspect::declarations::{Form, Found, Outputs};
 use crate::inspect::reader::Reader;
 use crate::read::document::Node;
 use crate::read::files::Place;

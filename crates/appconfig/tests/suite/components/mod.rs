@@ -1,6 +1,6 @@
 //! Every kind of component: the document that its config becomes.
 
-mod faulty;
+mod mistakes;
 
 use freehold_protocol::app_version::{Component, ComponentSpec, Reference};
 use freehold_protocol::order::Source;
