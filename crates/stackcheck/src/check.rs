@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::comparison::{self, Agreed, Names};
 use crate::finding::{Finding, Rule};
 use crate::node::{Kind, Node};
 use crate::read::{Unreadable, read};
-use crate::rendered::{self, Agreed, Names};
 use crate::rules;
 use crate::template::Template;
 
@@ -75,11 +75,11 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let whole = read(template)?;
     let (root, added) = without(whole, own);
     let mut findings = rules::find(&Template::new(&root)?);
-    let (mut differences, names) = rendered::compare(&root, None);
+    let (mut differences, names) = comparison::compare(&root, None);
     if agreed.is_some() {
         // The comparison without a contract is also made: it checks the form of the policies, which does not depend on
         // a contract.
-        differences.extend(rendered::compare(&root, agreed).0);
+        differences.extend(comparison::compare(&root, agreed).0);
     }
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
     // If a rule has a finding for a line, the finding that this line differs is left out, because it is less exact.

@@ -2,20 +2,20 @@
 //! for each finding. The crate does no I/O.
 
 mod check;
+mod comparison;
 mod facts;
 mod finding;
 mod node;
 mod own_arns;
 mod policy;
 mod read;
-mod rendered;
 mod rules;
 mod scalar;
 mod template;
 
 pub use check::{Added, Checked, Own, check, verify};
+pub use comparison::{Agreed, Names};
 pub use facts::{Bound, Facts};
 pub use finding::{Finding, RULES, Rule};
 pub use read::Unreadable;
-pub use rendered::{Agreed, Names};
 pub use rules::check_rules;

@@ -1,10 +1,10 @@
 //! Compares a template with the one that Freehold renders for the same install: every difference is a finding.
 
-mod agreed;
+mod agreed_terms;
 mod app_secrets;
 mod compare;
 mod difference;
-mod expected;
+mod expected_template;
 mod hole;
 mod identity;
 mod inputs;
@@ -13,7 +13,7 @@ mod policies;
 mod roles;
 mod secret_ids;
 
-pub use agreed::Agreed;
+pub use agreed_terms::Agreed;
 pub use identity::Names;
 
 use difference::finding;
@@ -35,12 +35,12 @@ pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>
     let mut roles = roles::read(root, &mut findings);
     let inputs = inputs::read(root, &mut findings);
     if let Some(agreed) = agreed {
-        agreed::give(agreed, root, &names, &inputs, &mut roles, &mut findings);
+        agreed_terms::give(agreed, root, &names, &inputs, &mut roles, &mut findings);
     }
     // Only the vendor knows whether its app needs a network, so the template itself decides. The parts of the network
     // are always the same.
     let has_network = root.at(&["Parameters", "PrivateSubnetIds"]).is_some();
-    match expected::expected(&names, &roles, &inputs, has_network) {
+    match expected_template::expected(&names, &roles, &inputs, has_network) {
         Ok(expected) => {
             let context = policies::Context { account: names.account.as_str(), inputs: &inputs };
             compare::differences(&expected, root, &context, &mut findings);
