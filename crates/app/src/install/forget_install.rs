@@ -9,7 +9,7 @@ use freehold_protocol::{InstallId, TenantName, Timestamp, names};
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
-use crate::read::heard_of::heard_of;
+use crate::read::last_report::heard_of;
 use crate::table::{self, Decided, Forgetting, OpenWorkflow, load_all, put};
 
 /// The use case that begins to forget an install, with its ports.

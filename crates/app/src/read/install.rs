@@ -9,7 +9,7 @@ use freehold_protocol::InstallId;
 use freehold_protocol::api::{DeployedView, InstallView, Page, PartialView, RunnerView};
 use futures_util::future::try_join_all;
 
-use super::heard_of::heard_of;
+use super::last_report::heard_of;
 use super::{List, page};
 use crate::AppError;
 use crate::app_version::show_inputs;

@@ -1,9 +1,9 @@
 //! Read-only queries for the API, a file for each noun.
 
 pub mod app;
-pub(crate) mod heard_of;
 pub mod install;
 pub mod job;
+pub(crate) mod last_report;
 mod list;
 pub mod workflow;
 

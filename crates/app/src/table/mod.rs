@@ -27,9 +27,9 @@ mod app;
 mod build;
 mod change;
 mod contract;
-mod due;
+mod due_tasks;
 pub mod evidence;
-mod forgotten;
+mod forgotten_installs;
 mod grant;
 mod graph;
 mod install;
@@ -47,8 +47,8 @@ pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
-pub use due::{Due, DueWhat, due};
-pub use forgotten::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
+pub use due_tasks::{Due, DueWhat, due};
+pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{

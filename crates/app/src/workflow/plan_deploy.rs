@@ -21,7 +21,7 @@ use crate::artifact::builds::builds_of;
 use crate::ports::Store;
 use crate::stack::sandbox_reads;
 use crate::table::{self, CopiedSecrets, Stored, load};
-use crate::workflow::standing::StandingParts;
+use crate::workflow::standing_parts::StandingParts;
 
 /// The scope of a requested deploy.
 #[derive(Debug, Clone, Copy)]

@@ -16,7 +16,7 @@ use crate::app_version::versions::Versions;
 use crate::artifact::builds::bind_steps;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::standing::StandingParts;
+use crate::workflow::standing_parts::StandingParts;
 use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
 
 /// The use case that starts a teardown, with its ports.

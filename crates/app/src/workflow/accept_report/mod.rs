@@ -6,7 +6,7 @@ mod bounds;
 mod contact;
 mod hello;
 mod refusal;
-mod unknown;
+mod unknown_key;
 
 use std::sync::Arc;
 
