@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::limits::MAX_APP_VERSION_BYTES;
-use crate::packed::{UnpackError, pack, unpack};
+use crate::packed_text::{UnpackError, pack, unpack};
 use crate::{ComponentName, Digest, canonical};
 
 /// The longest manifest that an order carries without compression, in bytes.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::app_version::{PolicyEngine, Reference, RolePolicy};
 use crate::envelope::{Payload, PublicKey};
-use crate::packed::{UnpackError, pack, unpack};
+use crate::packed_text::{UnpackError, pack, unpack};
 use crate::{
     ActionName, AppName, ComponentName, Digest, Envelope, EnvelopeError, TenantName, Timestamp, canonical, limits,
 };

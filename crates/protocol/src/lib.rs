@@ -18,7 +18,7 @@ pub mod limits;
 pub mod lineage;
 mod mode;
 pub mod order;
-mod packed;
+mod packed_text;
 pub mod pem;
 pub mod preflight;
 pub mod provenance;

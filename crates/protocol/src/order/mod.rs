@@ -13,11 +13,11 @@ use crate::preflight::CheckInstall;
 use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
 
 mod kubernetes;
-mod retired;
+mod retirement;
 mod secrets;
 
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
-pub use self::retired::Retired;
+pub use self::retirement::Retired;
 pub use self::secrets::{CopySecrets, SecretCopy};
 
 pub use crate::app_version::ActionStep;

@@ -2,7 +2,7 @@
 
 #![cfg(test)]
 
-mod forged;
+mod forgeries;
 
 use std::collections::{BTreeMap, BTreeSet};
 
