@@ -57,7 +57,7 @@ pub(super) fn check_parameters<'a>(
     names: impl IntoIterator<Item = &'a String>,
 ) -> Result<()> {
     if let Some(name) = names.into_iter().find(|name| !facts.has_parameter(name)) {
-        let way_out = freehold_domain::nearest::nearest(name, facts.parameters()).map_or_else(
+        let way_out = freehold_domain::suggestion::nearest(name, facts.parameters()).map_or_else(
             || "the parameters are listed in the template, under `Parameters`".to_owned(),
             |near| format!("did you mean `{near}`?"),
         );

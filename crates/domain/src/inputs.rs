@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::app_version::{AppVersion, Input, InputError};
 use serde_json::Value;
 
-use crate::nearest::{hint, nearest};
+use crate::suggestion::{hint, nearest};
 
 /// All problems with the inputs of an install.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use freehold_protocol::Shape;
 
-use crate::nearest::{hint, nearest};
+use crate::suggestion::{hint, nearest};
 
 /// The known regions. `tests/infra/test_regions.py` compares them with the regions that cfn-lint knows.
 pub const REGIONS: [&str; 46] = [

@@ -5,7 +5,7 @@ use freehold_protocol::app_version::{Action, AppVersion, Component, Sandbox};
 use freehold_protocol::order::Mode;
 use serde::{Deserialize, Serialize};
 
-use crate::nearest::{hint, nearest};
+use crate::suggestion::{hint, nearest};
 
 /// The role of one job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

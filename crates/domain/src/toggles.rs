@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{AppVersion, Component};
 
-use crate::nearest::{hint, nearest};
+use crate::suggestion::{hint, nearest};
 
 /// A component that is on and depends on a component that is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]

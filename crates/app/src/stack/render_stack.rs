@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_domain::deployable::undeployable;
+use freehold_domain::deployability::undeployable;
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::api::InstallStack;
 use freehold_protocol::app_version::{AppVersion, network_zones};

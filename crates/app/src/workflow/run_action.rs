@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::Install;
-use freehold_domain::nearest::nearest;
 use freehold_domain::plan::action_nodes;
 use freehold_domain::plan::triggers::lacks_text;
+use freehold_domain::suggestion::nearest;
 use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, RunTrigger, Workflow, WorkflowKind};
 use freehold_protocol::api::{RunActionRequest, WorkflowStarted};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_domain::deployable::{Part, Undeployable, undeployable};
+use freehold_domain::deployability::{Part, Undeployable, undeployable};
 use freehold_protocol::app_version::AppVersion;
 
 use crate::kinds::Kind;

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::teardown::{Standing, TeardownError};
 use crate::build::Build;
-use crate::deployable::Undeployable;
-use crate::nearest::hint;
+use crate::deployability::Undeployable;
 use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
+use crate::suggestion::hint;
 use crate::toggles::Dependent;
 
 /// The state of one component or of the sandbox that is deployed, or of which a deploy may have made something.

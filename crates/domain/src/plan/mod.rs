@@ -16,10 +16,10 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, canonical};
 use serde_json::Value;
 
-use crate::deployable::undeployable;
-use crate::nearest::nearest;
+use crate::deployability::undeployable;
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
+use crate::suggestion::nearest;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
 pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
