@@ -8,7 +8,7 @@ use crate::format::print;
 use crate::functions::function::{Cost, Function, MANY, Room};
 use crate::functions::go;
 use crate::limits::Limits;
-use crate::nearest::nearest;
+use crate::suggestion::nearest;
 use crate::value::{V, entries, kind, size, truth, whole};
 
 /// Renders `nodes`, which were parsed from `text`, over `tree`.

@@ -33,10 +33,10 @@ mod functions;
 mod json;
 mod lex;
 mod limits;
-mod nearest;
 mod parse;
 mod printf;
 mod refs;
+mod suggestion;
 mod value;
 mod write;
 mod yaml;
@@ -48,8 +48,8 @@ use serde_json::Value;
 
 pub use error::{ParseError, RenderError, RenderErrorKind};
 pub use limits::Limits;
-pub use nearest::nearest;
 pub use refs::Use;
+pub use suggestion::nearest;
 
 /// A parsed template. Two templates are equal when their syntax trees are equal: comments, and spaces inside actions,
 /// do not matter.

@@ -4,7 +4,7 @@ use crate::ast::{At, Base, Command, Node, Operand, Pipeline, Set};
 use crate::error::ParseError;
 use crate::functions::{self, function::Function};
 use crate::lex::{Kind, Token, tokens};
-use crate::nearest::nearest;
+use crate::suggestion::nearest;
 
 /// The maximum depth of nested blocks and parentheses.
 const MAX_DEPTH: usize = 60;

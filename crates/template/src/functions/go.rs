@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::format::print;
 use crate::functions::function::{Answer, Function, MANY, at, lenient, light, made, number, plain, text};
-use crate::nearest::nearest;
 use crate::printf::printf;
+use crate::suggestion::nearest;
 use crate::value::{V, kind, truth};
 
 pub(super) static FUNCTIONS: &[Function] = &[
