@@ -3,16 +3,16 @@
 //! decided count as widened.
 
 mod allowance;
-mod in_stack;
 mod narrow;
 mod pattern;
 mod permission;
+mod stack_policies;
 mod statements;
 mod terms;
 
 pub use allowance::{Allowance, Answer};
-pub use in_stack::{Answers, InStack, RolePlace};
 pub use narrow::{Narrowed, Narrowing, narrow};
 pub use permission::{Gap, Permission, Powers, compare, permissions, why_wide};
+pub use stack_policies::{Answers, InStack, RolePlace};
 pub use statements::Effect;
 pub use terms::{Clause, TermsDiff, compare_terms, describe_action, describe_reference};
