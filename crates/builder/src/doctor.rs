@@ -8,7 +8,7 @@ use freehold_runner::operate::doctor::{Finding, State};
 use freehold_runner::sandbox::{JobUser, SandboxError, find_program};
 
 use crate::dockerfile::builders;
-use crate::private::ssh::PROGRAMS;
+use crate::private_source::ssh::PROGRAMS;
 
 /// Reports the programs that only some components need. An absent one is not an error until a component needs it.
 pub async fn programs(config: &Config) -> Vec<Finding> {

@@ -10,7 +10,7 @@ use freehold_runner::registry::{ecr_login, ecr_repository};
 use freehold_runner::work::job::Job;
 
 use crate::statement::Facts;
-use crate::{private, signature};
+use crate::{private_source, signature};
 
 /// The URI under which a statement lists the key that signed an image. The digest at this URI is the SHA-256 of the
 /// key's `SubjectPublicKeyInfo`.
@@ -32,7 +32,7 @@ pub(crate) async fn copy(
     let source = if own {
         ecr_repository(&sdk, &reference.repository).await?
     } else {
-        let login = private::registry::login(job, &reference).await?;
+        let login = private_source::registry::login(job, &reference).await?;
         Repository::new(target.http().clone(), &reference.host, &reference.repository, login)?
     };
     copy_from(job, work, &source, &reference, &target, facts).await

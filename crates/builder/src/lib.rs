@@ -10,7 +10,7 @@ mod image;
 mod layout;
 mod manifests;
 mod package;
-mod private;
+mod private_source;
 mod pulumi;
 mod signature;
 mod source;

@@ -12,7 +12,7 @@ use freehold_runner::kinds::result::{sdk_config, until_stopped};
 use freehold_runner::sandbox::{self, Ended, Program};
 use freehold_runner::work::job::Job;
 
-use crate::private::git::GitAccess;
+use crate::private_source::git::GitAccess;
 
 /// The largest packed source, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;

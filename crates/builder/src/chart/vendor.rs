@@ -10,7 +10,7 @@ use freehold_runner::work::job::Job;
 use super::metadata::{self, Dependency, Metadata};
 use super::versions::{Wanted, version};
 use crate::chart::{files, repository};
-use crate::private;
+use crate::private_source;
 use crate::statement::Facts;
 
 /// The maximum depth of dependencies between the charts of one source.
@@ -196,7 +196,7 @@ pub(super) async fn from_registry(
     let reference =
         format!("{}/{name}:{}", address.trim_start_matches("oci://").trim_end_matches('/'), asked.replace('+', "_"));
     let reference: Reference = reference.parse().map_err(RegistryError::from)?;
-    let login = private::registry::login(job, &reference).await?;
+    let login = private_source::registry::login(job, &reference).await?;
     let from = Repository::new(client()?, &reference.host, &reference.repository, login)?;
     let Version::Tag(_) = &reference.version else {
         return Err(Failure::new("a chart must be named by a version, not by a digest"));

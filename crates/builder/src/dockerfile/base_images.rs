@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::read::{Named, own_architecture};
-use crate::private;
+use crate::private_source;
 use crate::statement::Facts;
 
 /// The directory of the layouts in the workspace.
@@ -55,7 +55,7 @@ async fn fetch_one(
     let source = if own.address().starts_with(&format!("{}/", reference.host)) {
         ecr_repository(&sdk_config(job).await, &reference.repository).await?
     } else {
-        let login = private::registry::login(job, reference).await?;
+        let login = private_source::registry::login(job, reference).await?;
         Repository::new(own.http().clone(), &reference.host, &reference.repository, login)?
     };
     let top = source.manifest(&reference.version).await?;

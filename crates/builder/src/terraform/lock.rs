@@ -6,7 +6,7 @@ use freehold_runner::kinds::failure::Failure;
 use hcl_edit::expr::Expression;
 use hcl_edit::structure::{Block, Body};
 
-use super::plain::read_plain;
+use super::plain_files::read_plain;
 
 pub(super) const LOCK: &str = ".terraform.lock.hcl";
 

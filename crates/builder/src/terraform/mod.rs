@@ -8,7 +8,7 @@
 mod lock;
 mod modules;
 mod package;
-mod plain;
+mod plain_files;
 mod program;
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use freehold_runner::kinds::failure::Failure;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::plain::{read_plain, unreadable};
+use super::plain_files::{read_plain, unreadable};
 
 /// Terraform's own directory in a module.
 const DATA: &str = ".terraform";

@@ -13,7 +13,7 @@ use freehold_runner::work::job::Job;
 use serde::Deserialize;
 
 use super::modules;
-use crate::private::git::GitAccess;
+use crate::private_source::git::GitAccess;
 
 /// The directory in which Terraform unpacks packages to hash them. A box's own `/tmp` is too small.
 const TEMPORARY: &str = "tmp";
