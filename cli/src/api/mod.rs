@@ -1,12 +1,12 @@
 //! The client of the tenant API. It signs requests, retries after transient errors, and turns error answers into
 //! [`Error`]s.
 
-mod brief;
 mod discover;
-mod near;
 mod retry;
+mod runner_wait;
+mod short_reason;
 mod sign;
-mod waiting;
+mod suggestion;
 mod watch;
 
 use std::time::Duration;
@@ -18,10 +18,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-pub(crate) use brief::brief;
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
 pub(crate) use retry::{Backoff, until_ready};
-pub(crate) use waiting::awaited;
+pub(crate) use runner_wait::awaited;
+pub(crate) use short_reason::brief;
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 
 use crate::error::{Error, Result, chain};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use freehold_protocol::api::{NodeView, WorkflowStarted, WorkflowView};
 use freehold_protocol::{JobId, WorkflowId};
 
-use super::waiting::Waiting;
+use super::runner_wait::Waiting;
 use super::{Api, brief};
 use crate::error::{Error, Result};
 use crate::output::Output;

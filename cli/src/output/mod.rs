@@ -2,7 +2,7 @@
 //! stderr.
 
 mod help;
-mod printable;
+mod printable_text;
 mod state;
 mod table;
 mod terminal;
@@ -16,7 +16,7 @@ pub(crate) use table::Table;
 pub(crate) use terminal::{help_width, note, stderr_has_colours, stderr_is_json, write_json};
 
 use crate::error::{Error, Result};
-use printable::{is_control, printable, printable_json};
+use printable_text::{is_control, printable, printable_json};
 use terminal::Stream;
 
 /// The form of the output, which the arguments and the terminal decide once.

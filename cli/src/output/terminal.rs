@@ -7,7 +7,7 @@ use console::Term;
 use serde_json::json;
 use textwrap::{Options, WordSeparator, WordSplitter};
 
-use super::printable::{printable, printable_json};
+use super::printable_text::{printable, printable_json};
 
 /// The minimum width to which text is wrapped, in columns. With less, each line would hold only one word.
 const NARROWEST: usize = 20;

@@ -3,10 +3,10 @@
 
 #![cfg(test)]
 
-mod local;
+mod local_checks;
 #[path = "../loopback/mod.rs"]
 mod loopback;
-mod noticed;
+mod remote_answers;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -41,7 +41,7 @@ impl Cloud {
             Self::Tenant(answers) => ("FREEHOLD_API", answers),
         };
         let address = loopback::listen(answers);
-        let credentials = local::SIGNED_IN.iter().map(|(name, value)| (*name, (*value).to_owned()));
+        let credentials = local_checks::SIGNED_IN.iter().map(|(name, value)| (*name, (*value).to_owned()));
         (address.clone(), credentials.chain([(variable, address)]).collect())
     }
 }
@@ -180,14 +180,14 @@ fn compare_with_page(list: &str, table: &str) {
 // One test writes both tables, so that two tests never write the page at the same time.
 #[test]
 fn every_mistake_has_its_message_and_exit_code_and_they_are_the_pages() {
-    compare_with_page("local", &rows(&local::MISTAKES));
-    compare_with_page("noticed", &rows(&noticed::MISTAKES));
+    compare_with_page("local_checks", &rows(&local_checks::MISTAKES));
+    compare_with_page("remote_answers", &rows(&remote_answers::MISTAKES));
 }
 
 #[test]
 fn with_json_every_mistake_is_one_object_on_stderr() {
     let place = place();
-    for mistake in local::MISTAKES.iter().chain(&noticed::MISTAKES) {
+    for mistake in local_checks::MISTAKES.iter().chain(&remote_answers::MISTAKES) {
         let Done { stdout, stderr, .. } = run(place.path(), mistake, &["--json"]);
 
         let last = stderr.lines().last().unwrap_or_default();
