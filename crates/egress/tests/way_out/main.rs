@@ -4,7 +4,7 @@
 
 mod account;
 mod addresses;
-mod forwarded;
+mod forward;
 mod limits;
 mod stage;
 mod tunnels;
