@@ -2,7 +2,7 @@
 
 use freehold_oci::{Copied, CopyOptions, Moved, RegistryError, Repository, Version, copy, digest_tag};
 
-use crate::faulty::{Behaviour, Faulty};
+use crate::faulty_registry::{Behaviour, Faulty};
 use crate::image::{DOCKER, Image, OCI, Words, noise, push_images};
 use crate::registry::{Registry, push_index};
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use freehold_oci::{BlobSource, Repository, fetch};
 use freehold_protocol::order::Descriptor;
 
-use crate::faulty::{Behaviour, Faulty};
+use crate::faulty_registry::{Behaviour, Faulty};
 use crate::image::noise;
 use crate::proxy::{Proxy, Way};
 use crate::registry::{Registry, at, descriptor};

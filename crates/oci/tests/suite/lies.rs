@@ -6,7 +6,7 @@ use freehold_oci::{
     BlobSource, Copied, CopyOptions, Login, RegistryError, Repository, RetryPolicy, Version, client, copy, fetch,
 };
 
-use crate::faulty::{Behaviour, Fault, Faulty};
+use crate::faulty_registry::{Behaviour, Fault, Faulty};
 use crate::image::{Image, OCI, noise, push_images};
 use crate::registry::descriptor;
 

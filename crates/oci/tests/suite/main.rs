@@ -4,7 +4,7 @@
 
 mod copies;
 mod cuts;
-mod faulty;
+mod faulty_registry;
 mod image;
 mod lies;
 mod memory;

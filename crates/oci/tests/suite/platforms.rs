@@ -2,7 +2,7 @@
 
 use freehold_oci::{Copied, CopyOptions, Platforms, RegistryError, Version, copy};
 
-use crate::faulty::{Behaviour, Faulty};
+use crate::faulty_registry::{Behaviour, Faulty};
 use crate::image::{Image, OCI, noise, push_image, push_images};
 
 async fn with_three_platforms() -> Faulty {

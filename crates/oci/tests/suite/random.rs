@@ -3,7 +3,7 @@
 use freehold_oci::{CopyOptions, Moved, Version, copy};
 use proptest::prelude::*;
 
-use crate::faulty::{Behaviour, Faulty};
+use crate::faulty_registry::{Behaviour, Faulty};
 use crate::image::{DOCKER, Image, OCI, noise, push_images};
 
 const ARCHITECTURES: [&str; 4] = ["amd64", "arm64", "s390x", "riscv64"];

@@ -6,7 +6,7 @@ use freehold_oci::{
 };
 use freehold_protocol::order::Descriptor;
 
-use crate::faulty::{Behaviour, Faulty};
+use crate::faulty_registry::{Behaviour, Faulty};
 use crate::image::{Image, OCI, index, noise, push_images};
 use crate::registry::Registry;
 
