@@ -1,7 +1,7 @@
 //! Install stacks of whole sets of apps, as `freehold install stack` renders them.
 
-mod generated;
-mod real;
+mod generated_apps;
+mod real_apps;
 
 use anyhow::ensure;
 use freehold_app::AppError;
@@ -11,8 +11,8 @@ use freehold_protocol::Timestamp;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::envelope::PublicKey;
 
-pub use generated::generated;
-pub use real::{real_apps, real_apps_are_here};
+pub use generated_apps::generated;
+pub use real_apps::{real_apps, real_apps_are_here};
 
 /// Somebody's app at a customer of theirs.
 pub struct Case {
