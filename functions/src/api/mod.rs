@@ -16,6 +16,7 @@ use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::app_version::versions::Versions;
+use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::artifact::prune_artifacts::UnusedArtifacts;
 use freehold_app::artifact::revoke_artifact::RevokeArtifact;
 use freehold_app::artifact::show_lineage::ShowLineage;
@@ -27,7 +28,8 @@ use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_toggles::SetToggles;
-use freehold_app::ports::{RootKey, Store};
+use freehold_app::ports::Store;
+use freehold_app::read::ShowTenant;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
@@ -35,9 +37,9 @@ use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::teardown_install::TeardownInstall;
+use freehold_protocol::TenantName;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
-use freehold_protocol::{AccountId, TenantName};
 use http::{HeaderMap, HeaderValue};
 use lambda_runtime::Error;
 use serde::Serialize;
@@ -50,34 +52,32 @@ use routes::{Operation, Routes};
 /// The API of one tenant.
 pub struct Api {
     tenant: TenantName,
-    account: AccountId,
-    region: String,
-    reports_queue_url: String,
     routes: Routes,
     store: Arc<dyn Store>,
     versions: Versions,
-    root: Arc<dyn RootKey>,
+    show_tenant: ShowTenant,
     upload_source: UploadSource,
-    sync: SyncApp,
+    sync_app: SyncApp,
     enrol_build_runner: EnrolBuildRunner,
-    builds: BuildComponents,
-    installs: CreateInstall,
-    inputs: SetInputs,
-    toggles: SetToggles,
-    deploys: DeployComponents,
-    actions: RunAction,
-    teardowns: TeardownInstall,
-    stacks: RenderStack,
+    build_components: BuildComponents,
+    create_install: CreateInstall,
+    set_inputs: SetInputs,
+    set_toggles: SetToggles,
+    deploy_components: DeployComponents,
+    run_action: RunAction,
+    teardown_install: TeardownInstall,
+    render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
-    lineage: ShowLineage,
-    releases: CreateRelease,
+    show_lineage: ShowLineage,
+    create_release: CreateRelease,
     delete_install: DeleteInstall,
     forget_install: ForgetInstall,
     disable_install: DisableInstall,
     enable_install: EnableInstall,
     revoke_artifact: RevokeArtifact,
-    unused: UnusedArtifacts,
+    list_artifacts: ListArtifacts,
+    prune_artifacts: UnusedArtifacts,
 }
 
 impl std::fmt::Debug for Api {
@@ -124,7 +124,7 @@ impl Api {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
             upload_source: UploadSource { versions: versions.clone() },
-            sync: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
+            sync_app: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
             enrol_build_runner: EnrolBuildRunner {
                 account: account.clone(),
                 region: region.clone(),
@@ -132,39 +132,39 @@ impl Api {
                 store: Arc::clone(&store),
                 clock: Arc::clone(&clock),
             },
-            builds: BuildComponents {
+            build_components: BuildComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            installs: CreateInstall {
+            create_install: CreateInstall {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
-            toggles: SetToggles { store: Arc::clone(&store), versions: versions.clone() },
-            deploys: DeployComponents {
+            set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
+            set_toggles: SetToggles { store: Arc::clone(&store), versions: versions.clone() },
+            deploy_components: DeployComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            teardowns: TeardownInstall {
+            teardown_install: TeardownInstall {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            actions: RunAction {
+            run_action: RunAction {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines,
                 clock: Arc::clone(&clock),
             },
-            stacks: RenderStack {
+            render_stack: RenderStack {
                 tenant: settings.tenant.clone(),
                 account: account.clone(),
                 region: region.clone(),
@@ -174,7 +174,7 @@ impl Api {
                 versions: versions.clone(),
                 root: root.clone(),
             },
-            releases: CreateRelease {
+            create_release: CreateRelease {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
@@ -192,20 +192,22 @@ impl Api {
             disable_install: DisableInstall { store: Arc::clone(&store) },
             enable_install: EnableInstall { store: Arc::clone(&store) },
             revoke_artifact: RevokeArtifact { store: Arc::clone(&store) },
-            unused: UnusedArtifacts {
+            list_artifacts: ListArtifacts { versions: versions.clone(), clock: Arc::clone(&clock) },
+            prune_artifacts: UnusedArtifacts {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 clock: Arc::clone(&clock),
             },
             cancel_workflow: CancelWorkflow { store: Arc::clone(&store), clock: Arc::clone(&clock) },
             cancel_job: CancelJob { store: Arc::clone(&store), clock },
-            lineage: ShowLineage { tenant: settings.tenant.clone(), store: Arc::clone(&store), root: root.clone() },
-            account,
-            region,
-            reports_queue_url,
+            show_lineage: ShowLineage {
+                tenant: settings.tenant.clone(),
+                store: Arc::clone(&store),
+                root: root.clone(),
+            },
+            show_tenant: ShowTenant { tenant: settings.tenant.clone(), account, region, reports_queue_url, root },
             store,
             versions,
-            root,
         })
     }
 

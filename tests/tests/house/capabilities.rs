@@ -22,6 +22,13 @@ const OTHER_COMMANDS: [(&str, &str, &str); 4] = [
     ("UploadSource", "app sync", "a source is uploaded only while its app is synced"),
 ];
 
+/// Reading operations that no command of their words shows, with a command that calls them and the reason.
+const OTHER_READS: [(&str, &str, &str); 3] = [
+    ("ListArtifacts", "artifact prune", "with `--dry-run` it lists the artifacts and what a prune would do"),
+    ("ShowTenant", "tenant build-runner", "a command that needs the tenant's key or queue asks for it on the way"),
+    ("ShowTerms", "contract diff", "terms are compared with others, and nobody reads them alone"),
+];
+
 /// The route whose last word is not one of its operation, with the reason.
 const OTHER_ROUTES: [(&str, &str, &str); 1] = [("SyncApp", "versions", "a sync makes a version of the app")];
 
@@ -29,15 +36,19 @@ const OTHER_ROUTES: [(&str, &str, &str); 1] = [("SyncApp", "versions", "a sync m
 const OTHER_MACHINES: [(&str, &str); 1] =
     [("provision-install", "`CreateInstall` starts it: a person creates an install, the machine provisions it")];
 
+/// The verbs of operations that change nothing.
+const VERBS: [&str; 3] = ["show", "list", "render"];
+
 /// The function that is not a use case, with the reason.
 const OTHER_FUNCTIONS: [(&str, &str); 1] = [("api", "it answers all operations")];
 
-/// An operation that changes something.
-struct Change {
+/// An operation of the API.
+struct Operation {
     /// The operation's name, such as `RunAction`.
     id: String,
-    /// The last literal part of its path, such as `runs`.
+    /// The last part of its path, such as `runs`, without the braces of a placeholder.
     route: String,
+    path: String,
     /// The name of its request, if it has a body.
     request: Option<String>,
 }
@@ -59,12 +70,47 @@ fn an_operation_that_changes_something_has_a_use_case_and_a_test_of_its_name() {
 }
 
 #[test]
+fn an_operation_that_changes_nothing_has_a_use_case_or_a_function_of_its_name_and_a_test() {
+    let (uses, tests) = (use_cases("src"), use_cases("tests"));
+
+    let wrong = all_of(reads().iter().filter_map(|read| {
+        let name = words(&read.id).join("_");
+        let is_use_case = |(file, text): &(String, String)| {
+            let has_type = *file == name && text.contains(&format!("pub struct {} {{", read.id));
+            has_type || text.contains(&format!("pub async fn {name}("))
+        };
+        let is_called = |(_, text): &(String, String)| text.contains(&format!("{name}("));
+        (!uses.iter().any(is_use_case) || !tests.iter().any(is_called)).then(|| {
+            format!("{}: the function `{name}`, or `{name}.rs` with the type of its name, and a test", read.id)
+        })
+    }));
+
+    assert!(wrong.is_empty(), "missing in crates/app:\n{wrong}");
+}
+
+#[test]
+fn the_api_calls_what_has_the_name_of_the_operation() {
+    let text = read(&top().join("functions/src/api/operations.rs"));
+    let arms: Vec<&str> = text.split("\n            Operation::").skip(1).collect();
+
+    let wrong = all_of(changes().iter().chain(&reads()).filter_map(|operation| {
+        let arm = arms.iter().find_map(|arm| arm.strip_prefix(&format!("{} =>", operation.id)));
+        let name = words(&operation.id).join("_");
+        let calls =
+            arm.is_some_and(|arm| [format!(".{name}"), format!("{name}(")].iter().any(|call| arm.contains(call)));
+        (!calls).then(|| format!("{}: neither the use case nor the function `{name}`", operation.id))
+    }));
+
+    assert!(wrong.is_empty(), "functions/src/api/operations.rs:\n{wrong}");
+}
+
+#[test]
 fn a_route_ends_with_a_word_of_its_operation() {
-    let wrong = all_of(changes().iter().filter_map(|change| {
-        let excepted = OTHER_ROUTES.iter().any(|(id, route, _)| *id == change.id && *route == change.route);
-        let known = words(&change.id);
-        let fits = change.route.split('-').all(|word| known.iter().any(|one| singular(one) == singular(word)));
-        (!excepted && !fits).then(|| format!("{}: `{}`", change.id, change.route))
+    let wrong = all_of(changes().iter().chain(&reads()).filter_map(|operation| {
+        let excepted = OTHER_ROUTES.iter().any(|(id, route, _)| *id == operation.id && *route == operation.route);
+        let known = words(&operation.id);
+        let fits = operation.route.split('-').all(|word| known.iter().any(|one| singular(one) == singular(word)));
+        (!excepted && !fits).then(|| format!("{}: `{}`", operation.id, operation.route))
     }));
 
     assert!(wrong.is_empty(), "routes with words of their own:\n{wrong}");
@@ -84,12 +130,34 @@ fn a_request_is_named_after_its_operation() {
 
 #[test]
 fn an_operation_that_changes_nothing_begins_with_show_list_or_render() {
-    let wrong = all_of(operations("get").iter().filter_map(|(id, ..)| {
-        let reads = ["show", "list", "render"].contains(&words(id).first()?.as_str());
+    let wrong = all_of(reads().iter().filter_map(|Operation { id, .. }| {
+        let reads = VERBS.contains(&words(id).first()?.as_str());
         (!reads).then(|| id.clone())
     }));
 
     assert!(wrong.is_empty(), "operations of GET:\n{wrong}");
+}
+
+#[test]
+fn an_operation_that_changes_nothing_has_a_command_of_its_noun() {
+    let commands = commands();
+
+    let wrong = all_of(reads().iter().filter_map(|read| {
+        let known: Vec<String> = words(&read.id).iter().map(|word| singular(word).to_owned()).collect();
+        let excepted = OTHER_READS.iter().find(|(id, ..)| *id == read.id).map(|(_, command, _)| *command);
+        let found = commands.iter().any(|command| match excepted {
+            Some(excepted) => command == excepted,
+            // The command `app versions` needs no verb, and `install stack` names what the stack belongs to.
+            None => {
+                let parts: Vec<&str> = command.split([' ', '-']).map(singular).collect();
+                known.iter().any(|word| !VERBS.contains(&word.as_str()) && parts.contains(&word.as_str()))
+                    && parts.iter().all(|part| known.iter().any(|word| word == part) || read.path.contains(part))
+            }
+        });
+        (!found).then(|| format!("{}: none of {} commands has its noun", read.id, commands.len()))
+    }));
+
+    assert!(wrong.is_empty(), "{wrong}");
 }
 
 #[test]
@@ -146,26 +214,31 @@ fn a_function_is_named_after_its_use_case() {
 }
 
 /// Returns the operations of the API that change something.
-fn changes() -> Vec<Change> {
-    let found = operations("post").into_iter().map(|(id, path, operation)| Change {
-        id,
-        route: path.rsplit('/').next().unwrap_or_default().to_owned(),
-        request: operation
-            .pointer("/requestBody/content/application~1json/schema/$ref")
-            .and_then(Value::as_str)
-            .and_then(|name| name.rsplit('/').next())
-            .map(str::to_owned),
-    });
-    found.collect()
+fn changes() -> Vec<Operation> {
+    operations("post")
 }
 
-/// Returns the name, the path and the description of each operation with this method.
-fn operations(method: &str) -> Vec<(String, String, Value)> {
+/// Returns the operations of the API that change nothing.
+fn reads() -> Vec<Operation> {
+    operations("get")
+}
+
+/// Returns each operation with this method.
+fn operations(method: &str) -> Vec<Operation> {
     let document: Value = serde_json::from_str(&read(&top().join("docs/openapi.json"))).unwrap();
     let paths = document["paths"].as_object().unwrap();
     let found = paths.iter().filter_map(|(path, methods)| {
         let operation = methods.get(method)?;
-        Some((operation["operationId"].as_str()?.to_owned(), path.clone(), operation.clone()))
+        Some(Operation {
+            id: operation["operationId"].as_str()?.to_owned(),
+            route: path.rsplit('/').next()?.trim_matches(['{', '}']).to_owned(),
+            path: path.clone(),
+            request: operation
+                .pointer("/requestBody/content/application~1json/schema/$ref")
+                .and_then(Value::as_str)
+                .and_then(|name| name.rsplit('/').next())
+                .map(str::to_owned),
+        })
     });
     let found: Vec<_> = found.collect();
     assert!(found.len() > 10, "docs/openapi.json has only {} operations of {method}", found.len());

@@ -13,6 +13,7 @@ use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::artifact::builds::source_builds;
 use crate::ports::{Clock, Committed, Expect, Store};
+use crate::read::release_view;
 use crate::table::{self, ReleaseRecord, put};
 
 /// The use case that creates a release, with its ports.
@@ -61,11 +62,11 @@ impl CreateRelease {
         let record = ReleaseRecord { name: request.name.clone(), created_at: self.clock.now(), digest, contents };
         if self.store.commit(vec![put(&record, Expect::Absent)?]).await? == Committed::Done {
             tracing::info!("Created release `{}` of app `{app}`: {}", record.name, record.digest);
-            return Ok(view(record));
+            return Ok(release_view(record));
         }
         let there = table::release(&*self.store, app, &request.name).await?;
         if there.digest == record.digest {
-            return Ok(view(there));
+            return Ok(release_view(there));
         }
         Err(AppError::conflict(format!(
             "release `{}` of app `{app}` has other contents ({}); a release never changes, choose another name",
@@ -90,10 +91,4 @@ pub fn check_builds(release: &ReleaseRecord, builds: &BTreeMap<ComponentName, Bu
         }
     }
     Ok(())
-}
-
-/// Returns the API's view of a release.
-pub fn view(record: ReleaseRecord) -> ReleaseView {
-    let ReleaseRecord { name, created_at, digest, contents } = record;
-    ReleaseView { name, digest, contents, created_at }
 }

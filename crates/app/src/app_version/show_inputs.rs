@@ -19,7 +19,11 @@ pub const SET: &str = "(set)";
 ///
 /// # Errors
 /// The errors of [`Versions::load`].
-pub async fn schema(versions: &Versions, app: &AppName, version: &Digest) -> Result<InputsSchema, AppError> {
+pub async fn show_inputs_schema(
+    versions: &Versions,
+    app: &AppName,
+    version: &Digest,
+) -> Result<InputsSchema, AppError> {
     let version = versions.load(app, Some(version)).await?;
     let schema = inputs_schema(&version.document.inputs);
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
@@ -29,7 +33,7 @@ pub async fn schema(versions: &Versions, app: &AppName, version: &Digest) -> Res
 ///
 /// # Errors
 /// Invalid for an install without an app, or the errors of [`Versions::load`].
-pub async fn show(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
+pub async fn show_inputs(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
     let app = install
         .app()
         .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;

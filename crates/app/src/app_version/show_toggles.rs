@@ -12,7 +12,7 @@ use crate::table;
 ///
 /// # Errors
 /// Invalid for an install without an app, the errors of [`Versions::load`], or the store's errors.
-pub async fn show(versions: &Versions, install: &Install) -> Result<InstallToggles, AppError> {
+pub async fn show_toggles(versions: &Versions, install: &Install) -> Result<InstallToggles, AppError> {
     let app = install
         .app()
         .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;

@@ -16,7 +16,7 @@ use crate::artifact::builds::builds_of;
 ///
 /// # Errors
 /// The errors of [`Versions::load`].
-pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Result<VersionDocument, AppError> {
+pub async fn show_version(versions: &Versions, app: &AppName, version: &Digest) -> Result<VersionDocument, AppError> {
     let version = versions.load(app, Some(version)).await?;
     let builds = builds_of(&*versions.store, &version.document).await?;
     let resolved = resolved(&version, &builds);

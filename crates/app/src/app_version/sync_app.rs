@@ -13,7 +13,7 @@ use crate::AppError;
 use crate::app_version::versions::{Versions, components};
 use crate::contract::terms;
 use crate::ports::{Clock, Expect};
-use crate::read::app::version_view;
+use crate::read::version_view;
 use crate::table::{self, AppRecord, Decided, Stored, VersionRecord, app_key, load, put, version_key};
 
 /// The use case that syncs an app, with its ports.

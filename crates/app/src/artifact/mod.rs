@@ -2,6 +2,8 @@
 
 pub mod builds;
 pub mod grant_artifact;
+pub mod list_artifacts;
 pub mod prune_artifacts;
 pub mod revoke_artifact;
 pub mod show_lineage;
+mod uses;

@@ -4,24 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::install::Install;
-use freehold_domain::prune_artifacts::{self, Kept, Step, Uses, WAIT_SECS};
-use freehold_domain::workflow::{Request, Target, Use};
-use freehold_protocol::api::{ArtifactView, ArtifactsView};
+use freehold_domain::prune_artifacts::{self, Step};
+use freehold_protocol::api::ArtifactsView;
 use freehold_protocol::order::Artifact;
-use freehold_protocol::{AppName, Digest, InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{AppName, Digest, Timestamp};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
-use crate::artifact::builds::source_builds;
+use crate::artifact::list_artifacts::ListArtifacts;
+use crate::artifact::uses::uses_of;
 use crate::ports::{ArtifactRemover, Clock, Committed, Expect, Store};
-use crate::table::ReleaseRecord;
-use crate::table::{
-    self, AppRecord, DeployedRecord, InstallEntry, OpenWorkflow, Stored, app_pk, install_key, install_pk, load,
-    load_all, put,
-};
+use crate::table::{self, AppRecord, Stored, app_pk, load_all, put};
 
-/// The use case that finds and marks unused artifacts, with its ports. It changes only the table, not the registry.
+/// The use case that marks unused artifacts, with its ports. It changes only the table, not the registry.
 #[derive(Clone)]
 pub struct UnusedArtifacts {
     pub store: Arc<dyn Store>,
@@ -48,28 +43,15 @@ pub struct Pruned {
 }
 
 impl UnusedArtifacts {
-    /// Returns every artifact of an app with the reasons to keep it.
-    ///
-    /// # Errors
-    /// NotFound for an unknown app, or the store's errors.
-    pub async fn show(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
-        table::app(&*self.store, app).await?;
-        let uses = self.uses(app).await?;
-        let builds: Vec<Build> = load_all(&*self.store, &app_pk(app), "build#").await?;
-        let now = self.clock.now();
-        let artifacts = builds.iter().filter_map(|build| artifact_view(build, &uses, now)).collect();
-        Ok(ArtifactsView { app: app.clone(), artifacts })
-    }
-
     /// Marks artifacts that became unused, restores artifacts that are in use again, and returns all artifacts in their
     /// new state.
     ///
     /// # Errors
-    /// The errors of [`Self::show`].
+    /// The errors of [`ListArtifacts::list`].
     pub async fn mark(&self, app: &AppName) -> Result<ArtifactsView, AppError> {
         table::app(&*self.store, app).await?;
         self.mark_app(app, &mut Pruned::default()).await?;
-        self.show(app).await
+        ListArtifacts { versions: self.versions.clone(), clock: Arc::clone(&self.clock) }.list(app).await
     }
 
     /// Marks and restores the artifacts of one app in the table, and returns the builds whose artifacts must be
@@ -78,7 +60,7 @@ impl UnusedArtifacts {
         let now = self.clock.now();
         // The builds are read before the uses: this prune ignores a build that is added after this read.
         let builds = table::load_all_stored::<Build>(&*self.store, &app_pk(app), "build#").await?;
-        let uses = self.uses(app).await?;
+        let uses = uses_of(&self.versions, app).await?;
         let mut due = Vec::new();
         for stored in builds {
             match prune_artifacts::step(&stored.value, &uses, now) {
@@ -101,83 +83,6 @@ impl UnusedArtifacts {
     /// with the new state.
     async fn write(&self, build: &Build, rev: u64) -> Result<bool, AppError> {
         Ok(self.store.commit(vec![put(build, Expect::Rev(rev))?]).await? == Committed::Done)
-    }
-
-    async fn uses(&self, app: &AppName) -> Result<Uses, AppError> {
-        let mut uses = Uses::default();
-        // Workflows are read before installs: if a workflow ends in between, its components are found in its install.
-        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
-        for entry in open {
-            self.workflow(app, &entry.workflow, &mut uses).await?;
-        }
-        self.version(app, None, &Kept::Newest, &mut uses).await?;
-        let installs: Vec<InstallEntry> = load_all(&*self.store, "installs", "").await?;
-        for entry in installs {
-            self.install(app, &entry.install, &mut uses).await?;
-        }
-        let releases: Vec<ReleaseRecord> = load_all(&*self.store, &app_pk(app), "release#").await?;
-        for release in releases {
-            for artifact in release.contents.artifacts.values() {
-                uses.artifact(artifact, Kept::Release(release.name.clone()));
-            }
-        }
-        Ok(uses)
-    }
-
-    async fn workflow(&self, app: &AppName, id: &WorkflowId, uses: &mut Uses) -> Result<(), AppError> {
-        let workflow = table::workflow(&*self.store, id).await?.value;
-        let kept = Kept::Workflow(id.clone());
-        for node in &workflow.nodes {
-            for (_, Use { build, artifact }) in node.target.uses() {
-                uses.build(build, kept.clone());
-                uses.artifact(artifact, kept.clone());
-            }
-            if let Target::Teardown { build, artifact, .. } = &node.target {
-                build.iter().for_each(|build| uses.build(build, kept.clone()));
-                uses.artifact(artifact, kept.clone());
-            }
-            if let Target::Build { build, .. } = &node.target {
-                uses.build(build, kept.clone());
-            }
-        }
-        let install: Option<Stored<Install>> = load(&*self.store, &install_key(&workflow.install)).await?;
-        if let Request::Deploy { version, .. } | Request::Action { version, .. } = &workflow.request
-            // If nothing ever ran in the install, it may have been deleted meanwhile.
-            && install.is_some_and(|install| install.value.app() == Some(app))
-        {
-            let version = workflow.version.as_ref().or(version.as_ref());
-            self.version(app, version, &kept, uses).await?;
-        }
-        Ok(())
-    }
-
-    async fn install(&self, app: &AppName, id: &InstallId, uses: &mut Uses) -> Result<(), AppError> {
-        let install = table::install(&*self.store, id).await?.value;
-        if install.app() != Some(app) {
-            return Ok(());
-        }
-        let deployed: Vec<DeployedRecord> = load_all(&*self.store, &install_pk(id), "component#").await?;
-        for record in deployed {
-            uses.artifact(&record.deployed.artifact, Kept::Runs(id.clone()));
-        }
-        if let Some(version) = install.version() {
-            self.version(app, Some(version), &Kept::InstallAt(id.clone()), uses).await?;
-        }
-        Ok(())
-    }
-
-    async fn version(
-        &self,
-        app: &AppName,
-        version: Option<&Digest>,
-        kept: &Kept,
-        uses: &mut Uses,
-    ) -> Result<(), AppError> {
-        let version = self.versions.load(app, version).await?;
-        for source in source_builds(&*self.store, &version.document).await? {
-            uses.build(&source.id, kept.clone());
-        }
-        Ok(())
     }
 }
 
@@ -270,33 +175,4 @@ fn removed(build: &Build, artifact: &Artifact, at: Timestamp, done: bool) -> Bui
 fn manifests(artifact: &Artifact) -> impl Iterator<Item = Digest> {
     let statement = artifact.provenance.iter().map(|provenance| provenance.referrer.clone());
     artifact.manifests.iter().rev().map(|manifest| manifest.digest.clone()).chain(statement)
-}
-
-fn artifact_view(build: &Build, uses: &Uses, now: Timestamp) -> Option<ArtifactView> {
-    let (artifact, built_at, state) = match &build.state {
-        BuildState::Built { artifact, built_at, .. } => {
-            let state = if build.unused_since.is_some() { "unused" } else { "kept" };
-            (artifact, Some(*built_at), state)
-        }
-        BuildState::Removed { artifact, .. } => (artifact, None, "removed"),
-        BuildState::Building { .. } | BuildState::Failed { .. } => return None,
-    };
-    let kept_by: Vec<String> = uses.of(build, now).iter().map(ToString::to_string).collect();
-    let next = match prune_artifacts::step(build, uses, now) {
-        Step::Nothing => "",
-        Step::Mark => "mark",
-        Step::Restore => "restore",
-        Step::Remove | Step::Resume => "remove",
-    };
-    Some(ArtifactView {
-        artifact: artifact.digest.clone(),
-        component: build.component.clone(),
-        build: build.id.clone(),
-        size: artifact.blob_bytes(),
-        built_at,
-        state: state.to_owned(),
-        kept_by,
-        next: next.to_owned(),
-        removable_at: build.unused_since.map(|since| since.plus_secs(WAIT_SECS)),
-    })
 }

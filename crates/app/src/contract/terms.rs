@@ -58,7 +58,7 @@ pub async fn keep(store: &dyn Store, version: &AppVersion) -> Result<Digest, App
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Terms, AppError> {
+pub async fn show_terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<Terms, AppError> {
     let found = known_terms(store, app, digest).await?.ok_or_else(|| {
         AppError::not_found(format!(
             "no version of app `{app}` that was synced here has the terms `{digest}`; `freehold contract show {app}` \
@@ -72,7 +72,7 @@ pub async fn terms(store: &dyn Store, app: &AppName, digest: &Digest) -> Result<
 ///
 /// # Errors
 /// NotFound, or the ports' errors.
-pub async fn show(versions: &Versions, app: &AppName, version: &Digest) -> Result<ContractView, AppError> {
+pub async fn show_contract(versions: &Versions, app: &AppName, version: &Digest) -> Result<ContractView, AppError> {
     let store = &*versions.store;
     let found = versions.load(app, Some(version)).await?;
     let builds = builds_of(store, &found.document).await?;

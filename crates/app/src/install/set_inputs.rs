@@ -38,6 +38,6 @@ impl SetInputs {
         if changed {
             tracing::info!(install.id = %id, "Changed inputs of install `{id}`");
         }
-        show_inputs::show(&self.versions, &install).await
+        show_inputs::show_inputs(&self.versions, &install).await
     }
 }

@@ -37,6 +37,6 @@ impl SetToggles {
         if changed {
             tracing::info!(install.id = %id, "Changed toggles of install `{id}`");
         }
-        show_toggles::show(&self.versions, &install).await
+        show_toggles::show_toggles(&self.versions, &install).await
     }
 }

@@ -1,30 +1,48 @@
-//! The API's views of apps and of app versions.
+//! Shows and lists apps and their versions.
 
 use freehold_protocol::AppName;
 use freehold_protocol::api::{AppView, Page, VersionView};
 
-use super::{List, page};
+use super::{List, map, page};
 use crate::AppError;
 use crate::ports::Store;
-use crate::table::{AppRecord, VersionEntry, app_pk};
+use crate::table::{self, AppRecord, VersionEntry, app_pk};
 
-/// Returns the API's view of an app.
-pub fn app_view(record: AppRecord) -> AppView {
-    let AppRecord { app, latest, number, updated_at } = record;
-    AppView { app, latest, number, updated_at }
+/// Returns one page of the apps.
+///
+/// # Errors
+/// The store's errors.
+pub async fn list_apps(store: &dyn Store, after: Option<&str>) -> Result<Page<AppView>, AppError> {
+    Ok(map(page(store, "apps", List::Apps, after).await?, app_view))
 }
 
-/// Returns the API's view of a version.
-pub fn version_view(entry: VersionEntry) -> VersionView {
-    let VersionEntry { app, version, number, created_at, components } = entry;
-    VersionView { app, version, number, created_at, components }
+/// Returns an app.
+///
+/// # Errors
+/// NotFound, or the store's errors.
+pub async fn show_app(store: &dyn Store, app: &AppName) -> Result<AppView, AppError> {
+    Ok(app_view(table::app(store, app).await?.value))
 }
 
 /// Returns one page of an app's versions, newest first.
 ///
 /// # Errors
 /// The store's errors.
-pub async fn versions(store: &dyn Store, app: &AppName, after: Option<&str>) -> Result<Page<VersionView>, AppError> {
-    let Page { items, next } = page(store, &app_pk(app), List::Versions, after).await?;
-    Ok(Page { items: items.into_iter().map(version_view).collect(), next })
+pub async fn list_versions(
+    store: &dyn Store,
+    app: &AppName,
+    after: Option<&str>,
+) -> Result<Page<VersionView>, AppError> {
+    Ok(map(page(store, &app_pk(app), List::Versions, after).await?, version_view))
+}
+
+fn app_view(record: AppRecord) -> AppView {
+    let AppRecord { app, latest, number, updated_at } = record;
+    AppView { app, latest, number, updated_at }
+}
+
+/// Returns the API's view of a version.
+pub(crate) fn version_view(entry: VersionEntry) -> VersionView {
+    let VersionEntry { app, version, number, created_at, components } = entry;
+    VersionView { app, version, number, created_at, components }
 }

@@ -1,4 +1,4 @@
-//! The API's views of installs.
+//! Shows and lists installs.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ const AT_ONCE: usize = 16;
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, AppError> {
+pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<InstallView, AppError> {
     let store = &*versions.store;
     let install = table::install(store, id).await?.value;
     let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
     let shown = match install.app() {
-        Some(_) => show_inputs::show(versions, &install).await?.inputs,
+        Some(_) => show_inputs::show_inputs(versions, &install).await?.inputs,
         None => Vec::new(),
     };
     let off = match install.app() {
@@ -52,7 +52,7 @@ pub async fn show(versions: &Versions, id: &InstallId) -> Result<InstallView, Ap
 ///
 /// # Errors
 /// The store's errors.
-pub async fn list(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
+pub async fn list_installs(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
     let entries: Page<InstallEntry> = page(store, "installs", List::Installs, after).await?;
     let mut items = Vec::new();
     for some in entries.items.chunks(AT_ONCE) {

@@ -1,4 +1,4 @@
-//! The API's views of jobs and of their logs.
+//! Shows jobs, and lists their logs.
 
 use std::collections::BTreeMap;
 
@@ -16,12 +16,12 @@ use crate::table::{self, LogRecord, Record as _, evidence, job_pk, parse};
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn show(store: &dyn Store, id: &JobId) -> Result<JobView, AppError> {
-    Ok(view(table::job(store, id).await?.value))
+pub async fn show_job(store: &dyn Store, id: &JobId) -> Result<JobView, AppError> {
+    Ok(job_view(table::job(store, id).await?.value))
 }
 
 /// Returns the API's view of a job.
-pub fn view(job: Job) -> JobView {
+pub fn job_view(job: Job) -> JobView {
     let outputs = match &job.state {
         JobState::Succeeded { outputs, .. } => outputs.clone(),
         _ => BTreeMap::new(),
@@ -59,7 +59,7 @@ pub fn view(job: Job) -> JobView {
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
+pub async fn list_logs(store: &dyn Store, id: &JobId, after: Option<&str>) -> Result<LogPage, AppError> {
     // The job is read before its log: if the job has ended by then, the query below finds its complete log.
     let job = table::job(store, id).await?.value;
     let rows = store.query(&job_pk(id), List::Logs.prefix(), after, PAGE_ITEMS).await?;

@@ -1,16 +1,29 @@
-//! Read-only queries for the API, a file for each noun.
+//! Read-only operations of the API, each a function of its name, and the views that they return. A file for each noun.
 
-pub mod app;
-pub mod install;
-pub mod job;
+mod app;
+mod build;
+mod install;
+mod job;
 pub(crate) mod last_report;
 mod list;
-pub mod workflow;
+mod release;
+mod tenant;
+mod workflow;
 
 use freehold_protocol::api::Page;
 use serde::de::DeserializeOwned;
 
+pub(crate) use self::app::version_view;
+pub use self::app::{list_apps, list_versions, show_app};
+pub(crate) use self::build::build_view;
+pub use self::build::list_builds;
+pub use self::install::{list_installs, show_install};
+pub use self::job::{job_view, list_logs, show_job};
 pub use self::list::List;
+pub(crate) use self::release::release_view;
+pub use self::release::{list_releases, show_release};
+pub use self::tenant::ShowTenant;
+pub use self::workflow::{list_workflows, show_workflow, workflow_view};
 
 use crate::AppError;
 use crate::ports::Store;
@@ -23,7 +36,7 @@ pub const PAGE_ITEMS: u32 = 50;
 ///
 /// # Errors
 /// The store's errors.
-pub async fn page<T: DeserializeOwned>(
+async fn page<T: DeserializeOwned>(
     store: &dyn Store,
     pk: &str,
     list: List,
@@ -33,4 +46,9 @@ pub async fn page<T: DeserializeOwned>(
     let next = (rows.len() == PAGE_ITEMS as usize).then(|| rows.last().map(|row| row.key.sk.clone())).flatten();
     let items = rows.iter().map(|row| Ok(parse(row)?.value)).collect::<Result<Vec<T>, AppError>>()?;
     Ok(Page { items, next })
+}
+
+/// Returns the page with a view of each item.
+fn map<T, U>(page: Page<T>, view: impl Fn(T) -> U) -> Page<U> {
+    Page { items: page.items.into_iter().map(view).collect(), next: page.next }
 }

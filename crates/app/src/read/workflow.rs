@@ -1,8 +1,8 @@
-//! The API's views of workflows.
+//! Shows and lists workflows.
 
 use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
-use freehold_protocol::InstallId;
 use freehold_protocol::api::{NodeView, Page, WorkflowView};
+use freehold_protocol::{InstallId, WorkflowId};
 
 use super::{List, page};
 use crate::AppError;
@@ -13,19 +13,31 @@ use crate::table::{self, WorkflowEntry, install_pk};
 ///
 /// # Errors
 /// The store's errors.
-pub async fn list(store: &dyn Store, install: &InstallId, after: Option<&str>) -> Result<Page<WorkflowView>, AppError> {
+pub async fn list_workflows(
+    store: &dyn Store,
+    install: &InstallId,
+    after: Option<&str>,
+) -> Result<Page<WorkflowView>, AppError> {
     let entries: Page<WorkflowEntry> = page(store, &install_pk(install), List::Workflows, after).await?;
     let mut items = Vec::new();
     for entry in entries.items {
-        let mut shown = view(&table::workflow(store, &entry.workflow).await?.value);
+        let mut shown = workflow_view(&table::workflow(store, &entry.workflow).await?.value);
         shown.nodes.clear();
         items.push(shown);
     }
     Ok(Page { items, next: entries.next })
 }
 
+/// Returns a workflow with its nodes.
+///
+/// # Errors
+/// NotFound, or the store's errors.
+pub async fn show_workflow(store: &dyn Store, id: &WorkflowId) -> Result<WorkflowView, AppError> {
+    Ok(workflow_view(&table::workflow(store, id).await?.value))
+}
+
 /// Returns the API's view of a workflow.
-pub fn view(workflow: &Workflow) -> WorkflowView {
+pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
     let (ended_at, reason) = match &workflow.state {
         WorkflowState::Pending | WorkflowState::Running { .. } => (None, String::new()),
         WorkflowState::Succeeded { ended_at } | WorkflowState::Cancelled { ended_at } => {

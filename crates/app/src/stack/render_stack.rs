@@ -48,13 +48,24 @@ pub struct RunnerProgram {
 }
 
 impl RenderStack {
-    /// Returns the install's stack, with the roles and the customer's inputs of an app version: the given version, or
-    /// else the app's latest version.
+    /// Returns the install's stack, with the roles and the customer's inputs of the app's latest version.
     ///
     /// # Errors
     /// NotFound, Conflict while the orders queue does not exist yet, Invalid for a role or an input that cannot be
     /// rendered, or the ports' errors.
-    pub async fn render(&self, id: &InstallId, version: Option<&Digest>) -> Result<InstallStack, AppError> {
+    pub async fn render_stack(&self, id: &InstallId) -> Result<InstallStack, AppError> {
+        self.render(id, None).await
+    }
+
+    /// Returns the install's stack, with the roles and the customer's inputs of this version of the app.
+    ///
+    /// # Errors
+    /// The errors of [`Self::render_stack`].
+    pub async fn render_stack_of_version(&self, id: &InstallId, version: &Digest) -> Result<InstallStack, AppError> {
+        self.render(id, Some(version)).await
+    }
+
+    async fn render(&self, id: &InstallId, version: Option<&Digest>) -> Result<InstallStack, AppError> {
         let install = table::install(&*self.store, id).await?.value;
         let app = install
             .app()

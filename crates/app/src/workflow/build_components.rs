@@ -6,7 +6,7 @@ use std::sync::Arc;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
-use freehold_protocol::api::{BuildComponentsRequest, BuildStarted, BuildView};
+use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
 use freehold_protocol::{AppName, BuildId, ComponentName, WorkflowId};
 
 use crate::AppError;
@@ -14,6 +14,7 @@ use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::{SourceBuild, source_builds};
 use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
+use crate::read::build_view;
 use crate::table::{self, Stored, install_key, load, put};
 use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
 
@@ -208,30 +209,5 @@ fn building(app: &AppName, version: &Version, id: WorkflowId, builds: Vec<(Compo
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {
-    BuildStarted { version: version.version.clone(), workflow, builds: builds.values().map(view).collect() }
-}
-
-/// Returns the API's view of a build.
-pub fn view(build: &Build) -> BuildView {
-    let (artifact, size, reason) = match &build.state {
-        BuildState::Building { .. } => (None, None, String::new()),
-        BuildState::Built { artifact, .. } => {
-            (Some(artifact.digest.clone()), Some(artifact.blob_bytes()), String::new())
-        }
-        BuildState::Failed { reason, .. } => (None, None, reason.clone()),
-        BuildState::Removed { artifact, .. } => (
-            Some(artifact.digest.clone()),
-            None,
-            "removed because nothing used it; build the component again when it is needed".to_owned(),
-        ),
-    };
-    BuildView {
-        build: build.id.clone(),
-        component: build.component.clone(),
-        state: build.state.as_str().to_owned(),
-        artifact,
-        size,
-        reason,
-        revoked: build.revoked.clone(),
-    }
+    BuildStarted { version: version.version.clone(), workflow, builds: builds.values().map(build_view).collect() }
 }

@@ -3,9 +3,11 @@
 use freehold_app::app_version::sync_app::SyncApp;
 use freehold_app::app_version::upload_source::UploadSource;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
+use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
+use freehold_app::read::ShowTenant;
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
@@ -142,6 +144,20 @@ impl World {
             orders: memory.clone(),
             signer: self.keys.clone(),
             clock: memory.clone(),
+        }
+    }
+
+    pub(crate) fn list_artifacts(&self) -> ListArtifacts {
+        ListArtifacts { versions: self.versions(), clock: self.memory.clone() }
+    }
+
+    pub(crate) fn show_tenant(&self) -> ShowTenant {
+        ShowTenant {
+            tenant: self.tenant.clone(),
+            account: "111111111111".parse().unwrap(),
+            region: "eu-west-1".into(),
+            reports_queue_url: queue_url("reports"),
+            root: self.keys.clone(),
         }
     }
 

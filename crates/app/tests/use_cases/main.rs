@@ -15,6 +15,7 @@ mod app_version {
 
 mod artifact {
     mod grant_artifact;
+    mod list_artifacts;
     mod prune_artifacts;
     mod revoke_artifact;
     mod show_lineage;
@@ -72,4 +73,5 @@ mod workflow {
 }
 
 mod faults;
+mod read;
 mod whole_path;

@@ -97,7 +97,7 @@ async fn two_installs_on_one_release_have_equal_digests() {
     world.settle().await;
 
     for install in [globex(), initech] {
-        let view = read::install::show(&world.versions(), &install).await.unwrap();
+        let view = read::show_install(&world.versions(), &install).await.unwrap();
         let has: Vec<_> = view.components.iter().map(|one| (one.component.clone(), one.artifact.clone())).collect();
         assert_eq!(has, fixed.contents.artifacts.clone().into_iter().collect::<Vec<_>>(), "{install}");
         assert_eq!(view.version, Some(fixed.contents.version.clone()));
@@ -112,7 +112,7 @@ async fn a_deploy_says_which_release_it_brings() {
     let workflow = world.deploy(&DeployComponentsRequest { all: true, ..of_release("one") }, "deploy-1").await.unwrap();
     world.settle().await;
 
-    let view = read::workflow::view(&world.workflow(&workflow).await);
+    let view = read::workflow_view(&world.workflow(&workflow).await);
     assert_eq!(view.release, Some("one".parse().unwrap()));
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
 }

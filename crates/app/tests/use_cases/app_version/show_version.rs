@@ -1,6 +1,6 @@
 //! A version shows what its sources were resolved to: commits after the sync, digests after the build.
 
-use freehold_app::app_version::show_version::show;
+use freehold_app::app_version::show_version::show_version;
 use freehold_protocol::api::ResolvedSource;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
@@ -12,7 +12,7 @@ const COMMIT: &str = "1111111111111111111111111111111111111111";
 
 async fn shown(world: &World, document: &AppVersion) -> Vec<ResolvedSource> {
     let digest = document.digest().unwrap();
-    show(&world.versions(), &document.app, &digest).await.unwrap().resolved
+    show_version(&world.versions(), &document.app, &digest).await.unwrap().resolved
 }
 
 #[tokio::test]

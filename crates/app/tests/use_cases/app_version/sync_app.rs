@@ -29,8 +29,8 @@ async fn versions_are_listed_newest_first_whatever_their_digests_are() {
     world.sync(&app::with_source("storage", "example/storage:0")).await;
     let app = app::document().app;
 
-    let first = read::app::versions(&*world.memory, &app, None).await.unwrap();
-    let second = read::app::versions(&*world.memory, &app, first.next.as_deref()).await.unwrap();
+    let first = read::list_versions(&*world.memory, &app, None).await.unwrap();
+    let second = read::list_versions(&*world.memory, &app, first.next.as_deref()).await.unwrap();
 
     let numbers: Vec<u64> = first.items.iter().chain(&second.items).map(|view| view.number).collect();
     assert_eq!(numbers, (1..=60).rev().collect::<Vec<u64>>());

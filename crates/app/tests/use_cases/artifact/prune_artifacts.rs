@@ -45,7 +45,7 @@ async fn prune(world: &World, removals: &Arc<Removals>) -> Pruned {
 }
 
 async fn storages(world: &World) -> Vec<ArtifactView> {
-    let all = unused(world).show(&demo()).await.unwrap().artifacts;
+    let all = world.list_artifacts().list(&demo()).await.unwrap().artifacts;
     all.into_iter().filter(|one| one.component.as_str() == "storage").collect()
 }
 
@@ -194,13 +194,4 @@ async fn what_was_taken_back_stays_so_when_it_is_built_again_after_its_removal()
 
     assert!(built.workflow.is_some());
     assert!(refused.message.contains("`storage` was revoked: CVE-2026-1"), "{refused}");
-}
-
-#[tokio::test]
-async fn an_app_that_is_not_there_is_named() {
-    let world = World::with_app().await;
-
-    let error = unused(&world).show(&"other".parse().unwrap()).await.unwrap_err();
-
-    assert_eq!(error.message, "app `other` does not exist; sync it with `freehold app sync DIR`");
 }

@@ -16,7 +16,7 @@ use crate::support::{World, app, globex, with_input};
 
 /// Returns the digest that `globex` has of a component.
 async fn digest_of(world: &World, component: &str) -> Digest {
-    let install = read::install::show(&world.versions(), &globex()).await.unwrap();
+    let install = read::show_install(&world.versions(), &globex()).await.unwrap();
     install.components.into_iter().find(|one| one.component.as_str() == component).unwrap().artifact
 }
 
@@ -209,8 +209,8 @@ async fn the_last_log_of_a_deploy_is_read_from_its_proof() {
     let job = used.proof.job;
     let rows = world.memory.query(&format!("job#{job}"), "log#", None, 9).await.unwrap();
 
-    let first = read::job::logs(&*world.memory, &job, None).await.unwrap();
-    let more = read::job::logs(&*world.memory, &job, Some(&first.cursor)).await.unwrap();
+    let first = read::list_logs(&*world.memory, &job, None).await.unwrap();
+    let more = read::list_logs(&*world.memory, &job, Some(&first.cursor)).await.unwrap();
 
     assert_eq!(first.chunks.len(), rows.len() + 1);
     assert_eq!((more.chunks.len(), &more.cursor, more.ended), (0, &first.cursor, true));

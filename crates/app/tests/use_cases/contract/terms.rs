@@ -18,7 +18,7 @@ use crate::support::walk::At;
 use crate::support::{World, app, globex, with_input};
 
 async fn shown(world: &World, version: &AppVersion) -> ContractView {
-    terms::show(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap()
+    terms::show_contract(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap()
 }
 
 /// Returns the demo app with one managed policy more.
@@ -259,8 +259,8 @@ async fn unknown_terms_are_reported_and_travel_in_no_order() {
 async fn terms_of_before_stay_readable_by_their_digest() {
     let world = agreed_then(&wider()).await;
 
-    let found = terms::terms(&*world.memory, &app::document().app, &digest(&app::document())).await.unwrap();
-    let unknown = terms::terms(&*world.memory, &app::document().app, &Digest::of(b"x")).await.unwrap_err();
+    let found = terms::show_terms(&*world.memory, &app::document().app, &digest(&app::document())).await.unwrap();
+    let unknown = terms::show_terms(&*world.memory, &app::document().app, &Digest::of(b"x")).await.unwrap_err();
 
     assert_eq!(found, freehold_domain::contract::terms(&app::document()));
     assert_eq!(unknown.kind, Kind::NotFound);
@@ -276,7 +276,7 @@ async fn launching_a_template_is_the_consent_to_what_it_shows() {
     let gone = Write::Delete { key: key.clone() };
     let _ = world.memory.commit(vec![gone]).await.unwrap();
 
-    let stack = world.render_stack().render(&globex(), None).await.unwrap();
+    let stack = world.render_stack().render_stack(&globex()).await.unwrap();
 
     let default = format!("\n    Default: {}\n    AllowedPattern: ^sha256:", digest(&app::document()));
     assert!(stack.template.contains(&default), "{}", stack.template);

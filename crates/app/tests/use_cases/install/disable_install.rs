@@ -12,7 +12,7 @@ fn because(reason: &str) -> ReasonRequest {
 }
 
 async fn shown(world: &World) -> InstallView {
-    read::install::show(&world.versions(), &globex()).await.unwrap()
+    read::show_install(&world.versions(), &globex()).await.unwrap()
 }
 
 #[tokio::test]

@@ -83,7 +83,7 @@ fn orders(world: &World) -> Vec<Order> {
 
 async fn shown(world: &World) -> Vec<InputView> {
     let install = freehold_app::table::install(&*world.memory, &globex()).await.unwrap().value;
-    show_inputs::show(&world.versions(), &install).await.unwrap().inputs
+    show_inputs::show_inputs(&world.versions(), &install).await.unwrap().inputs
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
 
     assert!(matches!(provisioned.state, WorkflowState::Succeeded { .. }), "{provisioned:?}");
     assert_eq!(world.node_states(&deploy).await, ["settings succeeded"]);
-    let view = read::install::show(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
     assert_eq!((json!(view.inputs), view.problems.len()), (json!({ "greeting": "hi", "zone": 4 }), 0));
 }
 
@@ -111,7 +111,7 @@ async fn a_missing_or_unsuitable_answer_stops_the_plan_and_is_named() {
         let provisioned = provisioning(&world).await;
 
         let refused = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
-        let view = read::install::show(&world.versions(), &globex()).await.unwrap();
+        let view = read::show_install(&world.versions(), &globex()).await.unwrap();
         tell(&mut world, &[("InputZone", "3")]).await;
         let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
         world.settle().await;
@@ -214,8 +214,8 @@ async fn a_sensitive_value_is_never_shown() {
     let world = answered(&[("InputZone", "3")]).await;
 
     let answer = set_inputs(&world).set(&globex(), &request(json!({ "key": "hunter2" }))).await.unwrap();
-    let install = read::install::show(&world.versions(), &globex()).await.unwrap();
-    let list = read::install::list(&*world.memory, None).await.unwrap();
+    let install = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let list = read::list_installs(&*world.memory, None).await.unwrap();
 
     for view in [json!(answer), json!(install), json!(list)] {
         assert!(!view.to_string().contains("hunter2"), "{view}");
@@ -231,7 +231,8 @@ async fn the_schema_of_a_version_is_that_of_its_inputs() {
     let world = waiting().await;
     let version = asking();
 
-    let answer = show_inputs::schema(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap();
+    let answer =
+        show_inputs::show_inputs_schema(&world.versions(), &version.app, &version.digest().unwrap()).await.unwrap();
 
     assert_eq!(answer.schema, freehold_protocol::app_version::inputs_schema(&version.inputs));
     assert_eq!(answer.schema["properties"]["zone"]["x-freehold-source"], "customer");

@@ -143,7 +143,7 @@ async fn an_action_that_needs_a_component_that_is_off_names_both() {
         by_hand.message,
         format!("{both}; switch it on with `freehold install toggles globex --on info` and deploy")
     );
-    let view = read::workflow::view(&world.workflow(&all).await);
+    let view = read::workflow_view(&world.workflow(&all).await);
     let node = view.nodes.iter().find(|node| node.name == "action:check").unwrap();
     assert_eq!((view.state.as_str(), node.state.as_str(), node.reason.as_str()), ("succeeded", "skipped", both));
     assert_eq!(world.runners["globex"].started, ["settings", "storage"]);
@@ -182,7 +182,7 @@ async fn a_new_install_has_the_defaults_and_what_its_request_switches() {
     create("initech", json!({ "info": true })).await.unwrap();
     let refused = create("hooli", json!({ "info": true, "storage": false })).await.unwrap_err();
 
-    let off = async |name: &str| read::install::show(&world.versions(), &name.parse().unwrap()).await.unwrap().off;
+    let off = async |name: &str| read::show_install(&world.versions(), &name.parse().unwrap()).await.unwrap().off;
     assert_eq!(off("globex").await, ["info".parse().unwrap()]);
     assert_eq!(off("initech").await, []);
     assert_eq!(refused.kind, Kind::Invalid);

@@ -80,9 +80,9 @@ async fn the_same_install_and_version_give_the_same_bytes() {
     world.create().await;
     world.run().await;
 
-    let first = world.render_stack().render(&globex(), None).await.unwrap();
+    let first = world.render_stack().render_stack(&globex()).await.unwrap();
     world.memory.advance_secs(3600);
-    let second = world.render_stack().render(&globex(), None).await.unwrap();
+    let second = world.render_stack().render_stack(&globex()).await.unwrap();
 
     assert_eq!(first, second);
     assert_eq!(first.digest, Digest::of(first.template.as_bytes()));
@@ -95,7 +95,7 @@ async fn every_placeholder_is_filled_in() {
     world.create().await;
     world.run().await;
 
-    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+    let template = world.render_stack().render_stack(&globex()).await.unwrap().template;
 
     assert!(!template.contains("%{") && !template.contains("{{"));
     for part in [
@@ -123,12 +123,27 @@ async fn a_placeholder_in_a_vendors_policy_stays_a_text() {
     world.run().await;
     world.sync(&with_policy(&json!({ "Statement": [], "Id": text }).to_string())).await;
 
-    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+    let template = world.render_stack().render_stack(&globex()).await.unwrap().template;
 
     let policies: Vec<_> = after(&template, "Policies").collect();
     assert_eq!(policies[0][1]["PolicyDocument"]["Id"], json!(text));
     assert_eq!(policies[0][1]["PolicyName"], json!("extraone"));
     assert_eq!(policies[1], json!([]));
+}
+
+#[tokio::test]
+async fn the_stack_of_an_earlier_version_is_the_one_that_it_had_as_the_latest() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    let earlier = world.render_stack().render_stack(&globex()).await.unwrap();
+    world.sync(&with_policy("{\"Statement\":[]}")).await;
+
+    let latest = world.render_stack().render_stack(&globex()).await.unwrap();
+    let again = world.render_stack().render_stack_of_version(&globex(), &earlier.version).await.unwrap();
+
+    assert_ne!(latest.template, earlier.template);
+    assert_eq!(again, earlier);
 }
 
 #[tokio::test]
@@ -140,7 +155,7 @@ async fn a_managed_policy_that_is_asked_for_twice_is_listed_once() {
     version.roles[0].policies.extend(["JobFunction", "JobFunction"].map(|name| RolePolicy::Managed(name.into())));
     world.sync(&version).await;
 
-    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+    let template = world.render_stack().render_stack(&globex()).await.unwrap().template;
 
     assert_eq!(template.matches("policy/JobFunction\"").count(), 1);
 }
@@ -177,9 +192,9 @@ async fn there_is_no_stack_before_the_queue_nor_for_the_build_runner() {
     let mut world = World::with_app().await;
     world.create().await;
 
-    let early = world.render_stack().render(&globex(), None).await.unwrap_err();
-    let build = world.render_stack().render(&"build".parse().unwrap(), None).await.unwrap_err();
-    let nobody = world.render_stack().render(&"nobody".parse().unwrap(), None).await.unwrap_err();
+    let early = world.render_stack().render_stack(&globex()).await.unwrap_err();
+    let build = world.render_stack().render_stack(&"build".parse().unwrap()).await.unwrap_err();
+    let nobody = world.render_stack().render_stack(&"nobody".parse().unwrap()).await.unwrap_err();
 
     assert_eq!((early.kind, build.kind, nobody.kind), (Kind::Conflict, Kind::Invalid, Kind::NotFound));
 }
@@ -214,7 +229,7 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
     version.components[1].references.insert(Reference::InstallStack("api_key_arn".into()));
     let world = with_questions(version, inputs, groups, roles).await;
 
-    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+    let template = world.render_stack().render_stack(&globex()).await.unwrap().template;
 
     if std::env::var_os("FREEHOLD_UPDATE").is_some() {
         std::fs::write(GOLDEN, &template).unwrap();
@@ -228,7 +243,7 @@ async fn the_customers_inputs_are_parameters_whatever_their_texts_say() {
 async fn an_app_without_such_inputs_has_the_plain_template() {
     let world = with_inputs(json!([{ "name": "vendors", "type": "string" }]), json!([]), json!([])).await;
 
-    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+    let template = world.render_stack().render_stack(&globex()).await.unwrap().template;
 
     assert!(!template.contains("Input") && !template.contains("/input/api"), "{template}");
     assert!(!template.contains("AppSecret") && !template.contains("SecretsKey"), "{template}");
@@ -279,7 +294,7 @@ async fn each_secret_of_the_app_is_entered_or_generated_and_its_readers_decide_i
     version.actions[0].references.insert(Reference::InstallStack("api_key_arn".into()));
     let world = with_questions(version, json!([]), json!([]), json!([])).await;
 
-    let template = world.render_stack().render(&globex(), None).await.unwrap().template;
+    let template = world.render_stack().render_stack(&globex()).await.unwrap().template;
 
     let resource = |id: &str| {
         let (_, after) = template.split_once(&format!("\n  SecretAppSecret{id}:\n")).unwrap();

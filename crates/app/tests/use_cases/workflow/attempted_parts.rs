@@ -289,7 +289,7 @@ async fn no_action_waits_for_a_component_that_never_worked() {
 async fn a_part_that_was_attempted_is_shown_and_keeps_the_install_from_being_forgotten() {
     let (world, _) = tried(&document(), &[("sandbox", half())]).await;
 
-    let view = read::install::show(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
     world.memory.advance_secs(3 * 3600);
     let refused = world.forget_install().forget(&globex(), &ForgetInstallRequest::default()).await.unwrap_err();
 

@@ -119,7 +119,7 @@ async fn a_workflow_whose_jobs_ended_well_before_they_heard_of_the_cancel_succee
 
     assert_eq!(world.node_states(&workflow).await, ["info succeeded", "storage succeeded"]);
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
-    let view = freehold_app::read::workflow::view(&world.workflow(&workflow).await);
+    let view = freehold_app::read::workflow_view(&world.workflow(&workflow).await);
     assert_eq!(view.cancel_requested, Some(now));
 }
 

@@ -77,7 +77,7 @@ async fn a_deploy_that_changes_nothing_says_that_nothing_ran() {
     let changed = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
     world.settle().await;
 
-    let nothing_ran = async |id| read::workflow::view(&world.workflow(id).await).nothing_ran;
+    let nothing_ran = async |id| read::workflow_view(&world.workflow(id).await).nothing_ran;
     let reason = nothing_ran(&same).await;
     assert_eq!(
         reason.as_deref(),
@@ -114,7 +114,7 @@ async fn a_component_that_failed_half_way_runs_again_with_the_version_that_it_al
 async fn an_install_shows_which_component_is_deployed_only_partly_since_when_and_by_which_workflow() {
     let mut world = World::with_install().await;
     let partial = async |world: &World| {
-        let shown = read::install::show(&world.versions(), &globex()).await.unwrap();
+        let shown = read::show_install(&world.versions(), &globex()).await.unwrap();
         let partial = shown.components.into_iter().filter_map(|one| Some((one.component.to_string(), one.partial?)));
         partial.collect::<Vec<_>>()
     };

@@ -33,7 +33,7 @@ async fn a_failed_deploy_says_which_node_failed_and_why_and_a_next_one_goes_on_t
         let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
         world.settle().await;
         assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
-        let view = freehold_app::read::workflow::view(&world.workflow(&workflow).await);
+        let view = freehold_app::read::workflow_view(&world.workflow(&workflow).await);
         assert_eq!(view.reason, reason);
         assert_eq!(world.node_states(&workflow).await[0], "info skipped");
 
@@ -55,7 +55,7 @@ async fn an_error_of_the_machine_cancels_what_runs_and_frees_the_install() {
 
     world.time_out(&workflow).await;
 
-    let view = freehold_app::read::workflow::view(&world.workflow(&workflow).await);
+    let view = freehold_app::read::workflow_view(&world.workflow(&workflow).await);
     assert_eq!((view.state.as_str(), view.reason.as_str()), ("failed", "States.Timeout"));
     assert_eq!(world.job(&job).await.state.as_str(), "cancelled", "the runner was asked to stop");
     assert_eq!(world.node_states(&workflow).await, ["info skipped", "storage cancelled"]);

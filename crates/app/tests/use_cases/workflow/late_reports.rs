@@ -68,7 +68,7 @@ async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_goes_on_from_it()
         (&vec!["info skipped".into(), "storage lost".into()], before.clone())
     );
     assert_eq!(storage(&world).await, Some((job.clone(), json!({ "name": "bucket-1" }))));
-    let shown = freehold_app::read::job::show(&*world.memory, &job).await.unwrap();
+    let shown = freehold_app::read::show_job(&*world.memory, &job).await.unwrap();
     assert_eq!(shown.state, "succeeded");
     assert!(
         shown.reason.starts_with("was lost at 2") && shown.reason.contains(", the report of its end came at "),
@@ -76,7 +76,7 @@ async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_goes_on_from_it()
     );
     let steps: Vec<_> = shown.history.iter().map(|step| format!("{} {} {}", step.what, step.from, step.to)).collect();
     assert_eq!(steps[steps.len() - 2..], ["expire running lost", "finished lost succeeded"]);
-    let logs = freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap();
+    let logs = freehold_app::read::list_logs(&*world.memory, &job, None).await.unwrap();
     assert_eq!(logs.chunks.len(), 1);
 
     world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();

@@ -80,7 +80,7 @@ async fn an_artifact_that_goes_before_the_plan_fails_the_deploy_by_name_and_rest
 
     world.settle().await;
 
-    let view = read::workflow::view(&world.workflow(&workflow).await);
+    let view = read::workflow_view(&world.workflow(&workflow).await);
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
     assert_eq!(view.reason, "component `info` has no artifact; run `freehold build demo` and deploy again");
     let install = table::install(&*world.memory, &globex()).await.unwrap().value;

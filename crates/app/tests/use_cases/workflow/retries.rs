@@ -7,7 +7,7 @@ use crate::support::walk::{At, Rng};
 use crate::support::{World, with_input};
 
 async fn retried(world: &World, workflow: &WorkflowId) -> Vec<(String, String, u32)> {
-    let view = read::workflow::view(&world.workflow(workflow).await);
+    let view = read::workflow_view(&world.workflow(workflow).await);
     view.nodes.into_iter().map(|node| (node.name, node.state, node.retried)).collect()
 }
 

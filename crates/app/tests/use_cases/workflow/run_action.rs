@@ -58,7 +58,7 @@ async fn the_list_of_workflows_names_the_action_and_what_started_it() {
     world.start_due_actions().start().await.unwrap();
     world.settle().await;
 
-    let listed = read::workflow::list(&*world.memory, &globex(), None).await.unwrap();
+    let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap();
 
     let shown = |view: &WorkflowView| {
         let action = view.action.as_ref().map_or("-", |action| action.as_str());

@@ -1,7 +1,6 @@
 //! Steps that run in a directory of a repository: its artifact is built, bound by the plan, ordered, granted, proven and
 //! kept as that of a component is.
 
-use freehold_app::artifact::prune_artifacts::UnusedArtifacts;
 use freehold_app::contract::terms;
 use freehold_app::messages::{GrantMessage, Wants};
 use freehold_domain::prune_artifacts::YOUNG_SECS;
@@ -62,9 +61,7 @@ fn ordered(world: &World) -> Vec<RunAction> {
 }
 
 async fn kept_by(world: &World, artifact: &Digest) -> Vec<String> {
-    let unused =
-        UnusedArtifacts { store: world.memory.clone(), versions: world.versions(), clock: world.memory.clone() };
-    let all = unused.show(&"demo".parse().unwrap()).await.unwrap().artifacts;
+    let all = world.list_artifacts().list(&"demo".parse().unwrap()).await.unwrap().artifacts;
     all.into_iter().find(|one| one.artifact == *artifact).unwrap().kept_by
 }
 
@@ -74,7 +71,7 @@ async fn steps_of_one_source_are_built_once_and_each_order_names_the_artifact() 
     let version = document("a").digest().unwrap();
 
     let orders = ordered(&world);
-    let contract = terms::show(&world.versions(), &"demo".parse().unwrap(), &version).await.unwrap();
+    let contract = terms::show_contract(&world.versions(), &"demo".parse().unwrap(), &version).await.unwrap();
     let request = CreateReleaseRequest { name: "one".parse().unwrap(), version: Some(version) };
     let release = world.create_release().create(&"demo".parse().unwrap(), &request).await.unwrap();
 

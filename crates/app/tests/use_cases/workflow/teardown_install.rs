@@ -40,7 +40,7 @@ async fn everything_is_removed_in_reverse_order_and_can_be_deployed_again() {
     assert_eq!(deployed(&world).await, [""; 0]);
     let last = orders(&world).pop().unwrap();
     assert_eq!((last.mode, last.redelivery), (Mode::Deprovision, freehold_protocol::order::Redelivery::Resume));
-    let view = read::install::show(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
     assert_eq!((view.state.as_str(), view.version), ("idle", None));
     let again = world.deploy(&with_input("days", 7), "deploy-1").await.unwrap();
     world.settle().await;

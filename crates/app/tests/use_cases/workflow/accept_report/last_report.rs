@@ -13,7 +13,7 @@ use crate::support::doubles::Racing;
 use crate::support::{World, globex, with_input};
 
 async fn last_report(world: &World) -> Option<Timestamp> {
-    read::install::show(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact
+    read::show_install(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact
 }
 
 #[tokio::test]

@@ -161,7 +161,7 @@ async fn a_flood_of_unknown_keys_is_refused_after_a_while_and_costs_only_its_sen
 #[tokio::test]
 async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_its_own() {
     let (world, _, job) = deploying(Behaviour::Ignores).await;
-    let heard = async || read::install::show(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact;
+    let heard = async || read::show_install(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact;
     let contact = async || world.memory.get(&contact_key(&globex())).await.unwrap();
     let before = contact().await;
 
@@ -172,7 +172,7 @@ async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_it
 
         assert_eq!(heard().await, Some(world.now()), "report {seq}");
     }
-    let listed = read::install::list(&*world.memory, None).await.unwrap();
+    let listed = read::list_installs(&*world.memory, None).await.unwrap();
 
     assert_eq!(contact().await, before);
     assert_eq!(listed.items[0].runner.as_ref().unwrap().last_contact, Some(world.now()));
@@ -186,7 +186,7 @@ async fn a_heartbeat_is_always_a_sign_of_life() {
 
     let _ = accept(&world, &heartbeat).await.unwrap();
 
-    let shown = read::install::show(&world.versions(), &globex()).await.unwrap();
+    let shown = read::show_install(&world.versions(), &globex()).await.unwrap();
     assert_eq!(shown.runner.unwrap().last_contact, Some(world.now()));
 }
 
@@ -282,7 +282,7 @@ async fn outputs_and_texts_over_their_limits_end_the_job_with_a_reason_that_fits
     assert_eq!(taken, Accepted::Taken);
     let state = world.job(&job).await.state;
     assert!(state.reason().is_some_and(|reason| reason.contains("bytes of outputs")), "{state:?}");
-    let logs = freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap();
+    let logs = freehold_app::read::list_logs(&*world.memory, &job, None).await.unwrap();
     assert!(logs.chunks.iter().all(|chunk| chunk.text.len() <= MAX_LOG_BYTES_PER_REPORT));
 }
 
@@ -295,7 +295,7 @@ async fn the_log_of_a_stale_attempt_is_not_kept() {
     let stale = accept(&world, &runner.says(&job, FIRST, 5, progress("stale\n"), world.now())).await.unwrap();
 
     assert!(matches!(stale, Accepted::Refused(_)));
-    assert!(freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap().chunks.is_empty());
+    assert!(freehold_app::read::list_logs(&*world.memory, &job, None).await.unwrap().chunks.is_empty());
 }
 
 #[tokio::test]
@@ -412,7 +412,7 @@ proptest! {
             };
             assert_eq!(state.as_str(), expected);
             assert!(world.workflow(&workflow).await.state.is_terminal());
-            let logs = freehold_app::read::job::logs(&*world.memory, &job, None).await.unwrap();
+            let logs = freehold_app::read::list_logs(&*world.memory, &job, None).await.unwrap();
             let text: String = logs.chunks.into_iter().map(|chunk| chunk.text).collect();
             assert_eq!((text.as_str(), logs.ended), ("one\ntwo\nthree\n", true));
         });
