@@ -17,6 +17,10 @@ const LINES: usize = 500;
 /// The most source files of one folder.
 const FILES: usize = 20;
 
+/// Participles that do not end in `ed`.
+const PARTICIPLES: [&str; 12] =
+    ["bound", "drawn", "forgotten", "found", "given", "heard", "held", "hidden", "kept", "known", "shown", "told"];
+
 /// The lints against panics, which the workspace sets for every crate.
 const NO_PANIC: [&str; 4] = ["expect_used", "indexing_slicing", "panic", "unwrap_used"];
 
@@ -30,6 +34,22 @@ fn every_file_opens_with_what_it_holds() {
         let headless = !text.starts_with("//! ") && !file.ends_with("tests.rs");
         headless.then(|| "does not open with `//! ` and a sentence".into())
     });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_module_is_named_by_a_noun_and_not_by_a_participle() {
+    let wrong: Vec<String> = sources()
+        .into_iter()
+        .filter_map(|file| {
+            let named = if file.ends_with("mod.rs") { file.parent()? } else { file.as_path() };
+            let name = named.file_stem()?.to_str()?;
+            // With a noun behind it, a participle is fine: `forgotten_installs`.
+            let is_participle = !name.contains(['_', '-']) && (name.ends_with("ed") || PARTICIPLES.contains(&name));
+            is_participle.then(|| format!("name what {} holds: `{name}` is a participle", file.display()))
+        })
+        .collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
