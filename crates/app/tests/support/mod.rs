@@ -4,6 +4,7 @@
 pub(crate) mod app;
 pub(crate) mod doubles;
 pub(crate) mod events;
+pub(crate) mod grants;
 pub(crate) mod runner;
 pub(crate) mod state;
 mod use_cases;

@@ -9,12 +9,13 @@ use freehold_app::testing::Fault;
 use freehold_domain::Job;
 use freehold_domain::build::Build;
 use freehold_domain::install::Install;
-use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
+use freehold_protocol::grant::{GrantAnswer, GrantRefusal};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::{BuildFacts, Expected, Provenance, Statement};
 use freehold_protocol::report::{Fence, Outcome};
-use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
+use freehold_protocol::{Digest, GrantId, Timestamp};
 
+use crate::support::grants::grant_request;
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, with_input};
 
@@ -26,15 +27,7 @@ async fn running() -> (World, Artifact, GrantMessage) {
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     let artifact = world.runners["globex"].attempts[&job].order.work.artifact().unwrap().clone();
-    let request = GrantMessage {
-        install: "globex".parse().unwrap(),
-        grant: GrantId::derive(&job, 1, 1, &artifact.digest),
-        job,
-        fence: Fence { dispatch: 1, receive: 1 },
-        seq: 2,
-        artifact: artifact.digest.clone(),
-        wants: blobs(&artifact.blobs[1].digest),
-    };
+    let request = grant_request(&job, &artifact.digest, vec![artifact.blobs[1].digest.clone()], 2);
     world.forget_orders();
     (world, artifact, request)
 }
@@ -47,27 +40,13 @@ fn refused(refusal: GrantRefusal, reason: &str) -> GrantAnswer {
     GrantAnswer::Refused { refusal, reason: reason.into() }
 }
 
-/// Returns the grants in the install's orders queue, with their deduplication ids.
-fn answers(world: &World) -> Vec<(String, ArtifactGrant)> {
-    let orders = world.memory.orders.lock().unwrap().clone();
-    let open = |body: &str| {
-        let envelope = Envelope::parse(body.as_bytes()).unwrap();
-        envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap()
-    };
-    orders
-        .into_iter()
-        .filter(|(_, group, ..)| group == "grants")
-        .map(|(_, _, dedup, body)| (dedup, open(&body)))
-        .collect()
-}
-
 #[tokio::test]
 async fn the_first_request_is_answered_with_the_missing_blobs_alone() {
     let (world, artifact, request) = running().await;
 
     world.grant_artifact().answer(&request).await.unwrap();
 
-    let [(dedup, grant)] = &answers(&world)[..] else { panic!("expected one answer") };
+    let [(dedup, grant)] = &world.grants()[..] else { panic!("expected one answer") };
     let GrantAnswer::Granted { manifests, blobs } = &grant.answer else { panic!("{:?}", grant.answer) };
     assert_eq!(*dedup, request.grant.to_string());
     assert_eq!((&grant.job, grant.fence, &grant.artifact), (&request.job, request.fence, &artifact.digest));
@@ -83,13 +62,13 @@ async fn the_first_request_is_answered_with_the_missing_blobs_alone() {
 async fn the_same_request_again_is_answered_again() {
     let (world, _, request) = running().await;
     world.grant_artifact().answer(&request).await.unwrap();
-    let sent = answers(&world);
+    let sent = world.grants();
     world.memory.orders.lock().unwrap().clear();
     world.memory.advance_secs(30);
 
     world.grant_artifact().answer(&request).await.unwrap();
 
-    let again = answers(&world);
+    let again = world.grants();
     assert_eq!((&again[0].0, &again[0].1.answer), (&sent[0].0, &sent[0].1.answer));
     assert!(world.refusals().is_empty());
 }
@@ -101,7 +80,7 @@ async fn a_second_use_of_a_grant_is_refused_and_put_on_record() {
 
     world.grant_artifact().answer(&GrantMessage { seq: 7, ..request.clone() }).await.unwrap();
 
-    let all = answers(&world);
+    let all = world.grants();
     assert_eq!(all.len(), 2);
     assert_eq!(all[1].1.answer, refused(GrantRefusal::UsedBefore, "grant was used before"));
     assert_eq!(world.refusals(), ["grant was used before"]);
@@ -121,7 +100,7 @@ async fn the_same_report_again_gets_no_other_blobs_and_nothing_once_sqs_may_have
         world.grant_artifact().answer(&request).await.unwrap();
     }
 
-    let all = answers(&world);
+    let all = world.grants();
     assert!(all.iter().all(|(_, grant)| matches!(grant.answer, GrantAnswer::Refused { .. })), "{all:?}");
 }
 
@@ -136,7 +115,7 @@ async fn a_request_that_got_no_answer_is_answered_however_late_it_is_delivered_a
     world.grant_artifact().answer(&request).await.unwrap();
 
     assert!(error.is_transient());
-    assert!(matches!(answers(&world)[0].1.answer, GrantAnswer::Granted { .. }));
+    assert!(matches!(world.grants()[0].1.answer, GrantAnswer::Granted { .. }));
 }
 
 #[tokio::test]
@@ -167,14 +146,14 @@ async fn requests_beyond_the_job_are_refused_and_burn_nothing() {
     for (at, (what, bad)) in bad.into_iter().enumerate() {
         world.grant_artifact().answer(&GrantMessage { seq: 10 + at as u64, ..bad }).await.unwrap();
 
-        let all = answers(&world);
+        let all = world.grants();
         assert!(matches!(all[at].1.answer, GrantAnswer::Refused { .. }), "{what}");
         world.memory.advance_secs(1);
     }
     assert!(!world.memory.rows().iter().any(|row| row.key == grant_key(&request.job, &request.grant)));
     assert!(!world.refusals().is_empty());
     world.grant_artifact().answer(&request).await.unwrap();
-    assert!(matches!(answers(&world).last().unwrap().1.answer, GrantAnswer::Granted { .. }));
+    assert!(matches!(world.grants().last().unwrap().1.answer, GrantAnswer::Granted { .. }));
 }
 
 #[tokio::test]
@@ -199,7 +178,7 @@ async fn a_job_that_has_ended_gets_nothing() {
 
     world.grant_artifact().answer(&request).await.unwrap();
 
-    assert!(matches!(answers(&world)[0].1.answer, GrantAnswer::Refused { .. }));
+    assert!(matches!(world.grants()[0].1.answer, GrantAnswer::Refused { .. }));
     assert_eq!(world.refusals(), [format!("attempt 1.1 is not the current attempt of job `{}`", request.job)]);
 }
 
@@ -212,13 +191,13 @@ async fn a_registry_that_fails_leaves_the_grant_to_the_same_request() {
         let error = world.grant_artifact().answer(&request).await.unwrap_err();
 
         assert!(error.is_transient());
-        assert!(answers(&world).is_empty());
+        assert!(world.grants().is_empty());
     }
     world.memory.faults.set(|_| None);
 
     world.grant_artifact().answer(&request).await.unwrap();
 
-    assert!(matches!(answers(&world)[0].1.answer, GrantAnswer::Granted { .. }));
+    assert!(matches!(world.grants()[0].1.answer, GrantAnswer::Granted { .. }));
 }
 
 #[tokio::test]
@@ -232,7 +211,7 @@ async fn a_registry_with_other_bytes_is_not_passed_on() {
         error.message,
         format!("tenant registry holds a manifest with another digest under `{}`", artifact.digest)
     );
-    assert!(answers(&world).is_empty());
+    assert!(world.grants().is_empty());
 }
 
 /// Changes a stored record.
@@ -246,7 +225,7 @@ async fn change<R: Record>(world: &World, key: &Key, change: impl FnOnce(&mut R)
 
 /// The name of the refusal in the one answer.
 fn answered(world: &World) -> &'static str {
-    match &answers(world).last().unwrap().1.answer {
+    match &world.grants().last().unwrap().1.answer {
         GrantAnswer::Refused { refusal, .. } => refusal.as_str(),
         GrantAnswer::Granted { .. } => "granted",
         GrantAnswer::Attested { .. } => "attested",
@@ -335,7 +314,7 @@ async fn what_a_build_pushed_is_attested_for_its_attempt_alone() {
 
     world.grant_artifact().answer(&request).await.unwrap();
 
-    let answer = answers(&world).pop().unwrap().1.answer;
+    let answer = world.grants().pop().unwrap().1.answer;
     let GrantAnswer::Attested { statement } = answer else { panic!("{answer:?}") };
     let provenance = Provenance { statement, referrer: Digest::of(b"referrer") };
     let statement = provenance.statement.peek::<Statement>().unwrap();

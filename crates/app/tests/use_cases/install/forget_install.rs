@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use freehold_app::messages::{DispatchMessage, GrantMessage, Wants};
+use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{Expect, Row, Store as _};
 use freehold_app::table::{Forgetting, put};
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_app::{Kind, read};
 use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
 use freehold_protocol::report::{AttemptEvent, Fence};
-use freehold_protocol::{AccountId, GrantId, InstallId, JobId, WorkflowId};
+use freehold_protocol::{AccountId, InstallId, JobId, WorkflowId};
 
+use crate::support::grants::grant_request;
 use crate::support::runner::Behaviour;
 use crate::support::walk::{At, Mail};
 use crate::support::{World, app, globex, with_input};
@@ -90,9 +91,7 @@ async fn refuse_some(world: &World, job: &JobId) {
 /// A request for a grant that the job does not have.
 fn grant_of(job: &JobId) -> GrantMessage {
     let artifact = freehold_protocol::Digest::of(b"another artifact");
-    let grant = GrantId::derive(job, 1, 1, &artifact);
-    let wants = Wants::Blobs { missing: vec![artifact.clone()], round: 0 };
-    GrantMessage { install: globex(), job: job.clone(), fence: FIRST, grant, seq: 9, artifact, wants }
+    grant_request(job, &artifact, vec![artifact.clone()], 9)
 }
 
 fn order_of(job: &JobId) -> DispatchMessage {

@@ -2,14 +2,12 @@
 //! kept as that of a component is.
 
 use freehold_app::contract::terms;
-use freehold_app::messages::{GrantMessage, Wants};
 use freehold_domain::prune_artifacts::YOUNG_SECS;
 use freehold_protocol::api::{CreateReleaseRequest, DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::{AppVersion, StepRepo, Trigger};
-use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
+use freehold_protocol::grant::{GrantAnswer, GrantRefusal};
 use freehold_protocol::order::{Order, Package, RunAction, Source, Work};
-use freehold_protocol::report::Fence;
-use freehold_protocol::{ComponentName, Digest, Envelope, GrantId};
+use freehold_protocol::{ComponentName, Digest, Envelope};
 
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, with_input};
@@ -92,27 +90,9 @@ async fn a_run_is_granted_the_directory_and_nothing_else() {
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     let artifact = ordered(&world).last().unwrap().directories[0].artifact.clone();
-    let request = |digest: &Digest, seq| GrantMessage {
-        install: "globex".parse().unwrap(),
-        grant: GrantId::derive(&job, 1, 1, digest),
-        job: job.clone(),
-        fence: Fence { dispatch: 1, receive: 1 },
-        seq,
-        artifact: digest.clone(),
-        wants: Wants::Blobs { missing: artifact.blobs.iter().map(|blob| blob.digest.clone()).collect(), round: 0 },
-    };
-    world.forget_orders();
 
-    world.grant_artifact().answer(&request(&artifact.digest, 2)).await.unwrap();
-    world.grant_artifact().answer(&request(&Digest::of(b"other"), 3)).await.unwrap();
+    let answers = world.request_blobs(&job, &artifact).await;
 
-    let orders = world.memory.orders.lock().unwrap();
-    let answer = |body: &str| {
-        let envelope = Envelope::parse(body.as_bytes()).unwrap();
-        let grant: ArtifactGrant = envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();
-        grant.answer
-    };
-    let answers: Vec<GrantAnswer> = orders.iter().map(|(.., body)| answer(body)).collect();
     let [GrantAnswer::Granted { blobs, .. }, GrantAnswer::Refused { refusal, .. }] = &answers[..] else {
         panic!("{answers:?}")
     };

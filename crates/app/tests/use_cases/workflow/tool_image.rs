@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use freehold_app::messages::{GrantMessage, Wants};
 use freehold_protocol::api::TeardownInstallRequest;
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, GrantRefusal};
+use freehold_protocol::grant::{GrantAnswer, GrantRefusal};
 use freehold_protocol::order::{Order, ToolImage, Work};
-use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, Envelope, GrantId};
+use freehold_protocol::{Digest, Envelope};
 
 use crate::support::runner::Behaviour;
 use crate::support::{World, app, with_input};
@@ -91,33 +89,9 @@ async fn a_runner_may_fetch_the_image_for_a_job_without_an_artifact() {
     let order = world.runners["globex"].attempts[&job].order.clone();
     assert!(matches!(order.work, Work::Action(_)));
     let artifact = order.tool_image.unwrap().artifact;
-    let request = |digest: &Digest, seq| GrantMessage {
-        install: "globex".parse().unwrap(),
-        grant: GrantId::derive(&job, 1, 1, digest),
-        job: job.clone(),
-        fence: Fence { dispatch: 1, receive: 1 },
-        seq,
-        artifact: digest.clone(),
-        wants: Wants::Blobs { missing: artifact.blobs.iter().map(|blob| blob.digest.clone()).collect(), round: 0 },
-    };
-    world.forget_orders();
 
-    world.grant_artifact().answer(&request(&artifact.digest, 2)).await.unwrap();
-    world.grant_artifact().answer(&request(&Digest::of(b"other"), 3)).await.unwrap();
+    let answers = world.request_blobs(&job, &artifact).await;
 
-    let answers: Vec<GrantAnswer> = world
-        .memory
-        .orders
-        .lock()
-        .unwrap()
-        .iter()
-        .map(|(.., body)| {
-            let envelope = Envelope::parse(body.as_bytes()).unwrap();
-            let grant: ArtifactGrant =
-                envelope.open_delegated(&world.keys.public(), &world.tenant, world.now()).unwrap();
-            grant.answer
-        })
-        .collect();
     let [GrantAnswer::Granted { blobs, .. }, GrantAnswer::Refused { refusal, .. }] = &answers[..] else {
         panic!("{answers:?}")
     };
