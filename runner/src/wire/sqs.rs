@@ -202,14 +202,48 @@ where
     E: ProvideErrorMetadata + std::error::Error + 'static,
     R: std::fmt::Debug,
 {
-    let text = aws::explain(error);
-    match error.code() {
-        Some("ReceiptHandleIsInvalid" | "MessageNotInflight" | "InvalidParameterValue")
-        | Some("AWS.SimpleQueueService.MessageNotInflight") => InboxError::Gone(text),
-        Some("QueueDoesNotExist" | "AWS.SimpleQueueService.NonExistentQueue" | "QueueDeletedRecently") => {
-            InboxError::Denied(text)
+    inbox_error(error.code(), aws::explain(error))
+}
+
+/// Returns the error for a call that failed with `code`; `None` when there was no answer.
+fn inbox_error(code: Option<&str>, text: String) -> InboxError {
+    match Meaning::of(code) {
+        _ if code.is_some_and(has_ended) => InboxError::Gone(text),
+        // Nothing but the queue can be missing.
+        Meaning::Denied | Meaning::Credentials | Meaning::NotFound => InboxError::Denied(text),
+        Meaning::Transient | Meaning::Quota | Meaning::Conflict | Meaning::Invalid | Meaning::Unknown => {
+            InboxError::Transient(text)
         }
-        code if matches!(Meaning::of(code), Meaning::Denied | Meaning::Credentials) => InboxError::Denied(text),
-        _ => InboxError::Transient(text),
+    }
+}
+
+/// Returns whether SQS answers with this code for a receipt handle whose delivery has ended (Amazon SQS API reference,
+/// "ChangeMessageVisibility" and "DeleteMessage").
+fn has_ended(code: &str) -> bool {
+    code.ends_with("MessageNotInflight") || matches!(code, "ReceiptHandleIsInvalid" | "InvalidParameterValue")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_tells_a_closed_queue_from_an_ended_delivery_and_from_a_failure_that_passes() {
+        let of = |code| inbox_error(code, String::new());
+
+        for code in ["AccessDenied", "ExpiredToken", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue"] {
+            assert_eq!(of(Some(code)), InboxError::Denied(String::new()), "{code}");
+        }
+        for code in [
+            "ReceiptHandleIsInvalid",
+            "MessageNotInflight",
+            "AWS.SimpleQueueService.MessageNotInflight",
+            "InvalidParameterValue",
+        ] {
+            assert_eq!(of(Some(code)), InboxError::Gone(String::new()), "{code}");
+        }
+        for code in [Some("RequestThrottled"), Some("InternalError"), Some("InvalidAddress"), None] {
+            assert_eq!(of(code), InboxError::Transient(String::new()), "{code:?}");
+        }
     }
 }
