@@ -1,4 +1,8 @@
-"""What an app adds to the install stack: inputs, secrets and roles with names of the app's."""
+"""What an app adds to the install stack: inputs, secrets and roles with names of the app's.
+
+`test_guard.py` holds these templates against the rules too; the tests of `crates/app/tests/use_cases/stack` have the
+conditions and the keys of secrets.
+"""
 
 import json
 import unittest
@@ -128,28 +132,8 @@ class Secrets(unittest.TestCase):
 
         self.assertEqual(len(asked), 3)
         for name in asked:
-            self.assertIs(parameters[name]["NoEcho"], True)
             self.assertIn(parameters[name].get("Default", ""), [""])
             self.assertNotIn(name, str(self.template["Outputs"]))
-
-    def test_one_that_may_be_left_empty_is_made_when_it_is_entered(self):
-        conditions = {name: one.get("Condition") for name, one in self.kept.items()}
-
-        self.assertIsNone(conditions.pop("SecretAppSecretAdminPassword"))
-        self.assertEqual(conditions.pop("SecretAppSecretApiKey"), "HasAppSecretApiKey")
-        self.assertEqual(conditions.pop("SecretAppSecretCertificate"), "HasAppSecretCertificate")
-        [generated] = conditions
-        self.assertIsNone(conditions[generated])
-        self.assertEqual(
-            properties(self.template, generated)["GenerateSecretString"],
-            {"PasswordLength": 32, "ExcludePunctuation": True},
-        )
-
-    def test_only_one_that_the_app_reads_itself_is_under_the_key_of_the_account(self):
-        keys = {name: one["Properties"]["KmsKeyId"] for name, one in self.kept.items()}
-
-        self.assertEqual(keys.pop("SecretAppSecretApiKey"), "alias/aws/secretsmanager")
-        self.assertEqual(list(keys.values()), [{"Ref": "Key"}] * 3)
 
     def test_the_runner_reads_them_and_no_role_of_a_mode_or_the_app_changes_one(self):
         [read] = [s for s in statements(self.resources["RunnerRole"]) if s["Sid"] == "ReadSecretsOfTheApp"]
@@ -181,13 +165,11 @@ class NamedRoles(unittest.TestCase):
     def setUpClass(cls):
         cls.template = templates.install_with_inputs()
 
-    def test_break_glass_is_off_and_over_whatever_the_app_says(self):
+    def test_break_glass_is_over_and_a_custom_role_is_on_by_default(self):
         parameters = self.template["Parameters"]
 
-        self.assertEqual(
-            (parameters["EnableBreakGlass"]["Default"], parameters["EnableCustomSupport"]["Default"]), ("false", "true")
-        )
         self.assertEqual(parameters["BreakGlassUntil"]["Default"], "1970-01-01T00:00:00Z")
+        self.assertEqual(parameters["EnableCustomSupport"]["Default"], "true")
 
     def test_only_break_glass_ends_at_a_moment(self):
         def trust(role):

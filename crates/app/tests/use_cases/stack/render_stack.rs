@@ -307,11 +307,16 @@ async fn each_secret_of_the_app_is_entered_or_generated_and_its_readers_decide_i
     let key = resource("ApiKey");
     assert!(key.contains("Condition: HasAppSecretApiKey\n"), "{key}");
     assert!(key.contains("KmsKeyId: alias/aws/secretsmanager\n"), "{key}");
+    assert_eq!(template.matches("KmsKeyId: alias/aws/secretsmanager\n").count(), 1, "the app itself reads one secret");
+    let certificate = resource("Certificate");
+    assert!(certificate.contains("Condition: HasAppSecretCertificate\n"), "{certificate}");
     let (_, generated) = template.split_once("\n  SecretAppSecretSessionkeyX").unwrap();
+    let (generated, _) = generated.split_once("\n\n").unwrap();
     assert!(
         generated.contains("GenerateSecretString: {PasswordLength: 32, ExcludePunctuation: true}\n"),
         "{generated}"
     );
+    assert!(!generated.contains("Condition:"), "{generated}");
     assert_eq!(template.matches(", NoEcho: true").count(), 3, "one parameter for each secret that is entered");
 }
 
