@@ -72,7 +72,7 @@ impl DispatchJob {
                 }
                 match self.send_order(&job, *dispatch).await {
                     Err(error) if error.kind == crate::Kind::Invalid => {
-                        self.end_undeliverable(&job, *dispatch, error.to_string()).await
+                        self.end_undeliverable(&job, *dispatch, error).await
                     }
                     sent => sent,
                 }
@@ -122,12 +122,22 @@ impl DispatchJob {
         if self.clock.now().since(queued_at) <= RESEND_WORTH_SECS * 1000 {
             return Ok(false);
         }
+        self.is_stored(job, dispatch).await
+    }
+
+    async fn is_stored(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
         Ok(self.store.get(&evidence::order_key(&job.id, dispatch)).await?.is_some())
     }
 
     /// Ends a job whose order can never be sent. `sweep` performs the effects: this function may neither resume a state
-    /// machine nor write to the dispatch queue.
-    async fn end_undeliverable(&self, job: &Job, dispatch: u32, reason: String) -> Result<(), AppError> {
+    /// machine nor write to the dispatch queue. An order that is stored may be in the install's queue, so its job goes
+    /// on.
+    async fn end_undeliverable(&self, job: &Job, dispatch: u32, error: AppError) -> Result<(), AppError> {
+        if self.is_stored(job, dispatch).await? {
+            let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
+            return Err(AppError::new(crate::Kind::Transient, message));
+        }
+        let reason = error.to_string();
         tracing::warn!(job.id = %job.id, install.id = %job.install, "Job `{}` gets no order: {reason}", job.id);
         let event = JobEvent::Undeliverable { dispatch, reason };
         let _ = advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?;
@@ -147,7 +157,24 @@ impl DispatchJob {
     async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
         let Some(install) = self.install(&job.install).await? else { return Ok(()) };
         let url = queue_url(&install)?;
-        let (mut order, part) = self.order(job, &install, dispatch).await?;
+        // A stored order is sent as it is: the records that it refers to may have changed since, and an order that could
+        // not be made any more may be in the install's queue.
+        let envelope = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
+            Some(first) => first.signed().envelope(),
+            None => self.new_order(job, &install, dispatch).await?,
+        };
+        let dedup = format!("{}.{dispatch}", job.id);
+        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
+        let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
+        self.orders.send(url, group, &dedup, &envelope.to_json()?).await?;
+        tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
+        Ok(())
+    }
+
+    /// Makes the order of a job, and stores it. The order is stored before it is sent: it is then a proof, and a
+    /// redelivery sends the same bytes.
+    async fn new_order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Envelope, AppError> {
+        let (mut order, part) = self.order(job, install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
@@ -164,14 +191,7 @@ impl DispatchJob {
                 envelope.payload.len() / 4 * 3
             )));
         }
-        // The order is stored before it is sent. It is then a proof, and a redelivery sends the same bytes.
-        let envelope = evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work, part).await?;
-        let dedup = format!("{}.{dispatch}", job.id);
-        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
-        let group = if order.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { order.group.as_str() };
-        self.orders.send(url, group, &dedup, &envelope.to_json()?).await?;
-        tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
-        Ok(())
+        evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work, part).await
     }
 
     async fn send_cancel(&self, cancel: &Cancel) -> Result<(), AppError> {
@@ -263,17 +283,17 @@ impl DispatchJob {
         match &node.target {
             Target::Build { component, build } => self.build_task(workflow, component, build).await,
             Target::Component { component, build, .. } => {
-                let (app, version) = self.app_version(workflow, install).await?;
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let artifact = self.artifact(app, build).await?;
                 self.install_task(component_work(&version, component, artifact)?, install, &version).await
             }
             Target::Sandbox { build, .. } => {
-                let (app, version) = self.app_version(workflow, install).await?;
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let artifact = self.artifact(app, build).await?;
                 self.install_task(sandbox_work(&version, artifact)?, install, &version).await
             }
             Target::Secrets { keeps_others, .. } => {
-                let (_, version) = self.app_version(workflow, install).await?;
+                let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let copies = match workflow.kind {
                     WorkflowKind::TeardownInstall => no_copies_of_secrets(),
                     _ => copies_of_secrets(&version, *keeps_others)?,
@@ -281,7 +301,7 @@ impl DispatchJob {
                 self.install_task(copies, install, &version).await
             }
             Target::Teardown { part, version, build, sandbox, .. } => {
-                let (app, document) = self.app_version_of(version, install).await?;
+                let (app, document) = self.app_version(Some(version), install).await?;
                 let artifact = match build {
                     Some(build) => self.artifact(app, build).await?,
                     None => return Err(AppError::internal(format!("component `{part}` cannot be removed yet"))),
@@ -297,7 +317,7 @@ impl DispatchJob {
                 Ok(task)
             }
             Target::Action { action, directories } => {
-                let (app, version) = self.app_version(workflow, install).await?;
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let mut artifacts = BTreeMap::new();
                 for one in directories {
                     artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
@@ -305,7 +325,7 @@ impl DispatchJob {
                 self.install_task(action_work(&version, action, &artifacts)?, install, &version).await
             }
             Target::Preflight => {
-                let (app, version) = self.app_version(workflow, install).await?;
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
                 self.install_task(work, install, &version).await
             }
@@ -348,28 +368,16 @@ impl DispatchJob {
         Ok(Task { work, skip_noops, context, sensitive_inputs, secrets, tools, terms: Some(Box::new(terms)) })
     }
 
-    /// Returns the install's app and the version that the workflow deploys.
+    /// Returns the install's app and the given version of the app.
     async fn app_version<'a>(
         &self,
-        workflow: &Workflow,
+        version: Option<&Digest>,
         install: &'a Install,
     ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
         let app = install.app().ok_or_else(|| {
             AppError::internal(format!("`{}` is the build runner, not an install of an app", install.id))
         })?;
-        Ok((app, self.versions.load(app, workflow.version.as_ref()).await?.document))
-    }
-
-    /// Returns the install's app and the given version of the app.
-    async fn app_version_of<'a>(
-        &self,
-        version: &Digest,
-        install: &'a Install,
-    ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
-        let app = install.app().ok_or_else(|| {
-            AppError::internal(format!("`{}` is the build runner, not an install of an app", install.id))
-        })?;
-        Ok((app, self.versions.load(app, Some(version)).await?.document))
+        Ok((app, self.versions.load(app, version).await?.document))
     }
 
     /// Returns the checks that the runner makes before the workflow's other nodes.

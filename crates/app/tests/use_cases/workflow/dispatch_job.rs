@@ -179,3 +179,26 @@ async fn inputs_that_do_not_resolve_end_the_job_with_the_reason() {
     assert!(state.reason().is_some_and(|reason| reason.contains("days")), "{state:?}");
     assert!(world.open().is_empty());
 }
+
+#[tokio::test]
+async fn an_order_that_was_sent_is_sent_again_although_the_answers_changed_and_its_job_goes_on() {
+    let values = [("days", json!("many")), ("greeting", json!("x".repeat(200 * 1024)))];
+    for (name, value) in values {
+        let (mut world, job, message) = due().await;
+        world.dispatch_job().perform(&message).await.unwrap();
+        let first = world.memory.orders.lock().unwrap().clone();
+        world.memory.orders.lock().unwrap().clear();
+        let stored = table::install(&*world.memory, &globex()).await.unwrap();
+        let mut install = stored.value;
+        install.inputs.insert(name.into(), value);
+        let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+        world.memory.advance_secs(90);
+
+        let copy = DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: true };
+        world.dispatch_job().perform(&copy).await.unwrap();
+
+        assert_eq!(*world.memory.orders.lock().unwrap(), first);
+        world.run().await;
+        assert_eq!(world.job(&job).await.state.as_str(), "succeeded", "{name}");
+    }
+}
