@@ -171,11 +171,16 @@ pub struct Buried {
     pub reason: Option<String>,
 }
 
+/// The time for which [`DeadLetters::look`] hides messages from the next look, in seconds. `sweep` runs every minute for
+/// at most 50 seconds, so a message that one sweep has hidden is visible to the next sweep.
+pub const LOOK_HIDES_SECS: u32 = 10;
+
 /// A dead-letter queue: of the functions' queues, or of the orders queues.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// Returns up to ten messages, and hides them for some seconds.
-    async fn look(&self) -> Result<Vec<Buried>, PortError>;
+    /// Returns up to ten messages, and hides them for [`LOOK_HIDES_SECS`]. With `waits`, an empty answer means that no
+    /// message is visible. Without it, the answer comes sooner, and may be empty although messages are there.
+    async fn look(&self, waits: bool) -> Result<Vec<Buried>, PortError>;
 
     /// Sends the message to the queue it came from, and deletes it here. Returns false when that queue is not known.
     async fn put_back(&self, message: &Buried) -> Result<bool, PortError>;

@@ -4,13 +4,15 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use freehold_app::ports::{Buried, DeadLetter, DeadLetters, PortError, SourceQueue};
+use freehold_app::ports::{Buried, DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, SourceQueue};
 use freehold_protocol::Timestamp;
 
 use crate::error::port_error;
 
-/// The time for which a look hides messages from the next look, in seconds.
-const LOOK_SECS: i32 = 30;
+/// The time that a look waits for a message, in seconds. With any time to wait, SQS asks all its servers; without one,
+/// it asks some of them, and the answer may be empty although messages are there (Amazon SQS developer guide, "Amazon
+/// SQS short and long polling").
+const WAIT_SECS: i32 = 1;
 /// The maximum size of a stored refused message, in bytes: SQS counts the attributes into the 1 MiB of a message.
 const MAX_BODY_BYTES: usize = 1_000_000;
 /// The maximum length of a stored reason, in characters.
@@ -71,9 +73,11 @@ impl SqsDeadLetters {
 
 #[async_trait]
 impl DeadLetters for SqsDeadLetters {
-    async fn look(&self) -> Result<Vec<Buried>, PortError> {
+    async fn look(&self, waits: bool) -> Result<Vec<Buried>, PortError> {
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(10);
-        let request = request.visibility_timeout(LOOK_SECS).message_attribute_names("All");
+        let request = request.wait_time_seconds(if waits { WAIT_SECS } else { 0 });
+        let hides = i32::try_from(LOOK_HIDES_SECS).unwrap_or(i32::MAX);
+        let request = request.visibility_timeout(hides).message_attribute_names("All");
         let request = request
             .message_system_attribute_names(System::SentTimestamp)
             .message_system_attribute_names(System::DeadLetterQueueSourceArn);

@@ -21,12 +21,17 @@ async fn main() -> Result<(), Error> {
         machines: settings.machines()?,
         clock: settings.clock(),
     };
+    let letters = PutBackMessages {
+        store: store.clone(),
+        letters: settings.dead_letters()?,
+        orders_letters: settings.orders_dead_letters()?,
+        clock: settings.clock(),
+    };
     let forgotten = RemoveForgotten {
         store: store.clone(),
         queues: settings.queue_admin()?,
         callbacks: settings.callbacks(),
-        letters: settings.dead_letters()?,
-        orders_letters: settings.orders_dead_letters()?,
+        letters,
         clock: settings.clock(),
     };
     let sweep = Sweep {
@@ -36,8 +41,7 @@ async fn main() -> Result<(), Error> {
         machines: settings.machines()?,
         clock: settings.clock(),
     };
-    let letters = PutBackMessages { letters: settings.dead_letters()? };
-    let (sweep, start, letters, forgotten) = (&sweep, &start, &letters, &forgotten);
+    let (sweep, start, forgotten) = (&sweep, &start, &forgotten);
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
         // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
         let due = start.start().await.map_err(|error| {
@@ -57,19 +61,22 @@ async fn main() -> Result<(), Error> {
             failed = swept.failed,
             "Swept"
         );
-        // The next sweep tries again, so a failure here fails no other work. Forgotten installs come before messages
-        // are put back, because a look at a dead letter hides it from the next look for half a minute.
+        // The next sweep tries again, so a failure here fails no other work.
         match forgotten.remove().await {
-            Ok(removed) if removed == Removed::default() => {}
-            Ok(Removed { forgotten, pending, failed }) => {
-                tracing::info!(forgotten, pending, failed, "Removed what the tenant keeps about forgotten installs");
+            Ok(Removed { forgotten, pending, failed, put_back }) => {
+                if put_back > 0 {
+                    tracing::warn!(put_back, "Put messages back from the dead-letter queue");
+                }
+                if forgotten + pending + failed > 0 {
+                    tracing::info!(
+                        forgotten,
+                        pending,
+                        failed,
+                        "Removed what the tenant keeps about forgotten installs"
+                    );
+                }
             }
-            Err(error) => log_failure("could not remove what the tenant keeps about forgotten installs", &error),
-        }
-        match letters.put_back().await {
-            Ok(0) => {}
-            Ok(put_back) => tracing::warn!(put_back, "Put messages back from the dead-letter queue"),
-            Err(error) => log_failure("could not put messages back from the dead-letter queue", &error),
+            Err(error) => log_failure("could not look through the dead letters or remove forgotten installs", &error),
         }
         let due = due?;
         if due != Started::default() {

@@ -53,13 +53,13 @@ async fn a_refused_message_is_buried_with_its_reason_and_removed() -> anyhow::Re
     let letters = SqsDeadLetters::new(&config, &dead, vec![own.clone()]);
 
     SqsSource::new(&config, &own, &dead).refuse(&letter).await?;
-    let found = letters.look().await?;
+    let found = letters.look(true).await?;
 
     let seen: Vec<_> = found.iter().map(|one| (one.body.as_str(), one.reason.as_deref(), one.sent_at)).collect();
     assert_eq!(seen, [("{}", Some("not JSON"), letter.sent_at)]);
     // Nobody knows the queue that it came from.
     assert!(!letters.put_back(&found[0]).await?);
     letters.remove(&found[0]).await?;
-    assert_eq!(letters.look().await?, []);
+    assert_eq!(letters.look(true).await?, []);
     Ok(())
 }

@@ -7,18 +7,19 @@ use freehold_protocol::WorkflowId;
 use serde_json::json;
 
 use super::end::end_writes;
-use super::forget::{remove_letters, remove_remaining, remove_workflows};
+use super::forget::{remove_remaining, remove_workflows};
 use super::register_install::RegisterInstall;
 use crate::AppError;
-use crate::ports::{Callbacks, Clock, DeadLetters, Expect, QueueAdmin, Store, Write};
+use crate::ports::{Callbacks, Clock, Expect, QueueAdmin, Store, Write};
 use crate::table::{
     self, Decided, Forgetting, OpenWorkflow, Phase, Stored, TaskToken, forgetting_key, install_key, load, load_all,
     open_key, put, token_key,
 };
+use crate::workflow::put_back_messages::PutBackMessages;
 
 /// The time for which rows stay after the install was closed, in seconds. A function that read the install before it was
-/// marked has ended by then, so it writes no row after the removal: no function may run longer than a minute. SQS needs the
-/// same time to delete a queue.
+/// marked has ended by then, so it writes no row after the removal: no function may run longer than a minute, except
+/// `prune-artifacts`, which writes no row of an install. SQS needs the same time to delete a queue.
 pub const QUIET_SECS: u64 = 90;
 
 /// The use case that removes what the tenant keeps about forgotten installs, with its ports.
@@ -27,10 +28,8 @@ pub struct RemoveForgotten {
     pub store: Arc<dyn Store>,
     pub queues: Arc<dyn QueueAdmin>,
     pub callbacks: Arc<dyn Callbacks>,
-    /// The dead letters of the functions' queues.
-    pub letters: Arc<dyn DeadLetters>,
-    /// The dead letters of the orders queues.
-    pub orders_letters: Arc<dyn DeadLetters>,
+    /// Looks through the dead letters, also when no install is being forgotten.
+    pub letters: PutBackMessages,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -43,41 +42,63 @@ pub struct Removed {
     pub pending: u32,
     /// The number of installs that could not be handled; the next call tries them again.
     pub failed: u32,
+    /// The number of dead letters that returned to their queues.
+    pub put_back: u32,
+}
+
+impl Removed {
+    /// Counts the result for one install: whether nothing of it is left.
+    fn note(&mut self, entry: &Forgetting, done: Result<bool, AppError>) {
+        let id = &entry.install;
+        match done {
+            Ok(true) => {
+                self.forgotten += 1;
+                tracing::warn!(install.id = %id, "Install `{id}` is forgotten");
+            }
+            Ok(false) => self.pending += 1,
+            Err(error) => {
+                self.failed += 1;
+                tracing::warn!(install.id = %id, "Could not forget install `{id}`, which is tried again: {error}");
+            }
+        }
+    }
 }
 
 impl RemoveForgotten {
-    /// Continues the removal of every install that is being forgotten. A failure in one install does not stop the
-    /// others.
+    /// Continues the removal of every install that is being forgotten, and puts dead letters back. A failure in one
+    /// install does not stop the others.
     ///
     /// # Errors
-    /// The store's errors when the list of these installs cannot be read.
+    /// The store's errors when the list of these installs cannot be read, and the errors of the dead-letter queues.
     pub async fn remove(&self) -> Result<Removed, AppError> {
         let mut counts = Removed::default();
+        let mut closed = Vec::new();
         for entry in load_all::<Forgetting>(&*self.store, "forgetting", "").await? {
-            let id = &entry.install;
-            match self.continue_with(&entry).await {
-                Ok(true) => {
-                    counts.forgotten += 1;
-                    tracing::warn!(install.id = %id, "Install `{id}` is forgotten");
-                }
-                Ok(false) => counts.pending += 1,
-                Err(error) => {
-                    counts.failed += 1;
-                    tracing::warn!(install.id = %id, "Could not forget install `{id}`, which is tried again: {error}");
-                }
+            match self.close(&entry).await {
+                Ok(true) => closed.push(entry),
+                Ok(false) => counts.note(&entry, Ok(true)),
+                Err(error) => counts.note(&entry, Err(error)),
             }
+        }
+        let installs = closed.iter().map(|entry| entry.install.clone()).collect();
+        let seen = self.letters.put_back(&installs).await?;
+        counts.put_back = seen.put_back;
+        if !seen.all && !closed.is_empty() {
+            tracing::error!(
+                "A dead-letter queue has more messages than one sweep can look through, so no install is forgotten; \
+                 delete the messages that functions refused"
+            );
+        }
+        for entry in &closed {
+            let done = if seen.all { self.continue_with(entry).await } else { Ok(false) };
+            counts.note(entry, done);
         }
         Ok(counts)
     }
 
-    /// Returns whether nothing of the install is left.
+    /// Removes the rows of a closed install that has no dead letters, once it was closed for long enough. Returns whether
+    /// nothing of the install is left.
     async fn continue_with(&self, entry: &Forgetting) -> Result<bool, AppError> {
-        let found = load::<Install>(&*self.store, &install_key(&entry.install)).await?;
-        let Some(install) = found.filter(|found| found.value.forgetting == Some(entry.since)) else {
-            // Another call has removed the install since the list was read. Its name may belong to a new one already.
-            return Ok(true);
-        };
-        self.close(&install.value).await?;
         let Some(closed_at) = entry.closed_at else {
             self.note_closed(entry).await?;
             return Ok(false);
@@ -93,19 +114,22 @@ impl RemoveForgotten {
         Ok(true)
     }
 
-    /// Ends all traffic with the install: removes its orders queue, its runner's permission to report, its open
-    /// workflows and its dead letters.
-    async fn close(&self, install: &Install) -> Result<(), AppError> {
+    /// Ends all traffic with the install: removes its orders queue, its runner's permission to report and its open
+    /// workflows. Returns false if another call has removed the install since the list was read. Its name may belong to
+    /// a new one already.
+    async fn close(&self, entry: &Forgetting) -> Result<bool, AppError> {
+        let found = load::<Install>(&*self.store, &install_key(&entry.install)).await?;
+        let Some(install) = found.filter(|found| found.value.forgetting == Some(entry.since)) else {
+            return Ok(false);
+        };
+        let install = install.value;
         self.queues.remove_orders_queue(&install.id).await?;
         RegisterInstall { store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }.admit().await?;
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         for open in open.into_iter().filter(|open| open.install == install.id) {
             self.end_workflow(&open.workflow).await?;
         }
-        for letters in [&self.letters, &self.orders_letters] {
-            remove_letters(&*self.store, &**letters, &install.id).await?;
-        }
-        Ok(())
+        Ok(true)
     }
 
     /// Stores when the install was closed. The quiet time counts from then, because a removal may begin long after the

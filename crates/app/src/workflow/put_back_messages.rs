@@ -1,48 +1,133 @@
-//! Puts messages from the dead-letter queue back into their queues. SQS moves a message there after too many failed
-//! receives, for example after a failure that lasted for days. A message that a function refused is left there.
+//! Looks through the dead letters: puts messages back into their queues, and removes those of installs that are being
+//! forgotten. SQS moves a message to a dead-letter queue after too many failed receives, for example after a failure that
+//! lasted for days. A message that a function refused is left there.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::AppError;
-use crate::ports::{Buried, DeadLetters};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use freehold_domain::Job;
+use freehold_protocol::{Envelope, InstallId, JobId};
+use serde::Deserialize;
 
-/// The maximum number of batches of messages that one run looks at.
+use crate::AppError;
+use crate::messages::{DispatchMessage, GrantMessage};
+use crate::ports::{Buried, Clock, DeadLetters, LOOK_HIDES_SECS, Store};
+use crate::table::{job_key, load};
+
+/// The maximum number of batches of messages that one run looks at while no install is being forgotten.
 const MAX_BATCHES: u32 = 5;
+/// The maximum number of messages that one run puts back.
+const MAX_A_RUN: u32 = 50;
 /// The maximum number of times that one message is put back. Each time, its queue delivers it up to 1,000 times before
 /// SQS moves it again.
 const MAX_PUT_BACK: u32 = 100;
+/// The maximum time that one run looks at one queue while an install is being forgotten, in seconds. It is shorter than
+/// the time for which a look hides messages, so a run sees no message twice.
+const MAX_SECS: u64 = LOOK_HIDES_SECS as u64 - 2;
 
-/// The use case that puts messages back, with its port.
+/// The use case that looks through the dead letters, with its ports.
 #[derive(Clone)]
 pub struct PutBackMessages {
+    pub store: Arc<dyn Store>,
+    /// The dead letters of the functions' queues.
     pub letters: Arc<dyn DeadLetters>,
+    /// The dead letters of the orders queues.
+    pub orders_letters: Arc<dyn DeadLetters>,
+    pub clock: Arc<dyn Clock>,
+}
+
+/// The result of one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LookedThrough {
+    /// The number of messages that were put back.
+    pub put_back: u32,
+    /// Whether the run saw every message, so that no message of the forgotten installs is left.
+    pub all: bool,
+}
+
+/// The part of a signed message that names its install.
+#[derive(Deserialize)]
+struct Named {
+    install: InstallId,
 }
 
 impl PutBackMessages {
-    /// Puts back messages that may be handled now. Returns the number of these messages.
+    /// Puts back messages that may be handled now, and removes the messages of the installs in `forgotten`. Rows of
+    /// their jobs must still be there, because a message of the dispatch queue names only its job. One run serves all
+    /// these installs, because a look hides its messages from the next look.
     ///
     /// # Errors
-    /// The queue's errors.
-    pub async fn put_back(&self) -> Result<u32, AppError> {
-        let mut count = 0;
-        for _ in 0..MAX_BATCHES {
-            let messages = self.letters.look().await?;
-            if messages.is_empty() {
-                break;
+    /// The errors of the queues and the store.
+    pub async fn put_back(&self, forgotten: &BTreeSet<InstallId>) -> Result<LookedThrough, AppError> {
+        let mut run = LookedThrough::default();
+        run.all = self.look_through(&*self.letters, forgotten, &mut run.put_back).await?;
+        if !forgotten.is_empty() {
+            // No order returns to a queue, so this queue is of interest for forgotten installs only.
+            run.all &= self.look_through(&*self.orders_letters, forgotten, &mut run.put_back).await?;
+        }
+        Ok(run)
+    }
+
+    /// Returns whether every message of the queue was seen.
+    async fn look_through(
+        &self,
+        letters: &dyn DeadLetters,
+        forgotten: &BTreeSet<InstallId>,
+        put_back: &mut u32,
+    ) -> Result<bool, AppError> {
+        let must_see_all = !forgotten.is_empty();
+        let since = self.clock.now();
+        let mut batches = 0;
+        loop {
+            let is_over =
+                if must_see_all { self.clock.now().since(since) >= MAX_SECS * 1000 } else { batches >= MAX_BATCHES };
+            if is_over {
+                return Ok(false);
             }
-            for message in messages.iter().filter(|message| is_worth_it(message)) {
-                if self.letters.put_back(message).await? {
-                    count += 1;
+            let messages = letters.look(must_see_all).await?;
+            if messages.is_empty() {
+                return Ok(true);
+            }
+            for message in &messages {
+                let install = if must_see_all { install_of(&*self.store, &message.body).await? } else { None };
+                if install.is_some_and(|install| forgotten.contains(&install)) {
+                    letters.remove(message).await?;
+                } else if is_worth_it(message) && *put_back < MAX_A_RUN && letters.put_back(message).await? {
+                    *put_back += 1;
                 }
             }
+            batches += 1;
         }
-        Ok(count)
     }
 }
 
 /// Returns whether another try is useful: no function refused the message, and it was not put back too often.
 const fn is_worth_it(message: &Buried) -> bool {
     message.reason.is_none() && message.put_back < MAX_PUT_BACK
+}
+
+/// Returns the install that a message is about; `None` for a message that names none.
+async fn install_of(store: &dyn Store, body: &str) -> Result<Option<InstallId>, AppError> {
+    if let Ok(envelope) = Envelope::parse(body.as_bytes()) {
+        let payload = BASE64.decode(&envelope.payload).unwrap_or_default();
+        return Ok(serde_json::from_slice::<Named>(&payload).ok().map(|named| named.install));
+    }
+    if let Ok(message) = serde_json::from_str::<GrantMessage>(body) {
+        return Ok(Some(message.install));
+    }
+    match serde_json::from_str::<DispatchMessage>(body) {
+        Ok(DispatchMessage::Order { job, .. } | DispatchMessage::Cancel { job, .. }) => {
+            install_of_job(store, &job).await
+        }
+        Ok(DispatchMessage::Retired { install, .. }) => Ok(Some(install)),
+        Ok(DispatchMessage::Contract { .. }) | Err(_) => Ok(None),
+    }
+}
+
+async fn install_of_job(store: &dyn Store, job: &JobId) -> Result<Option<InstallId>, AppError> {
+    Ok(load::<Job>(store, &job_key(job)).await?.map(|job| job.value.install))
 }
 
 #[cfg(test)]
@@ -54,9 +139,11 @@ mod tests {
 
     use super::*;
     use crate::ports::PortError;
+    use crate::testing::Memory;
 
-    /// A dead-letter queue that shows each message once.
+    /// A dead-letter queue that shows each message once. A look takes a second.
     struct Letters {
+        memory: Arc<Memory>,
         messages: Mutex<Vec<Buried>>,
         returned: Mutex<Vec<String>>,
         looks: Mutex<u32>,
@@ -64,8 +151,9 @@ mod tests {
 
     #[async_trait]
     impl DeadLetters for Letters {
-        async fn look(&self) -> Result<Vec<Buried>, PortError> {
+        async fn look(&self, _: bool) -> Result<Vec<Buried>, PortError> {
             *self.looks.lock().unwrap() += 1;
+            self.memory.advance_secs(1);
             let mut messages = self.messages.lock().unwrap();
             let end = messages.len().min(10);
             Ok(messages.drain(..end).collect())
@@ -92,13 +180,29 @@ mod tests {
         }
     }
 
-    async fn run(messages: Vec<Buried>) -> (u32, Vec<String>, u32) {
-        let letters = Letters { messages: Mutex::new(messages), returned: Mutex::default(), looks: Mutex::default() };
-        let letters = Arc::new(letters);
-        let count = PutBackMessages { letters: letters.clone() }.put_back().await.unwrap();
+    fn letters(memory: &Arc<Memory>, messages: Vec<Buried>) -> Arc<Letters> {
+        Arc::new(Letters {
+            memory: memory.clone(),
+            messages: Mutex::new(messages),
+            returned: Mutex::default(),
+            looks: Mutex::default(),
+        })
+    }
+
+    async fn run(messages: Vec<Buried>, forgotten: &[&str]) -> (LookedThrough, Vec<String>, u32) {
+        let memory = Arc::new(Memory::default());
+        let (letters, orders_letters) = (letters(&memory, messages), letters(&memory, Vec::new()));
+        let use_case =
+            PutBackMessages { store: memory.clone(), letters: letters.clone(), orders_letters, clock: memory };
+        let forgotten = forgotten.iter().map(|name| name.parse().unwrap()).collect();
+        let seen = use_case.put_back(&forgotten).await.unwrap();
         let returned = letters.returned.lock().unwrap().clone();
         let looks = *letters.looks.lock().unwrap();
-        (count, returned, looks)
+        (seen, returned, looks)
+    }
+
+    fn many(count: u32) -> Vec<Buried> {
+        (0..count).map(|at| buried(&at.to_string())).collect()
     }
 
     #[tokio::test]
@@ -106,15 +210,26 @@ mod tests {
         let refused = Buried { reason: Some("bad signature".into()), ..buried("refused") };
         let worn_out = Buried { put_back: MAX_PUT_BACK, ..buried("worn out") };
 
-        let (count, returned, _) = run(vec![refused, buried("report"), worn_out]).await;
+        for forgotten in [&[][..], &["globex"]] {
+            let (seen, returned, _) = run(vec![refused.clone(), buried("report"), worn_out.clone()], forgotten).await;
 
-        assert_eq!((count, returned), (1, vec!["report".to_owned()]));
+            assert_eq!((seen, returned), (LookedThrough { put_back: 1, all: true }, vec!["report".to_owned()]));
+        }
     }
 
     #[tokio::test]
     async fn one_run_is_bounded() {
-        let (count, _, looks) = run((0..80).map(|at| buried(&at.to_string())).collect()).await;
+        let (seen, _, looks) = run(many(80), &[]).await;
 
-        assert_eq!((count, looks), (50, MAX_BATCHES));
+        assert_eq!((seen, looks), (LookedThrough { put_back: 50, all: false }, MAX_BATCHES));
+    }
+
+    #[tokio::test]
+    async fn a_run_for_a_forgotten_install_sees_all_messages_or_says_that_it_did_not() {
+        let (all, _, _) = run(many(70), &["globex"]).await;
+        let (some, _, looks) = run(many(200), &["globex"]).await;
+
+        assert_eq!(all, LookedThrough { put_back: 50, all: true });
+        assert_eq!((some, u64::from(looks)), (LookedThrough { put_back: 50, all: false }, MAX_SECS));
     }
 }

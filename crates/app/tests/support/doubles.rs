@@ -1,15 +1,15 @@
 //! Doubles of the ports that `memory` leaves out: signer, root key, registry, queue administration. All fail
 //! through the one fault injector of the control plane's memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_app::ports::{
-    Buried, Clock, Committed, DeadLetters, DelegateKey, Key, PortError, QueueAdmin, Registry, RootKey, Row, Signer,
-    Store, Write,
+    Buried, Clock, Committed, DeadLetters, DelegateKey, Key, LOOK_HIDES_SECS, PortError, QueueAdmin, Registry, RootKey,
+    Row, Signer, Store, Write,
 };
 use freehold_app::testing::Memory;
 use freehold_protocol::envelope::{Delegate, PublicKey};
@@ -176,28 +176,40 @@ impl QueueAdmin for MemoryQueues {
     }
 }
 
-/// A dead-letter queue. A look hides its messages until a look finds nothing.
+/// A dead-letter queue. A look hides its messages for some time of the memory's clock.
 pub(crate) struct MemoryLetters {
     pub(crate) memory: Arc<Memory>,
     pub(crate) messages: Mutex<Vec<Buried>>,
-    hidden: Mutex<BTreeSet<String>>,
+    /// The messages that returned to their queues.
+    pub(crate) returned: Mutex<Vec<String>>,
+    hidden: Mutex<BTreeMap<String, Timestamp>>,
 }
 
 impl MemoryLetters {
     pub(crate) fn new(memory: Arc<Memory>) -> Self {
-        Self { memory, messages: Mutex::default(), hidden: Mutex::default() }
+        Self { memory, messages: Mutex::default(), returned: Mutex::default(), hidden: Mutex::default() }
     }
 
+    /// Adds a message that a function refused.
     pub(crate) fn bury(&self, body: &str) {
+        self.add(body, None, Some("refused"));
+    }
+
+    /// Adds a message that SQS moved after too many receives.
+    pub(crate) fn bury_moved(&self, body: &str) {
+        self.add(body, Some("fh-acme--reports"), None);
+    }
+
+    fn add(&self, body: &str, source: Option<&str>, reason: Option<&str>) {
         let mut messages = self.messages.lock().unwrap();
-        let receipt = messages.len().to_string();
+        let receipt = messages.last().map_or(0, |last| last.receipt.parse::<u32>().unwrap() + 1).to_string();
         messages.push(Buried {
             receipt,
             body: body.to_owned(),
-            source: None,
+            source: source.map(str::to_owned),
             sent_at: self.memory.now(),
             put_back: 0,
-            reason: Some("refused".into()),
+            reason: reason.map(str::to_owned),
         });
     }
 
@@ -208,22 +220,29 @@ impl MemoryLetters {
 
 #[async_trait]
 impl DeadLetters for MemoryLetters {
-    async fn look(&self) -> Result<Vec<Buried>, PortError> {
+    async fn look(&self, _: bool) -> Result<Vec<Buried>, PortError> {
         self.memory.faults.run("look", || {
+            let now = self.memory.now();
             let mut hidden = self.hidden.lock().unwrap();
+            hidden.retain(|_, until| *until > now);
             let messages = self.messages.lock().unwrap();
             let seen: Vec<Buried> =
-                messages.iter().filter(|one| !hidden.contains(&one.receipt)).take(10).cloned().collect();
-            hidden.extend(seen.iter().map(|one| one.receipt.clone()));
-            if seen.is_empty() {
-                hidden.clear();
-            }
+                messages.iter().filter(|one| !hidden.contains_key(&one.receipt)).take(10).cloned().collect();
+            let until = now.plus_secs(u64::from(LOOK_HIDES_SECS));
+            hidden.extend(seen.iter().map(|one| (one.receipt.clone(), until)));
             seen
         })
     }
 
-    async fn put_back(&self, _: &Buried) -> Result<bool, PortError> {
-        Ok(false)
+    async fn put_back(&self, message: &Buried) -> Result<bool, PortError> {
+        self.memory.faults.run("put_back", || {
+            let returns = message.source.is_some();
+            if returns {
+                self.returned.lock().unwrap().push(message.body.clone());
+                self.messages.lock().unwrap().retain(|one| one.receipt != message.receipt);
+            }
+            returns
+        })
     }
 
     async fn remove(&self, message: &Buried) -> Result<(), PortError> {

@@ -29,6 +29,7 @@ use freehold_app::ports::Clock;
 use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
 use freehold_app::testing::Memory;
+use freehold_app::workflow::put_back_messages::PutBackMessages;
 use freehold_domain::workflow::RunTrigger;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
@@ -187,12 +188,12 @@ impl World {
     pub(crate) fn remove_forgotten(&self) -> RemoveForgotten {
         let memory = &self.memory;
         let [letters, orders_letters] = self.letters.clone();
+        let (store, clock) = (memory.clone(), memory.clone());
         RemoveForgotten {
             store: memory.clone(),
             queues: self.queues.clone(),
             callbacks: memory.clone(),
-            letters,
-            orders_letters,
+            letters: PutBackMessages { store, letters, orders_letters, clock },
             clock: memory.clone(),
         }
     }

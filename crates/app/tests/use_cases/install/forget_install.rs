@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use freehold_app::messages::{DispatchMessage, GrantMessage};
-use freehold_app::ports::{Expect, Row, Store as _};
+use freehold_app::ports::{DeadLetters as _, Expect, LOOK_HIDES_SECS, Row, Store as _};
 use freehold_app::table::{Forgetting, put};
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_app::{Kind, read};
@@ -12,8 +12,9 @@ use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, Tear
 use freehold_protocol::report::{AttemptEvent, Fence};
 use freehold_protocol::{AccountId, InstallId, JobId, WorkflowId};
 
+use crate::support::doubles::queue_url;
 use crate::support::grants::grant_request;
-use crate::support::runner::Behaviour;
+use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::{At, Mail};
 use crate::support::{World, app, globex, with_input};
 
@@ -341,4 +342,78 @@ async fn a_mark_of_an_earlier_install_removes_nothing_of_its_namesake() {
     assert_eq!(everything(&world), before);
     world.hello("globex");
     world.settle().await;
+}
+
+#[tokio::test]
+async fn two_installs_that_are_forgotten_at_once_leave_no_dead_letter_and_others_return_to_their_queue() {
+    let mut world = World::with_app().await;
+    let mut second = world.creation("initech");
+    second.account = "333333333333".parse().unwrap();
+    world.create().await;
+    world.create_install().create(&second).await.unwrap();
+    world.run().await;
+    let now = world.now();
+    let initech = Runner::new(&world.tenant, "initech", queue_url("initech"), 30);
+    for hello in [world.runners["globex"].hello(now), initech.hello(now)] {
+        world.letters.iter().for_each(|letters| letters.bury(&hello));
+    }
+    for install in [globex(), "initech".parse().unwrap()] {
+        world.forget_install().forget(&install, &asked()).await.unwrap();
+    }
+    let others = world.runners["build"].hello(now);
+    world.letters[0].bury_moved(&others);
+
+    let first = world.remove_forgotten().remove().await.unwrap();
+    let left: Vec<String> = world.letters.iter().flat_map(|letters| letters.bodies()).collect();
+    world.forgotten().await;
+
+    assert_eq!((first.pending, first.put_back, left), (2, 1, Vec::<String>::new()));
+    assert_eq!(*world.letters[0].returned.lock().unwrap(), [others]);
+    assert!(world.memory.rows().iter().all(|row| row.key.pk != "forgetting"));
+}
+
+#[tokio::test]
+async fn dead_letters_that_one_sweep_has_hidden_are_removed_by_the_next_one() {
+    let (before, world) = torn_down().await;
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    let use_case = world.remove_forgotten();
+    use_case.remove().await.unwrap();
+    world.memory.advance_secs(90);
+    world.letters[0].bury(&world.runners["globex"].hello(world.now()));
+    let hidden = world.letters[0].look(true).await.unwrap();
+
+    // The next sweep comes when the messages are visible again.
+    world.memory.advance_secs(u64::from(LOOK_HIDES_SECS));
+    let done = use_case.remove().await.unwrap();
+
+    assert_eq!((hidden.len(), done.forgotten), (before.letters.len() + 1, 1));
+    assert_eq!(everything(&world).letters, before.letters);
+}
+
+#[tokio::test]
+async fn while_a_sweep_cannot_see_all_dead_letters_no_install_is_forgotten() {
+    let (_, world) = torn_down().await;
+    (0..50).for_each(|at| world.letters[0].bury(&format!("refused message {at}")));
+    world.forget_install().forget(&globex(), &asked()).await.unwrap();
+    let clock = world.memory.clone();
+    world.memory.faults.set(move |what| {
+        if what == "look" {
+            clock.advance_secs(3);
+        }
+        None
+    });
+
+    let mut slow = Vec::new();
+    for _ in 0..3 {
+        slow.push(world.remove_forgotten().remove().await.unwrap().pending);
+        world.memory.advance_secs(90);
+    }
+    world.memory.faults.set(|_| None);
+    let mut quick = Vec::new();
+    for _ in 0..2 {
+        quick.push(world.remove_forgotten().remove().await.unwrap().forgotten);
+        world.memory.advance_secs(90);
+    }
+
+    assert_eq!((slow, quick), (vec![1, 1, 1], vec![0, 1]));
 }
