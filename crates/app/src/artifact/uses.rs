@@ -53,7 +53,10 @@ impl Reader<'_> {
     }
 
     async fn workflow(&mut self, id: &WorkflowId) -> Result<(), AppError> {
-        let workflow = table::workflow(self.store(), id).await?.value;
+        // The install of the workflow may have been forgotten since the list was read.
+        let Some(Stored { value: workflow, .. }) = table::find_workflow(self.store(), id).await? else {
+            return Ok(());
+        };
         let kept = Kept::Workflow(id.clone());
         for node in &workflow.nodes {
             for (_, Use { build, artifact }) in node.target.uses() {
@@ -80,10 +83,11 @@ impl Reader<'_> {
     }
 
     async fn install(&mut self, id: &InstallId) -> Result<(), AppError> {
-        let install = table::install(self.store(), id).await?.value;
-        if install.app() != Some(self.app) {
+        let found: Option<Stored<Install>> = load(self.store(), &install_key(id)).await?;
+        // The install may have been deleted or forgotten since the list was read.
+        let Some(install) = found.map(|found| found.value).filter(|install| install.app() == Some(self.app)) else {
             return Ok(());
-        }
+        };
         let deployed: Vec<DeployedRecord> = load_all(self.store(), &install_pk(id), "component#").await?;
         for record in deployed {
             self.uses.artifact(&record.deployed.artifact, Kept::Runs(id.clone()));

@@ -5,12 +5,13 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use freehold_app::artifact::prune_artifacts::{PruneArtifacts, Pruned, UnusedArtifacts};
-use freehold_app::ports::{ArtifactRemover, PortError};
+use freehold_app::ports::{ArtifactRemover, Expect, PortError, Store as _};
+use freehold_app::table::{InstallEntry, OpenWorkflow, put};
 use freehold_domain::prune_artifacts::{WAIT_SECS, YOUNG_SECS};
 use freehold_protocol::api::{
     ArtifactView, BuildComponentsRequest, CreateReleaseRequest, DeployComponentsRequest, ReasonRequest,
 };
-use freehold_protocol::{AppName, Digest};
+use freehold_protocol::{AppName, Digest, WorkflowId};
 
 use crate::support::{World, app};
 
@@ -194,4 +195,19 @@ async fn what_was_taken_back_stays_so_when_it_is_built_again_after_its_removal()
 
     assert!(built.workflow.is_some());
     assert!(refused.message.contains("`storage` was revoked: CVE-2026-1"), "{refused}");
+}
+
+#[tokio::test]
+async fn an_install_that_is_gone_since_the_list_was_read_stops_no_prune() {
+    let world = World::with_install().await;
+    let (install, since) = ("gone".parse().unwrap(), world.now());
+    let entry = InstallEntry { install, account: "222222222222".parse().unwrap() };
+    let open = OpenWorkflow { workflow: WorkflowId::derive("gone", "a"), install: entry.install.clone(), since };
+    let left = vec![put(&entry, Expect::Absent).unwrap(), put(&open, Expect::Absent).unwrap()];
+    let before = prune(&world, &Arc::default()).await;
+
+    let _ = world.memory.commit(left).await.unwrap();
+
+    assert_eq!(prune(&world, &Arc::default()).await, before);
+    assert!(before.kept > 0, "{before:?}");
 }
