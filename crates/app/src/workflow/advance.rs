@@ -83,8 +83,10 @@ pub async fn job_event(
 fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
     matches!(
         (&job.state, event),
-        (JobState::Cancelled { dispatch, .. }, JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. })
-            if fence.dispatch == *dispatch
+        (
+            JobState::Cancelled { dispatch, .. },
+            JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. } | JobEvent::Refused { fence, .. },
+        ) if fence.dispatch == *dispatch
     )
 }
 
@@ -275,7 +277,9 @@ async fn failed_writes(
     let known: Option<Stored<DeployedRecord>> = load(store, &key).await?;
     if let (None, Some(deploys)) = (&known, &deploys) {
         // The order is of an earlier release, which stored no record with it, or a report of an earlier job removed it.
-        let is_left = job.may_have_changed() && !job.is_reported_late();
+        // The order of a cancelled job of which nothing was heard was not sent.
+        let was_sent = !matches!(&job.state, JobState::Cancelled { unclaimed: true, .. });
+        let is_left = was_sent && job.may_have_changed() && !job.is_reported_late();
         let record = is_left.then(|| attempted_part::record(job, workflow, deploys, now)).transpose()?;
         return record.map(|record| put(&record, Expect::Absent)).into_iter().collect();
     }

@@ -61,6 +61,8 @@ pub enum JobEvent {
     Progress { fence: Fence, seq: u64, runner: KeyId },
     /// An attempt ended.
     Finished { fence: Fence, runner: KeyId, outcome: Outcome },
+    /// The runner did not start the attempt, because the job was cancelled.
+    Refused { fence: Fence, runner: KeyId },
     /// Someone asked to cancel the job.
     Cancel,
     /// Time has passed: the job ends if all its orders have expired.
@@ -78,6 +80,7 @@ impl JobEvent {
             Self::Started { .. } => "started",
             Self::Progress { .. } => "progress",
             Self::Finished { .. } => "finished",
+            Self::Refused { .. } => "refused",
             Self::Cancel => "cancel",
             Self::Expire => "expire",
             Self::Retry => "retry",
@@ -89,7 +92,8 @@ impl JobEvent {
         match self {
             Self::Started { fence, runner, .. }
             | Self::Progress { fence, runner, .. }
-            | Self::Finished { fence, runner, .. } => Some((*fence, runner)),
+            | Self::Finished { fence, runner, .. }
+            | Self::Refused { fence, runner } => Some((*fence, runner)),
             Self::Cancel | Self::Expire | Self::Retry | Self::Undeliverable { .. } => None,
         }
     }
@@ -204,29 +208,30 @@ impl Job {
         Some(reason.map_or_else(|| late.clone(), |reason| format!("{late}: {reason}")))
     }
 
-    /// Returns whether the job ended without success and one of its attempts may have changed something.
+    /// Returns whether the job ended without success and one of its attempts may have changed something. A runner may
+    /// have worked on an earlier delivery without being heard, so a report speaks for the job only if its attempt was the
+    /// first one.
     pub fn may_have_changed(&self) -> bool {
-        let last = self.state.fence();
-        let is_earlier = |record: &AuditRecord| record.fence.is_some() && record.fence != last;
-        let ran_before = || self.history.iter().any(|record| is_earlier(record) && record.to == "running");
         match &self.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => false,
-            JobState::Blocked { .. } => ran_before(),
-            JobState::Failed { partial, .. } => *partial || ran_before(),
+            JobState::Blocked { fence, .. } => !is_first(*fence),
+            JobState::Failed { fence, partial, .. } => *partial || !is_first(*fence),
             JobState::Interrupted { .. } | JobState::Lost { .. } => true,
-            JobState::Cancelled { .. } => self.history.iter().any(|record| record.to == "running"),
+            JobState::Cancelled { .. } => !self.is_refused_unstarted(),
         }
     }
 
-    /// Returns whether a report says that the job has ended and changed nothing. Only the report of the first delivery
-    /// of the first order can say this for the job: a runner may have worked on an earlier delivery without being heard,
-    /// and on a job that was called lost or cancelled.
+    /// Returns whether the job was cancelled before its first attempt started.
+    fn is_refused_unstarted(&self) -> bool {
+        let is_refusal = |record: &AuditRecord| record.what == "refused" && record.fence.is_some_and(is_first);
+        self.history.last().is_some_and(is_refusal) && !self.history.iter().any(|record| record.to == "running")
+    }
+
+    /// Returns whether a report says that the job has ended and changed nothing. No report says this of a job that was
+    /// called lost or cancelled.
     pub fn changed_nothing(&self) -> bool {
         match &self.state {
-            JobState::Failed { fence, .. } | JobState::Blocked { fence, .. } => {
-                let is_first = *fence == Fence { dispatch: 1, receive: 1 };
-                is_first && self.lost_at.is_none() && !self.may_have_changed()
-            }
+            JobState::Failed { .. } | JobState::Blocked { .. } => self.lost_at.is_none() && !self.may_have_changed(),
             JobState::Queued { .. }
             | JobState::Running { .. }
             | JobState::Succeeded { .. }
@@ -258,6 +263,7 @@ impl Job {
                 Ok(self.running(event, *fence, *seq, runner, now))
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
             JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
             JobEvent::Expire => Ok(self.expire(dispatch, event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
@@ -288,6 +294,7 @@ impl Job {
                 Ok(self.running(event, *fence, *seq, runner, now))
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
             JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
             JobEvent::Expire => Ok(self.expire(current.dispatch, event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
@@ -297,7 +304,10 @@ impl Job {
 
     fn when_ended(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
         match event {
-            JobEvent::Started { fence, .. } | JobEvent::Progress { fence, .. } | JobEvent::Finished { fence, .. } => {
+            JobEvent::Started { fence, .. }
+            | JobEvent::Progress { fence, .. }
+            | JobEvent::Finished { fence, .. }
+            | JobEvent::Refused { fence, .. } => {
                 if self.state.fence() == Some(*fence) {
                     return Ok(Step::Already);
                 }
@@ -324,6 +334,7 @@ impl Job {
                 Ok(self.change(JobState::Lost { dispatch: fence.dispatch, ended_at, attempt }, event, now))
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
             JobEvent::Cancel | JobEvent::Expire | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
@@ -447,6 +458,11 @@ impl Job {
         }
         Step::Changed { job: Box::new(job), audit: Box::new(audit) }
     }
+}
+
+/// Returns whether no attempt came before the one with this fence. The fence of an order that was never sent is 1.0.
+const fn is_first(fence: Fence) -> bool {
+    fence.dispatch == 1 && fence.receive <= 1
 }
 
 fn utc(time: Timestamp) -> String {

@@ -73,6 +73,7 @@ fn events() -> Vec<(&'static str, JobEvent)> {
         ("finished, current", finished(fence(2, 2), "a")),
         ("finished, current, other runner", finished(fence(2, 2), "b")),
         ("finished, newer receive", finished(fence(2, 3), "b")),
+        ("refused, newer receive", JobEvent::Refused { fence: fence(2, 3), runner: runner("b") }),
         ("cancel", JobEvent::Cancel),
         ("expire, early", JobEvent::Expire),
         ("retry", JobEvent::Retry),
@@ -116,6 +117,7 @@ finished, earlier receive       | succeeded STALE ENDED ENDED ENDED ENDED STALE 
 finished, current               | succeeded succeeded already already already already succeeded ENDED succeeded
 finished, current, other runner | succeeded HELD already already already already HELD ENDED succeeded
 finished, newer receive         | succeeded succeeded ENDED ENDED ENDED ENDED succeeded ENDED succeeded
+refused, newer receive          | cancelled cancelled ENDED ENDED ENDED ENDED cancelled ENDED cancelled
 cancel                          | queued running already already already already already already already
 expire, early                   | not yet not yet already already already already already already already
 retry                           | NO NO NO queued NO queued queued NO NO";
@@ -310,22 +312,50 @@ fn only_a_report_can_say_that_a_job_changed_nothing() {
 }
 
 #[test]
-fn a_job_may_have_changed_something_in_an_earlier_attempt() {
-    let ends = |outcome: Outcome, receives: &[u32]| {
+fn a_job_may_have_changed_something_in_an_earlier_attempt_also_if_no_report_of_it_came() {
+    let ends = |outcome: Outcome, receives: &[u32], last: u32| {
         let mut job = job_in(JobState::Queued { dispatch: 1 });
         for receive in receives {
             let event = JobEvent::Started { fence: fence(1, *receive), seq: 1, runner: runner("a") };
-            let Step::Changed { job: next, .. } = job.on(&event, NOW).unwrap() else { panic!("{receive}") };
-            job = *next;
+            job = changed(job.on(&event, NOW));
         }
-        let last = fence(1, *receives.last().unwrap());
-        let event = JobEvent::Finished { fence: last, runner: runner("a"), outcome };
-        let Step::Changed { job, .. } = job.on(&event, NOW).unwrap() else { panic!("the end") };
-        job.may_have_changed()
+        let event = JobEvent::Finished { fence: fence(1, last), runner: runner("a"), outcome };
+        changed(job.on(&event, NOW)).may_have_changed()
     };
     let blocked = || Outcome::Blocked { block: Block::ModeDisabled, reason: "off".into() };
     let failed = |partial| Outcome::Failed { reason: "no".into(), partial };
 
-    assert_eq!([ends(blocked(), &[1]), ends(failed(false), &[1]), ends(done(), &[1, 2])], [false; 3]);
-    assert_eq!([ends(blocked(), &[1, 2]), ends(failed(false), &[1, 2]), ends(failed(true), &[1])], [true; 3]);
+    assert_eq!([ends(blocked(), &[1], 1), ends(failed(false), &[1], 1), ends(done(), &[1, 2], 2)], [false; 3]);
+    assert_eq!([ends(blocked(), &[1, 2], 2), ends(failed(false), &[1, 2], 2), ends(failed(true), &[1], 1)], [true; 3]);
+    assert_eq!([ends(blocked(), &[], 2), ends(failed(false), &[2], 2)], [true; 2], "nobody heard of the first attempt");
+    let again = changed(
+        job_in(JobState::Queued { dispatch: 2 })
+            .on(&JobEvent::Undeliverable { dispatch: 2, reason: "too large".into() }, NOW),
+    );
+    let never = changed(
+        job_in(JobState::Queued { dispatch: 1 })
+            .on(&JobEvent::Undeliverable { dispatch: 1, reason: "too large".into() }, NOW),
+    );
+    assert_eq!([again.may_have_changed(), never.may_have_changed()], [true, false]);
+}
+
+#[test]
+fn only_the_refusal_of_the_first_delivery_says_that_a_cancelled_job_changed_nothing() {
+    let queued = || job_in(JobState::Queued { dispatch: 1 });
+    let refused = |receive| JobEvent::Refused { fence: fence(1, receive), runner: runner("a") };
+    let started = JobEvent::Started { fence: fence(1, 1), seq: 1, runner: runner("a") };
+    let stopped = JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome: Outcome::Cancelled };
+    let asked = Job { cancel_requested: Some(NOW), ..queued() };
+    let expired = changed(asked.on(&JobEvent::Expire, asked.not_after.plus_secs(LOST_GRACE_SECS)));
+
+    let nothing = changed(queued().on(&refused(1), NOW));
+    let unheard = changed(queued().on(&refused(2), NOW));
+    let after_a_start = changed(changed(queued().on(&started, NOW)).on(&refused(2), NOW));
+    let running = changed(queued().on(&stopped, NOW));
+
+    assert_eq!(nothing.state, JobState::Cancelled { dispatch: 1, ended_at: NOW, unclaimed: false });
+    assert!(!nothing.may_have_changed());
+    for job in [unheard, after_a_start, running, expired] {
+        assert!(job.may_have_changed(), "{job:?}");
+    }
 }

@@ -77,7 +77,7 @@ impl AcceptReport {
         if job.cancel_requested.is_none() {
             return Ok(Accepted::Taken);
         }
-        let event = JobEvent::Finished { fence, runner: runner.clone(), outcome: Outcome::Cancelled };
+        let event = JobEvent::Refused { fence, runner: runner.clone() };
         if let Advanced::Now { workflow: Some(workflow), started, .. } =
             advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?
         {
