@@ -14,7 +14,7 @@ pub enum DispatchMessage {
     Order {
         job: JobId,
         dispatch: u32,
-        /// Whether this is the second copy of the order, which `sweep` sends while SQS still drops duplicates.
+        /// Whether the order may have been sent before. A second copy is sent only while SQS still drops duplicates.
         #[serde(default)]
         resend: bool,
     },

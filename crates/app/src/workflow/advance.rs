@@ -25,7 +25,7 @@ use crate::workflow::{attempted_part, late_result};
 pub enum Advanced {
     /// The event was applied, now or in an earlier delivery. `workflow` is set when the job has ended. The caller must
     /// perform the effects, even if they were performed before: it dispatches the jobs in `started`. These are the new
-    /// jobs or, after a redelivery, all active jobs.
+    /// jobs or, after a redelivery (`changed` is false), all active jobs, whose orders may have been sent.
     Now { job: Box<Job>, workflow: Option<Box<Workflow>>, started: Vec<JobId>, changed: bool },
     /// The event is too early: more time must pass first.
     NotYet(Box<Job>),
@@ -353,14 +353,13 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     }
 }
 
-/// Sends jobs of `workflow` to the dispatch queue. A repeated call is harmless, because the orders of one dispatch have
-/// the same deduplication id.
+/// Sends jobs of `workflow` to the dispatch queue. A repeated call has `resend`: their orders may have been sent before,
+/// and the queue of the install drops a second copy only for five minutes.
 ///
 /// # Errors
 /// The queue's errors.
-pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId]) -> Result<(), AppError> {
-    let order =
-        |job: &JobId| DispatchMessage::Order { job: job.clone(), dispatch: workflow.dispatch_of(job), resend: false };
+pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId], resend: bool) -> Result<(), AppError> {
+    let order = |job: &JobId| DispatchMessage::Order { job: job.clone(), dispatch: workflow.dispatch_of(job), resend };
     let messages: Vec<_> = jobs.iter().map(order).collect();
     if !messages.is_empty() {
         outbox.dispatch(&messages).await?;

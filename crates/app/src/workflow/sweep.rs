@@ -186,7 +186,7 @@ impl Sweep {
             Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);
                 if let Some(workflow) = workflow {
-                    advance::dispatch(&*self.outbox, &workflow, &started).await?;
+                    advance::dispatch(&*self.outbox, &workflow, &started, !changed).await?;
                 }
                 Ok(false)
             }

@@ -52,7 +52,7 @@ impl AcceptReport {
                     log_change(&job);
                 }
                 match workflow {
-                    Some(workflow) => self.after_end(&workflow, &started).await?,
+                    Some(workflow) => self.after_end(&workflow, &started, !changed).await?,
                     None => {
                         self.heartbeat(&job).await?;
                         return self.after_progress(&job, runner, report).await;
@@ -78,23 +78,28 @@ impl AcceptReport {
             return Ok(Accepted::Taken);
         }
         let event = JobEvent::Refused { fence, runner: runner.clone() };
-        if let Advanced::Now { workflow: Some(workflow), started, .. } =
+        if let Advanced::Now { workflow: Some(workflow), started, changed, .. } =
             advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?
         {
-            self.after_end(&workflow, &started).await?;
+            self.after_end(&workflow, &started, !changed).await?;
         }
         Ok(Accepted::Taken)
     }
 
     /// Performs the effects of a job's end: dispatches the jobs that became ready, or resumes the state machine when
-    /// all jobs have ended.
-    pub(super) async fn after_end(&self, workflow: &Workflow, started: &[JobId]) -> Result<(), AppError> {
+    /// all jobs have ended. `repeats` says that the effects may have been performed before.
+    pub(super) async fn after_end(
+        &self,
+        workflow: &Workflow,
+        started: &[JobId],
+        repeats: bool,
+    ) -> Result<(), AppError> {
         if workflow.is_settled() {
             // Later workflows hide this one from the search for the last report.
             self.note_contact(&workflow.install, true).await?;
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }
-        advance::dispatch(&*self.outbox, workflow, started).await
+        advance::dispatch(&*self.outbox, workflow, started, repeats).await
     }
 
     pub(super) async fn after_progress(

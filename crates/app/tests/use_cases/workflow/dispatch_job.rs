@@ -5,9 +5,11 @@ use freehold_app::ports::{Expect, Store as _};
 use freehold_app::table::{self, put};
 use freehold_domain::JobState;
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
+use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use freehold_protocol::{Envelope, JobId, Payload as _};
 use serde_json::json;
 
+use crate::support::runner::Behaviour;
 use crate::support::{World, app, globex, with_input};
 
 /// Returns a world in which the order of `storage` is due.
@@ -201,4 +203,33 @@ async fn an_order_that_was_sent_is_sent_again_although_the_answers_changed_and_i
         world.run().await;
         assert_eq!(world.job(&job).await.state.as_str(), "succeeded", "{name}");
     }
+}
+
+#[tokio::test]
+async fn effects_that_are_repeated_late_send_no_second_copy_of_an_order() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("info".into(), Behaviour::Ignores);
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    world.run().await;
+    assert_eq!(world.node_states(&workflow).await, ["info active", "storage succeeded"]);
+    let ended = JobId::derive(&workflow, "storage");
+    let outcome = Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let event = AttemptEvent::Finished { outcome, log: String::new() };
+    let again = world.runners["globex"].says(&ended, Fence { dispatch: 1, receive: 1 }, 9, event, world.now());
+    let mut sent = Vec::new();
+
+    // SQS drops second copies in the first five minutes.
+    for secs in [0, 300] {
+        world.memory.advance_secs(secs);
+        world.forget_orders();
+        world.accept_report().accept(&again, world.now()).await.unwrap();
+        world.run().await;
+        sent.push(world.memory.orders.lock().unwrap().len());
+        world.forget_orders();
+        world.plan_workflow().run(&workflow, "token".into()).await.unwrap();
+        world.run().await;
+        sent.push(world.memory.orders.lock().unwrap().len());
+    }
+
+    assert_eq!(sent, [1, 1, 0, 0]);
 }
