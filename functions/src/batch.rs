@@ -1,5 +1,5 @@
 //! Handles a batch of SQS messages one by one. A message that can never be handled goes to the dead-letter queue with
-//! its reason. Every other message that fails returns to its queue after a pause that grows with each receive.
+//! its reason, and a message that is set aside goes there without one, so that `sweep` puts it back. Every other message that fails returns to its queue after a pause that grows with each receive.
 
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -29,21 +29,39 @@ pub struct Message {
     pub sender: Option<String>,
 }
 
+/// The result of a message that does not fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Handled {
+    /// The message was handled.
+    Done,
+    /// The message may be handled later, and must not wait in its queue for the given reason.
+    Aside(String),
+}
+
 /// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
 /// failure in the log.
 pub async fn each<F, T>(event: SqsEvent, what: &str, queue: &dyn SourceQueue, take: F) -> SqsBatchResponse
 where
     F: Fn(Message) -> T,
-    T: Future<Output = Result<(), AppError>>,
+    T: Future<Output = Result<Handled, AppError>>,
 {
     let mut answer = SqsBatchResponse::default();
     for record in event.records {
         let body = record.body.clone().unwrap_or_default();
         let (sent_at, taken_at) = (sent_at(&record), taken_at(&record).unwrap_or(NEVER));
         let message = Message { body, sent_at, taken_at, sender: sender(&record) };
-        let Err(error) = take(message).await else { continue };
-        log_failure(what, &error);
-        if error.kind == Kind::Invalid && is_refused(&record, &error, queue).await {
+        let buried = match take(message).await {
+            Ok(Handled::Done) => continue,
+            Ok(Handled::Aside(why)) => {
+                tracing::warn!("{what}, set aside: {why}");
+                is_buried(&record, None, queue).await
+            }
+            Err(error) => {
+                log_failure(what, &error);
+                error.kind == Kind::Invalid && is_buried(&record, Some(error.to_string()), queue).await
+            }
+        };
+        if buried {
             continue;
         }
         pause(&record, queue).await;
@@ -54,12 +72,13 @@ where
     answer
 }
 
-/// Sends a message that can never be handled to the dead-letter queue. Returns false when that failed; the message then
-/// returns to its queue.
-async fn is_refused(record: &SqsMessage, error: &AppError, queue: &dyn SourceQueue) -> bool {
+/// Sends a message to the dead-letter queue. Returns false when that failed; the message then returns to its queue.
+async fn is_buried(record: &SqsMessage, reason: Option<String>, queue: &dyn SourceQueue) -> bool {
+    let put_back = record.message_attributes.get(DeadLetter::PUT_BACK).and_then(|found| found.string_value.as_deref());
+    let put_back = put_back.and_then(|text| text.parse().ok()).unwrap_or(0);
     let body = record.body.clone().unwrap_or_default();
-    let letter = DeadLetter { body, sent_at: sent_at(record), reason: error.to_string() };
-    match queue.refuse(&letter).await {
+    let letter = DeadLetter { body, sent_at: sent_at(record), put_back, reason };
+    match queue.bury(&letter).await {
         Ok(()) => true,
         Err(error) => {
             log_failure("message not moved to the dead-letter queue", &error.into());
@@ -152,7 +171,7 @@ mod tests {
             self.answer()
         }
 
-        async fn refuse(&self, letter: &DeadLetter) -> Result<(), PortError> {
+        async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError> {
             self.answer()?;
             self.dead.lock().unwrap().push(letter.clone());
             Ok(())
@@ -166,22 +185,24 @@ mod tests {
                 json!({
                     "messageId": format!("id-{body}"), "receiptHandle": format!("receipt-{body}"), "body": body,
                     "attributes": { "ApproximateReceiveCount": "3", "SentTimestamp": "1000" },
+                    "messageAttributes": { DeadLetter::PUT_BACK: { "stringValue": "2", "dataType": "Number" } },
                 })
             })
             .collect();
         serde_json::from_value(json!({ "Records": records })).unwrap()
     }
 
-    /// Handles `good`, `bad` and `later` as their names say, and returns the ids that SQS delivers again.
+    /// Handles `good`, `bad`, `aside` and `later` as their names say, and returns the ids that SQS delivers again.
     async fn handled(queue: &Recorded) -> Vec<String> {
         let take = |message: Message| async move {
             match message.body.as_str() {
-                "good" => Ok(()),
+                "good" => Ok(Handled::Done),
+                "aside" => Ok(Handled::Aside("too many".into())),
                 "bad" => Err(AppError::invalid("bad signature")),
                 _ => Err(AppError::new(Kind::Transient, "table did not answer")),
             }
         };
-        let answer = each(event(&["good", "bad", "later"]), "not taken", queue, take).await;
+        let answer = each(event(&["good", "bad", "aside", "later"]), "not taken", queue, take).await;
         answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect()
     }
 
@@ -192,9 +213,10 @@ mod tests {
         let again = handled(&queue).await;
 
         assert_eq!(again, ["id-later"]);
-        let letter =
-            DeadLetter { body: "bad".into(), sent_at: Timestamp::from_millis(1000), reason: "bad signature".into() };
-        assert_eq!(*queue.dead.lock().unwrap(), [letter]);
+        let sent_at = Timestamp::from_millis(1000);
+        let bad = DeadLetter { body: "bad".into(), sent_at, put_back: 2, reason: Some("bad signature".into()) };
+        let aside = DeadLetter { body: "aside".into(), sent_at, put_back: 2, reason: None };
+        assert_eq!(*queue.dead.lock().unwrap(), [bad, aside]);
         let paused = queue.paused.lock().unwrap().clone();
         assert!(matches!(&paused[..], [(receipt, 4..=8)] if receipt == "receipt-later"), "{paused:?}");
     }
@@ -203,7 +225,7 @@ mod tests {
     async fn without_a_dead_letter_queue_no_message_is_dropped() {
         let queue = Recorded { down: true, ..Recorded::default() };
 
-        assert_eq!(handled(&queue).await, ["id-bad", "id-later"]);
+        assert_eq!(handled(&queue).await, ["id-bad", "id-aside", "id-later"]);
     }
 
     #[test]

@@ -129,18 +129,25 @@ pub trait OrdersQueue: Send + Sync {
     async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError>;
 }
 
-/// A message that a function can never handle.
+/// A message that a function sends to the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
     pub body: String,
     /// The time at which the function's queue took the first copy of the message.
     pub sent_at: Timestamp,
-    pub reason: String,
+    /// How often the message was put back before.
+    pub put_back: u32,
+    /// The reason why the function can never handle the message; absent for a message that `sweep` puts back later.
+    pub reason: Option<String>,
 }
 
 impl DeadLetter {
-    /// The message attribute with the reason of a dead letter. A message that SQS moved has no reason.
+    /// The message attribute with the reason why a function refused the message.
     pub const REASON: &str = "freehold-reason";
+    /// The message attribute with the name of the queue to which a message without a reason returns. It counts only for
+    /// messages that a function sent to the dead-letter queue: a message that SQS moved has the attributes that its
+    /// sender chose.
+    pub const SOURCE: &str = "freehold-source";
     /// The message attribute with the time at which a queue took the first copy of a message, in milliseconds.
     pub const SENT_AT: &str = "freehold-sent-at";
     /// The message attribute that counts how often a message was put back.
@@ -153,8 +160,8 @@ pub trait SourceQueue: Send + Sync {
     /// Hides the received message with this receipt handle for `secs` seconds from now.
     async fn pause(&self, receipt: &str, secs: u32) -> Result<(), PortError>;
 
-    /// Sends a message that can never be handled to the dead-letter queue.
-    async fn refuse(&self, letter: &DeadLetter) -> Result<(), PortError>;
+    /// Sends a message to the dead-letter queue.
+    async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError>;
 }
 
 /// A message in the dead-letter queue.
@@ -162,12 +169,12 @@ pub trait SourceQueue: Send + Sync {
 pub struct Buried {
     pub receipt: String,
     pub body: String,
-    /// The name of the queue from which SQS moved the message.
+    /// The name of the queue to which the message returns.
     pub source: Option<String>,
     pub sent_at: Timestamp,
     /// How often the message was put back before.
     pub put_back: u32,
-    /// The reason why a function refused the message. A message that SQS moved has none.
+    /// The reason why a function refused the message. A message that SQS moved, or that a function set aside, has none.
     pub reason: Option<String>,
 }
 

@@ -42,15 +42,21 @@ impl SourceQueue for SqsSource {
         Ok(())
     }
 
-    async fn refuse(&self, letter: &DeadLetter) -> Result<(), PortError> {
+    async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError> {
         let end = letter.body.floor_char_boundary(MAX_BODY_BYTES);
         let body = letter.body.get(..end).filter(|body| !body.is_empty()).unwrap_or("(empty)");
-        let reason: String =
-            letter.reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_REASON_CHARS).collect();
         let request = self.client.send_message().queue_url(&self.dead_letters_url).message_body(body);
-        let request = request
-            .message_attributes(DeadLetter::REASON, attribute("String", reason)?)
-            .message_attributes(DeadLetter::SENT_AT, attribute("Number", letter.sent_at.as_millis())?);
+        let request = request.message_attributes(DeadLetter::SENT_AT, attribute("Number", letter.sent_at.as_millis())?);
+        let request = match &letter.reason {
+            Some(reason) => {
+                let reason: String =
+                    reason.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MAX_REASON_CHARS).collect();
+                request.message_attributes(DeadLetter::REASON, attribute("String", reason)?)
+            }
+            None => request
+                .message_attributes(DeadLetter::SOURCE, attribute("String", name_of(&self.url))?)
+                .message_attributes(DeadLetter::PUT_BACK, attribute("Number", letter.put_back)?),
+        };
         request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
         Ok(())
     }
@@ -106,7 +112,11 @@ impl DeadLetters for SqsDeadLetters {
 /// Returns the URL of the queue with this name.
 fn source_url<'a>(sources: &'a [String], name: Option<&str>) -> Option<&'a String> {
     let name = name?;
-    sources.iter().find(|url| url.rsplit('/').next() == Some(name))
+    sources.iter().find(|url| name_of(url) == name)
+}
+
+fn name_of(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or(url)
 }
 
 fn buried(message: &Message) -> Option<Buried> {
@@ -117,7 +127,9 @@ fn buried(message: &Message) -> Option<Buried> {
     };
     let moved_at: u64 = system(&System::SentTimestamp).and_then(|text| text.parse().ok()).unwrap_or(0);
     let first = own(DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).unwrap_or(moved_at);
-    let source = system(&System::DeadLetterQueueSourceArn).and_then(|arn| arn.rsplit(':').next());
+    let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| arn.rsplit(':').next());
+    // The sender of a message that SQS moved chose the attribute, and must not choose the queue.
+    let source = moved_from.or_else(|| own(DeadLetter::SOURCE));
     Some(Buried {
         receipt: message.receipt_handle()?.to_owned(),
         body: message.body()?.to_owned(),
@@ -161,6 +173,19 @@ mod tests {
         assert_eq!((moved.source.as_deref(), moved.reason, moved.put_back), (Some("fh-acme--reports"), None, 0));
         assert_eq!((refused.reason.as_deref(), refused.sent_at.as_millis()), (Some("no"), 5000));
         assert_eq!((again.put_back, again.sent_at.as_millis()), (2, 70));
+    }
+
+    #[test]
+    fn a_sender_cannot_choose_the_queue_to_which_its_message_returns() {
+        let forged = buried(&message(&[(DeadLetter::SOURCE, "fh-acme--dispatch")])).unwrap();
+        let aside = Message::builder()
+            .receipt_handle("r")
+            .body("{}")
+            .message_attributes(DeadLetter::SOURCE, attribute("String", "fh-acme--grants").unwrap());
+        let aside = buried(&aside.build()).unwrap();
+
+        assert_eq!(forged.source.as_deref(), Some("fh-acme--reports"));
+        assert_eq!((aside.source.as_deref(), aside.reason), (Some("fh-acme--grants"), None));
     }
 
     #[test]

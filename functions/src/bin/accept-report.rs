@@ -2,8 +2,9 @@
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::workflow::accept_report::{AcceptReport, Accepted, Arrival};
+use freehold_functions::batch::{self, Handled};
+use freehold_functions::init_logs;
 use freehold_functions::settings::Settings;
-use freehold_functions::{batch, init_logs};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
@@ -23,7 +24,8 @@ async fn main() -> Result<(), Error> {
         let answer = batch::each(event.payload, "report not taken", queue, |message| async move {
             let arrival = Arrival { sent_at: message.sent_at, taken_at: message.taken_at, sender: message.sender };
             match accept.accept(&message.body, arrival).await? {
-                Accepted::Taken | Accepted::Refused(_) => Ok(()),
+                Accepted::Taken | Accepted::Refused(_) => Ok(Handled::Done),
+                Accepted::Aside(why) => Ok(Handled::Aside(why)),
             }
         });
         Ok::<_, Error>(answer.await)

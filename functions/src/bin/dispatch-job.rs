@@ -4,8 +4,9 @@
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_aws::queue::SqsOrders;
+use freehold_functions::batch::{self, Handled};
+use freehold_functions::init_logs;
 use freehold_functions::settings::{Settings, variable};
-use freehold_functions::{batch, init_logs};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
@@ -27,7 +28,7 @@ async fn main() -> Result<(), Error> {
     let (dispatch, queue) = (&dispatch, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
         let answer = batch::each(event.payload, "message not sent", queue, |message| async move {
-            dispatch.perform(&batch::parse(&message.body)?).await
+            dispatch.perform(&batch::parse(&message.body)?).await.map(|()| Handled::Done)
         });
         Ok::<_, Error>(answer.await)
     }))

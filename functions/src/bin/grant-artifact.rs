@@ -3,8 +3,9 @@
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::artifact::grant_artifact::GrantArtifact;
 use freehold_aws::queue::SqsOrders;
+use freehold_functions::batch::{self, Handled};
+use freehold_functions::init_logs;
 use freehold_functions::settings::Settings;
-use freehold_functions::{batch, init_logs};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 
 #[tokio::main(flavor = "current_thread")]
@@ -23,7 +24,7 @@ async fn main() -> Result<(), Error> {
     let (grant, queue) = (&grant, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
         let answer = batch::each(event.payload, "grant not answered", queue, |message| async move {
-            grant.answer(&batch::parse(&message.body)?).await
+            grant.answer(&batch::parse(&message.body)?).await.map(|()| Handled::Done)
         });
         Ok::<_, Error>(answer.await)
     }))

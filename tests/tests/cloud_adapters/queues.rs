@@ -48,11 +48,15 @@ async fn a_refused_message_is_buried_with_its_reason_and_removed() -> anyhow::Re
     let Some(world) = World::without_tenant("cloud_adapters.dead_letters", super::NEEDS).await? else { return Ok(()) };
     let config = world.administrator(world.tenant_account())?;
     let (own, dead) = (super::queue(&world, "own").await?, super::queue(&world, "dead").await?);
-    let letter =
-        DeadLetter { body: "{}".to_owned(), sent_at: Timestamp::from_millis(7000), reason: "not JSON".to_owned() };
+    let letter = DeadLetter {
+        body: "{}".to_owned(),
+        sent_at: Timestamp::from_millis(7000),
+        put_back: 0,
+        reason: Some("not JSON".to_owned()),
+    };
     let letters = SqsDeadLetters::new(&config, &dead, vec![own.clone()]);
 
-    SqsSource::new(&config, &own, &dead).refuse(&letter).await?;
+    SqsSource::new(&config, &own, &dead).bury(&letter).await?;
     let found = letters.look(true).await?;
 
     let seen: Vec<_> = found.iter().map(|one| (one.body.as_str(), one.reason.as_deref(), one.sent_at)).collect();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use freehold_domain::Job;
-use freehold_protocol::{Envelope, InstallId, JobId};
+use freehold_protocol::{Envelope, InstallId, JobId, Timestamp};
 use serde::Deserialize;
 
 use crate::AppError;
@@ -20,9 +20,11 @@ use crate::table::{job_key, load};
 const MAX_BATCHES: u32 = 5;
 /// The maximum number of messages that one run puts back.
 const MAX_A_RUN: u32 = 50;
-/// The maximum number of times that one message is put back. Each time, its queue delivers it up to 1,000 times before
-/// SQS moves it again.
-const MAX_PUT_BACK: u32 = 100;
+/// The maximum number of times that one message is put back. A message that a function sets aside comes back every minute;
+/// a message that SQS moved was delivered 1,000 times before.
+const MAX_PUT_BACK: u32 = 1_000;
+/// The maximum age of a message that is put back, in seconds: 28 days, which is twice the time that a queue keeps a message.
+const MAX_AGE_SECS: u64 = 28 * 24 * 3600;
 /// The maximum time that one run looks at one queue while an install is being forgotten, in seconds. It is shorter than
 /// the time for which a look hides messages, so a run sees no message twice.
 const MAX_SECS: u64 = LOOK_HIDES_SECS as u64 - 2;
@@ -94,7 +96,10 @@ impl PutBackMessages {
                 let install = if must_see_all { install_of(&*self.store, &message.body).await? } else { None };
                 if install.is_some_and(|install| forgotten.contains(&install)) {
                     letters.remove(message).await?;
-                } else if is_worth_it(message) && *put_back < MAX_A_RUN && letters.put_back(message).await? {
+                } else if is_worth_it(message, self.clock.now())
+                    && *put_back < MAX_A_RUN
+                    && letters.put_back(message).await?
+                {
                     *put_back += 1;
                 }
             }
@@ -103,9 +108,10 @@ impl PutBackMessages {
     }
 }
 
-/// Returns whether another try is useful: no function refused the message, and it was not put back too often.
-const fn is_worth_it(message: &Buried) -> bool {
-    message.reason.is_none() && message.put_back < MAX_PUT_BACK
+/// Returns whether another try is useful: no function refused the message, and it was not put back too often or for too
+/// long.
+fn is_worth_it(message: &Buried, now: Timestamp) -> bool {
+    message.reason.is_none() && message.put_back < MAX_PUT_BACK && now.since(message.sent_at) < MAX_AGE_SECS * 1000
 }
 
 /// Returns the install that a message is about; `None` for a message that names none.
@@ -135,7 +141,6 @@ mod tests {
     use std::sync::Mutex;
 
     use async_trait::async_trait;
-    use freehold_protocol::Timestamp;
 
     use super::*;
     use crate::ports::PortError;
@@ -174,7 +179,7 @@ mod tests {
             receipt: body.to_owned(),
             body: body.to_owned(),
             source: Some("fh-acme--reports".into()),
-            sent_at: Timestamp::default(),
+            sent_at: Memory::default().now(),
             put_back: 0,
             reason: None,
         }
@@ -209,9 +214,11 @@ mod tests {
     async fn what_sqs_moved_returns_and_what_a_function_refused_stays() {
         let refused = Buried { reason: Some("bad signature".into()), ..buried("refused") };
         let worn_out = Buried { put_back: MAX_PUT_BACK, ..buried("worn out") };
+        let old = Buried { sent_at: Timestamp::from_millis(7), ..buried("old") };
 
         for forgotten in [&[][..], &["globex"]] {
-            let (seen, returned, _) = run(vec![refused.clone(), buried("report"), worn_out.clone()], forgotten).await;
+            let (seen, returned, _) =
+                run(vec![refused.clone(), buried("report"), worn_out.clone(), old.clone()], forgotten).await;
 
             assert_eq!((seen, returned), (LookedThrough { put_back: 1, all: true }, vec!["report".to_owned()]));
         }

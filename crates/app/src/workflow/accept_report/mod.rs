@@ -38,6 +38,9 @@ pub enum Accepted {
     Taken,
     /// The report changes nothing. The reason is recorded, except for an install that does not exist any more.
     Refused(String),
+    /// The sender has too many reports of unknown keys, for the given reason. The report must not wait in the queue;
+    /// `sweep` puts it back, because a hello may make its key known.
+    Aside(String),
 }
 
 /// When a message arrived and who sent it, according to SQS. A sender can change `sent_at` only as its field describes.
@@ -63,8 +66,7 @@ impl AcceptReport {
     ///
     /// # Errors
     /// Invalid for a message that can never be accepted, because it is not authentic. Conflict for a report whose key
-    /// is unknown: the hello that announces the key may still be on its way. Such a report is Invalid if its sender has
-    /// too many of them. Transient or Internal when the report could not be handled.
+    /// is unknown: the hello that announces the key may still be on its way. Transient or Internal when the report could not be handled.
     pub async fn accept(&self, body: &str, arrival: impl Into<Arrival>) -> Result<Accepted, AppError> {
         let arrival = arrival.into();
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;

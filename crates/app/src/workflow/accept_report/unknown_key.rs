@@ -17,16 +17,21 @@ const WINDOW_SECS: u64 = 3600;
 const MAX_RECEIVES: u32 = 5_000;
 
 impl AcceptReport {
-    /// Refuses a report whose key is not known: with an error after which SQS delivers it again, or permanently if its
-    /// sender has too many such reports.
+    /// Lets a report whose key is not known wait: with an error after which SQS delivers it again, or set aside if its
+    /// sender has too many such reports. It is never refused for good, because its hello may have to wait for long too.
     pub(super) async fn unknown_speaker(
         &self,
         install: &Install,
         speaker: &KeyId,
         arrival: &Arrival,
     ) -> Result<Accepted, AppError> {
-        if let Some(sender) = &arrival.sender {
-            self.count_unknown(sender, self.clock.now()).await?;
+        if let Some(sender) = &arrival.sender
+            && !self.count_unknown(sender, self.clock.now()).await?
+        {
+            return Ok(Accepted::Aside(format!(
+                "role `{sender}` has sent too many reports under keys that no hello has announced; if its runner stays \
+                 unknown, restart the runner, so that it sends its hello again"
+            )));
         }
         Err(AppError::conflict(format!(
             "key `{speaker}` is not the runner key of install `{}`, or its hello has not arrived yet",
@@ -34,20 +39,18 @@ impl AcceptReport {
         )))
     }
 
-    async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<(), AppError> {
+    /// Counts a receive. Returns false when the sender has too many.
+    async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<bool, AppError> {
         let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
         let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
         let current = known.map(|known| known.value).filter(|known| now.since(known.since) < WINDOW_SECS * 1000);
         let mut counted = current.unwrap_or(UnknownReports { sender: sender.to_owned(), since: now, receives: 0 });
         if counted.receives >= MAX_RECEIVES {
-            return Err(AppError::invalid(format!(
-                "role `{sender}` has sent too many reports under keys that no hello has announced; restart its runner, \
-                 so that it sends its hello again"
-            )));
+            return Ok(false);
         }
         counted.receives += 1;
         // A conflict means that another report of the sender was counted at this moment.
         let _ = self.store.commit(vec![put_until(&counted, expect, now.plus_secs(2 * WINDOW_SECS))?]).await?;
-        Ok(())
+        Ok(true)
     }
 }
