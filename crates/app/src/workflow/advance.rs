@@ -193,16 +193,8 @@ async fn result_writes(
             };
             build_writes(stored, job, workflow, proof, now)
         }
-        (Target::Secrets { .. }, JobState::Succeeded { .. }) if workflow.kind == WorkflowKind::TeardownInstall => {
-            Ok(vec![Write::Delete { key: table::copied_secrets_key(&job.install) }])
-        }
-        (Target::Secrets { fingerprint, keeps_others }, JobState::Succeeded { .. }) => {
-            if !late_result::is_latest(store, job, workflow).await? {
-                return Ok(Vec::new());
-            }
-            let (install, fingerprint) = (job.install.clone(), fingerprint.clone());
-            let copied = CopiedSecrets { install, fingerprint, others: *keeps_others };
-            Ok(vec![put(&copied, Expect::Any)?])
+        (Target::Secrets { fingerprint, keeps_others }, _) => {
+            secrets_writes(store, job, workflow, (fingerprint, *keeps_others)).await
         }
         (Target::Teardown { part, .. }, JobState::Succeeded { .. }) => {
             Ok(late_result::removed(store, job, workflow, part).await?.into_iter().collect())
@@ -210,15 +202,33 @@ async fn result_writes(
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
             failed_writes(store, job, workflow, &node.target, now).await
         }
-        (Target::Secrets { .. }, _) if job.may_have_changed() => {
-            // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are
-            // copies.
-            let (install, fingerprint) = (job.install.clone(), Digest::of(b"partly copied"));
-            let copied = CopiedSecrets { install, fingerprint, others: true };
-            Ok(vec![put(&copied, Expect::Any)?])
-        }
-        (Target::Secrets { .. } | Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
+        (Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
     }
+}
+
+/// Returns the write of the record of the copies of secrets, after a job that copies or removes them.
+async fn secrets_writes(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    (fingerprint, keeps_others): (&Digest, bool),
+) -> Result<Vec<Write>, AppError> {
+    let succeeded = matches!(&job.state, JobState::Succeeded { .. });
+    let changed = succeeded || job.may_have_changed();
+    if !changed || !late_result::is_latest(store, job, workflow).await? {
+        return Ok(Vec::new());
+    }
+    if succeeded && workflow.kind == WorkflowKind::TeardownInstall {
+        return Ok(vec![Write::Delete { key: table::copied_secrets_key(&job.install) }]);
+    }
+    let install = job.install.clone();
+    let copied = if succeeded {
+        CopiedSecrets { install, fingerprint: fingerprint.clone(), others: keeps_others }
+    } else {
+        // No version has this fingerprint: the next deploy copies again, and a teardown knows that there are copies.
+        CopiedSecrets { install, fingerprint: Digest::of(b"partly copied"), others: true }
+    };
+    Ok(vec![put(&copied, Expect::Any)?])
 }
 
 /// Returns the write of the record of a deployed component or sandbox. The record has a digest of the sandbox outputs

@@ -1,18 +1,19 @@
 //! Reports that come after their job was lost, because something kept them from being handled for longer than every timer.
 
+use freehold_app::ports::Store as _;
 use freehold_app::table;
 use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_domain::JobState;
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
-use freehold_protocol::{JobId, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
 use serde_json::json;
 
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::{Mail, Rng};
-use crate::support::{World, globex, with_input};
+use crate::support::{World, app, globex, with_input};
 
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
 /// The time until a job of the test's app is lost, in seconds.
@@ -126,6 +127,54 @@ async fn an_outcome_after_the_loss_brings_back_nothing_that_a_teardown_removed()
 
     assert_eq!(storage(&world).await, None);
     assert!(matches!(world.job(&job).await.state, JobState::Succeeded { .. }));
+}
+
+/// Returns a world in which the job of a teardown that removes the copies of secrets was lost, and in which a later deploy
+/// has made them again. Returns the lost job too.
+async fn copied_again() -> (World, JobId) {
+    let mut world = World::with_app().await;
+    let mut document = app::document();
+    document.secrets = serde_json::from_value(json!([
+        { "name": "token", "auto_generate": true, "kubernetes": { "namespace": "web", "name": "web-token" } },
+    ]))
+    .unwrap();
+    world.sync(&document).await;
+    world.create().await;
+    world.run().await;
+    world.runner("globex").secrets = Some([("token".to_owned(), Digest::of(b"one"))].into());
+    world.hello("globex");
+    world.settle().await;
+    world.runner("globex").behaviours.insert("secrets".into(), Behaviour::Hangs);
+    let workflow = world.teardown(&TeardownInstallRequest::default(), "down-1").await.unwrap();
+    world.run().await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.memory.advance_secs(24 * 3600);
+    assert_eq!(world.sweeper().sweep().await.unwrap().lost, 1);
+    world.run().await;
+    world.runner("globex").behaviours.clear();
+    world.runner("globex").attempts.clear();
+    world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap();
+    world.settle().await;
+    (world, job)
+}
+
+#[tokio::test]
+async fn an_end_after_the_loss_changes_nothing_about_copies_of_secrets_that_a_later_deploy_made() {
+    let (world, job) = copied_again().await;
+    let copies = async |world: &World| world.memory.get(&table::copied_secrets_key(&globex())).await.unwrap();
+    let failed = Outcome::Failed { reason: "no answer".into(), partial: true };
+    let failed = AttemptEvent::Finished { outcome: failed, log: String::new() };
+
+    for event in [ended(), failed] {
+        let world = world.copy();
+        let before = copies(&world).await;
+        let end = world.runners["globex"].says(&job, FIRST, 2, event, world.now());
+        let said = world.accept_report().accept(&end, world.now()).await.unwrap();
+
+        assert_eq!(said, Accepted::Taken);
+        assert!(before.is_some());
+        assert_eq!(copies(&world).await, before);
+    }
 }
 
 /// No report can be handled for three days, while everything else works: the order expires, the job is lost, and the
