@@ -14,8 +14,8 @@ use crate::files;
 pub use state::{Decision, Record, State};
 
 const FILE: &str = "journal.jsonl";
-/// The format that this version writes, and the newest that it reads.
-const FORMAT: u32 = 1;
+/// The format that this version writes, and the newest that it reads. Format 2 added [`Record::PutBack`].
+const FORMAT: u32 = 2;
 /// The number of lines after which the file is replaced by a shorter one with the same state.
 const COMPACT_AFTER: usize = 5_000;
 
@@ -56,7 +56,8 @@ struct Header {
 
 impl Journal {
     /// Opens the journal in `state_dir`, or creates it. Drops an incomplete last line, which a crash left: its event
-    /// has not happened.
+    /// has not happened. A file of an older format is written again, so that an older version does not take new records
+    /// for damage.
     ///
     /// # Errors
     /// A [`JournalError`].
@@ -68,7 +69,7 @@ impl Journal {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(io(error)),
         };
-        let (state, lines, length) = replay(&path, &bytes)?;
+        let Replayed { state, format, lines, length } = replay(&path, &bytes)?;
         let mut options = OpenOptions::new();
         let file = options.create(true).append(true).mode(0o600).open(&path).map_err(io)?;
         file.set_len(length).map_err(io)?;
@@ -77,6 +78,8 @@ impl Journal {
             let header = line(&Header { format: FORMAT }).map_err(|source| journal.io(source))?;
             journal.write(&header)?;
             files::sync_parent(&journal.path).map_err(|source| journal.io(source))?;
+        } else if format < FORMAT {
+            journal.compact()?;
         }
         Ok(journal)
     }
@@ -143,35 +146,46 @@ impl Journal {
     }
 }
 
-/// Returns the state, the number of complete lines, and their length in bytes.
-fn replay(path: &Path, bytes: &[u8]) -> Result<(State, usize, u64), JournalError> {
-    let mut state = State::default();
-    let (mut lines, mut length) = (0, 0_u64);
+/// The contents of a file.
+#[derive(Default)]
+struct Replayed {
+    state: State,
+    format: u32,
+    /// The number of complete lines.
+    lines: usize,
+    /// The number of bytes in complete lines.
+    length: u64,
+}
+
+fn replay(path: &Path, bytes: &[u8]) -> Result<Replayed, JournalError> {
+    let mut replayed = Replayed::default();
     let mut pieces = bytes.split_inclusive(|byte| *byte == b'\n').peekable();
     while let Some(piece) = pieces.next() {
         if piece.last() != Some(&b'\n') {
             break;
         }
-        match read_line(path, lines, piece, &mut state) {
+        match read_line(path, piece, &mut replayed) {
             Err(JournalError::Damaged { .. }) if pieces.peek().is_none() => break,
             other => other?,
         }
-        lines += 1;
-        length += u64::try_from(piece.len()).unwrap_or(0);
+        replayed.lines += 1;
+        replayed.length += u64::try_from(piece.len()).unwrap_or(0);
     }
-    Ok((state, lines, length))
+    Ok(replayed)
 }
 
-fn read_line(path: &Path, at: usize, piece: &[u8], state: &mut State) -> Result<(), JournalError> {
-    let damaged = |_| JournalError::Damaged { path: path.to_owned(), line: at + 1 };
-    if at > 0 {
-        state.apply(serde_json::from_slice(piece).map_err(damaged)?);
+fn read_line(path: &Path, piece: &[u8], replayed: &mut Replayed) -> Result<(), JournalError> {
+    let line = replayed.lines + 1;
+    let damaged = |_| JournalError::Damaged { path: path.to_owned(), line };
+    if line > 1 {
+        replayed.state.apply(serde_json::from_slice(piece).map_err(damaged)?);
         return Ok(());
     }
     let header: Header = serde_json::from_slice(piece).map_err(damaged)?;
     if header.format > FORMAT {
         return Err(JournalError::TooNew { path: path.to_owned(), format: header.format });
     }
+    replayed.format = header.format;
     Ok(())
 }
 
@@ -190,12 +204,13 @@ mod tests {
     use crate::testing::{job_id, order};
 
     fn records() -> impl Strategy<Value = Vec<Record>> {
-        let record = (0..4_u8, 0..6_u32, 1..4_u32, 1..3_u32).prop_map(|(kind, job, dispatch, receive)| {
+        let record = (0..5_u8, 0..6_u32, 1..4_u32, 1..3_u32).prop_map(|(kind, job, dispatch, receive)| {
             let fence = Fence { dispatch, receive };
             match kind {
                 0 => Record::accepted(&order(job, u64::from(job))),
                 1 => Record::Started { job: job_id(job), fence },
                 2 => Record::Finished { job: job_id(job), fence, outcome: Outcome::Cancelled },
+                3 => Record::PutBack { job: job_id(job), fence },
                 _ => Record::Cancelled { job: job_id(job), dispatch, receive: None },
             }
         });
@@ -259,9 +274,28 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_of_format_1_is_read_and_becomes_one_that_its_version_does_not_take_for_damaged() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(FILE);
+        let started = Record::Started { job: job_id(1), fence: Fence { dispatch: 1, receive: 1 } };
+        let old = [b"{\"format\":1}\n".to_vec(), line(&started).unwrap()].concat();
+        std::fs::write(&path, old).unwrap();
+
+        let mut journal = Journal::open(directory.path()).unwrap();
+        let seen = journal.state().decide(&order(1, 7), 2);
+        journal.append(&[Record::PutBack { job: job_id(2), fence: Fence { dispatch: 1, receive: 1 } }]).unwrap();
+        drop(journal);
+
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(seen, Decision::Resume);
+        assert!(text.starts_with("{\"format\":2}\n"), "{text}");
+        assert_eq!((text.lines().count(), Journal::open(directory.path()).unwrap().lines), (3, 3));
+    }
+
+    #[test]
     fn a_journal_of_a_newer_version_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        std::fs::write(directory.path().join(FILE), "{\"format\":2}\n").unwrap();
+        std::fs::write(directory.path().join(FILE), "{\"format\":3}\n").unwrap();
 
         let error = Journal::open(directory.path()).unwrap_err();
 
