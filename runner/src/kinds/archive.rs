@@ -24,6 +24,15 @@ pub enum ArchiveError {
     Io(#[from] io::Error),
 }
 
+/// What archives that are unpacked one after the other may hold together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// The number of bytes of the tars.
+    pub bytes: u64,
+    /// The number of entries.
+    pub files: u64,
+}
+
 /// Unpacks the gzipped tar at `archive` into the empty directory `into`.
 ///
 /// # Errors
@@ -32,26 +41,37 @@ pub fn unpack(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
     unpack_from(GzDecoder::new(File::open(archive)?), MAX_BYTES, into)
 }
 
+/// Unpacks the gzipped tar at `archive` into the empty directory `into`, and takes what it holds from `left`.
+///
+/// # Errors
+/// The same errors as [`unpack_from`].
+pub fn unpack_within(archive: &Path, left: &mut Budget, into: &Path) -> Result<(), ArchiveError> {
+    unpack_counted(GzDecoder::new(File::open(archive)?), left, into)
+}
+
 /// Unpacks the tar that `from` yields into the empty directory `into`. The tar must be smaller than `max` bytes.
 ///
 /// # Errors
 /// An [`ArchiveError`] when the tar is too large, not valid, or not safe to unpack.
 pub fn unpack_from<R: Read>(from: R, max: u64, into: &Path) -> Result<(), ArchiveError> {
+    unpack_counted(from, &mut Budget { bytes: max, files: MAX_ENTRIES as u64 }, into)
+}
+
+fn unpack_counted<R: Read>(from: R, left: &mut Budget, into: &Path) -> Result<(), ArchiveError> {
     std::fs::create_dir_all(into)?;
-    let mut bytes = Counted { inner: from, left: max };
+    let mut bytes = Counted { inner: from, left: left.bytes };
     let mut tar = Archive::new(&mut bytes);
     tar.set_preserve_mtime(false);
     tar.set_overwrite(true);
-    let unpacked = unpack_entries(&mut tar, into);
+    let unpacked = unpack_entries(&mut tar, &mut left.files, into);
+    left.bytes = bytes.left;
     if bytes.left == 0 { Err(ArchiveError::TooLarge) } else { unpacked }
 }
 
-fn unpack_entries<R: Read>(tar: &mut Archive<R>, into: &Path) -> Result<(), ArchiveError> {
-    for (count, entry) in tar.entries()?.enumerate() {
+fn unpack_entries<R: Read>(tar: &mut Archive<R>, left: &mut u64, into: &Path) -> Result<(), ArchiveError> {
+    for entry in tar.entries()? {
         let mut entry = entry?;
-        if count >= MAX_ENTRIES {
-            return Err(ArchiveError::TooLarge);
-        }
+        *left = left.checked_sub(1).ok_or(ArchiveError::TooLarge)?;
         let path = entry.path()?.into_owned();
         let escapes = || ArchiveError::Escapes(path.display().to_string());
         if !is_plain(&path) {
@@ -161,6 +181,27 @@ mod tests {
             assert!(unpack(&archive, &to).is_err(), "{attack:?}");
             assert!(!directory.path().join("out").exists());
         }
+    }
+
+    #[test]
+    fn archives_with_one_budget_hold_no_more_than_it_together() {
+        let directory = tempfile::tempdir().unwrap();
+        let archive = directory.path().join("a");
+        raw(&archive, |tar| (0..3).for_each(|at| entry(tar, EntryType::Regular, &format!("file-{at}"), "", b"text")));
+        let all = |budget: Budget| {
+            let mut left = budget;
+            let into = |at: u32| directory.path().join(at.to_string());
+            (0..4).take_while(|at| unpack_within(&archive, &mut left, &into(*at)).is_ok()).count()
+        };
+
+        let enough = Budget { bytes: 1 << 20, files: 1000 };
+        let mut one = enough;
+        unpack_within(&archive, &mut one, &directory.path().join("one")).unwrap();
+        let size = enough.bytes - one.bytes;
+
+        assert_eq!(enough.files - one.files, 3);
+        assert_eq!(all(enough), 4);
+        assert_eq!([all(Budget { files: 8, ..enough }), all(Budget { bytes: 2 * size + 600, ..enough })], [2, 2]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::order::{RunAction, STEP_LAYER, StepDirectory};
 
-use crate::kinds::archive;
+use crate::kinds::archive::{self, ArchiveError, Budget};
 use crate::kinds::failure::Failure;
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact_of};
 use crate::work::job::Job;
@@ -17,6 +17,9 @@ pub(super) type Directories = BTreeMap<usize, String>;
 /// could put links where the runner writes, and an action that lacks a directory changes nothing.
 pub(super) async fn prepare(job: &Job, work: &RunAction) -> Result<Directories, Failure> {
     let mut directories = Directories::new();
+    // The copies are unpacked outside of the box, so its limits do not hold them.
+    let limits = job.config.limits.of_process();
+    let mut left = Budget { bytes: limits.disk, files: limits.files };
     for one in &work.directories {
         let about = |failure| match failure {
             Failure::Failed { reason, partial } => {
@@ -24,7 +27,7 @@ pub(super) async fn prepare(job: &Job, work: &RunAction) -> Result<Directories, 
             }
             stopped @ Failure::Stopped { .. } => stopped,
         };
-        unpack(job, work, one, &mut directories).await.map_err(about)?;
+        unpack(job, work, one, (&mut directories, &mut left)).await.map_err(about)?;
     }
     Ok(directories)
 }
@@ -33,7 +36,7 @@ async fn unpack(
     job: &Job,
     work: &RunAction,
     one: &StepDirectory,
-    directories: &mut Directories,
+    (directories, left): (&mut Directories, &mut Budget),
 ) -> Result<(), Failure> {
     let repository = sync_artifact_of(job, &one.component, &one.artifact).await?;
     let layer = job.workspace.join("directory.tar.gz");
@@ -47,10 +50,18 @@ async fn unpack(
             return Err(Failure::new(format!("step {step} has two directories; report it to the vendor")));
         }
         let (from, into) = (layer.clone(), job.workspace.join(directory));
-        let unpacked = tokio::task::spawn_blocking(move || archive::unpack(&from, &into)).await;
-        unpacked
-            .map_err(|error| Failure::because("could not unpack it", &error))?
-            .map_err(|error| Failure::because("could not unpack it", &error))?;
+        let mut budget = *left;
+        let unpacked =
+            tokio::task::spawn_blocking(move || archive::unpack_within(&from, &mut budget, &into).map(|()| budget));
+        let unpacked = unpacked.await.map_err(|error| Failure::because("could not unpack it", &error))?;
+        *left = unpacked.map_err(|error| match error {
+            ArchiveError::TooLarge => Failure::new(format!(
+                "its copies and those of other steps need more than the workspace may hold; in the runner's config, \
+                 `limits.disk_mib` allows {} MiB, and `limits.files` allows {} files",
+                job.config.limits.disk_mib, job.config.limits.files
+            )),
+            other => Failure::because("could not unpack it", &other),
+        })?;
     }
     std::fs::remove_file(&layer).map_err(|error| Failure::because("could not remove the packed files", &error))
 }

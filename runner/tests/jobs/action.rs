@@ -310,3 +310,28 @@ async fn a_directory_that_is_tampered_with_or_not_attested_is_refused_before_a_s
         assert!(reason.contains(part), "{part}: {refused:#?}");
     }
 }
+
+#[tokio::test]
+async fn copies_of_directories_that_need_more_than_the_limits_of_the_job_are_refused_before_a_step_runs() {
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let test = "action::copies_of_directories_that_need_more_than_the_limits_of_the_job_are_refused_before_a_step_runs";
+    let Some(cloud) = Cloud::here(test).await else { return };
+    let names: Vec<String> = (0..60).map(|at| format!("file-{at}")).collect();
+    let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "text")).collect();
+    let artifact = directory(&cloud, &files).await;
+    let steps = || vec![command("first", "ls | wc -l"), command("second", "ls | wc -l")];
+    let mut once = in_directory(&cloud, &artifact, steps(), &[0]);
+    let mut twice = in_directory(&cloud, &artifact, steps(), &[0, 1]);
+    for bench in [&mut once, &mut twice] {
+        bench.change_config(|config| config.limits.files = 110);
+    }
+
+    let fits = execute(&once.job).await;
+    let (reason, partial) = reason(execute(&twice.job).await);
+
+    assert!(matches!(fits, Outcome::Succeeded { .. }), "{fits:?} {}", once.log());
+    assert!(!partial && reason.contains("`limits.files` allows 110 files"), "{reason}");
+    assert!(!twice.log().contains("step `first` starts"), "{}", twice.log());
+}
