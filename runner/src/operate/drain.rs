@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tracing::info;
 
@@ -76,18 +76,37 @@ impl Drain {
         let _ = receiver.wait_for(|now| *now >= phase).await;
     }
 
-    /// Asks the runner to end with each SIGTERM or SIGINT.
+    /// Asks the runner to end with each signal. Never returns.
+    pub async fn follow(&self, signals: &mut Signals) {
+        loop {
+            signals.next().await;
+            self.ask();
+        }
+    }
+}
+
+/// The SIGTERM and SIGINT that this process gets. After the first value was made, a signal that comes while no value
+/// exists is lost, because it does not end the process any more. So one value serves all runs of the runner.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Begins to listen.
     ///
     /// # Errors
     /// When the signals cannot be listened to.
-    pub async fn follow_signals(&self) -> std::io::Result<()> {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        loop {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
-            }
-            self.ask();
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next signal, which may have come before this call.
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 }
@@ -106,6 +125,26 @@ mod tests {
         assert_eq!((drain.phase(), drain.is_asked()), (Phase::Draining, true));
         drain.ask();
         assert_eq!(drain.phase(), Phase::Stopping);
+    }
+
+    #[tokio::test]
+    async fn a_signal_between_two_runs_reaches_the_second_run() {
+        let mut signals = Signals::listen().unwrap();
+        let (first, second) = (Drain::default(), Drain::default());
+        tokio::select! {
+            biased;
+            () = first.follow(&mut signals) => {}
+            () = std::future::ready(()) => {}
+        }
+
+        rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM).unwrap();
+        tokio::select! {
+            () = second.follow(&mut signals) => {}
+            () = second.reached(Phase::Draining) => {}
+            () = tokio::time::sleep(std::time::Duration::from_secs(20)) => {}
+        }
+
+        assert_eq!((first.phase(), second.phase()), (Phase::Working, Phase::Draining));
     }
 
     #[tokio::test(start_paused = true)]

@@ -11,7 +11,8 @@ use crate::config::stack::StackSource;
 use crate::config::{Config, ConfigError};
 use crate::core_dump;
 use crate::operate::doctor::{self, Finding};
-use crate::operate::start::{self, Exit};
+use crate::operate::drain::Signals;
+use crate::operate::start::{self, Exit, StartError};
 use crate::sandbox;
 use crate::work::agent::Execute;
 
@@ -45,8 +46,12 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
     if let Err(reason) = sandbox::check_user(config.sandbox) {
         return fail(1, &reason);
     }
+    let mut signals = match Signals::listen() {
+        Ok(signals) => signals,
+        Err(error) => return fail(1, &aws::explain(&StartError::Signals(error))),
+    };
     loop {
-        return match start::run(config.clone(), source.clone(), kinds.clone()).await {
+        return match start::run(config.clone(), source.clone(), kinds.clone(), &mut signals).await {
             Ok(Exit::Replaced) => continue,
             Ok(Exit::Drained) => ExitCode::SUCCESS,
             Ok(Exit::Stopped) => ExitCode::from(1),

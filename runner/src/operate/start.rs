@@ -21,7 +21,7 @@ use crate::identity::renewal::{self, RenewalError};
 use crate::identity::runner_key::Identity;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::trusts::{AppRoles, IamRoles};
-use crate::operate::drain::{Drain, Phase};
+use crate::operate::drain::{Drain, Phase, Signals};
 use crate::operate::watchdog::supervise;
 use crate::record::audit::{Audit, AuditError};
 use crate::record::log_store::LogStore;
@@ -85,11 +85,17 @@ pub enum StartError {
     Signals(#[source] std::io::Error),
 }
 
-/// Runs the runner with `config` and these kinds of jobs, until it is asked to stop or `source` finds a changed config.
+/// Runs the runner with `config` and these kinds of jobs, until `signals` ask it to stop or `source` finds a changed
+/// config.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
-pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Execute>) -> Result<Exit, StartError> {
+pub async fn run(
+    config: Config,
+    source: Option<StackSource>,
+    kinds: Arc<dyn Execute>,
+    signals: &mut Signals,
+) -> Result<Exit, StartError> {
     let config = Arc::new(config);
     let _lock = lock_state_dir(&config.state_dir)?;
     remove_workspaces(&config).await;
@@ -123,7 +129,7 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        exit = supervise_loops(&agent, &spool, &outbox, secrets, identity.public_key()) => Ok(exit),
+        exit = supervise_loops(&agent, &spool, &outbox, secrets, (identity.public_key(), signals)) => Ok(exit),
         () = changed => Ok(Exit::Drained),
     }
 }
@@ -182,7 +188,7 @@ async fn supervise_loops(
     spool: &Arc<Spool>,
     outbox: &Arc<dyn Outbox>,
     secrets: aws_sdk_secretsmanager::Client,
-    key: PublicKey,
+    (key, signals): (PublicKey, &mut Signals),
 ) -> Exit {
     let sender = supervise(
         "sender",
@@ -207,12 +213,7 @@ async fn supervise_loops(
         supervise("poll", POLL_LIMIT, || agent.drain.phase() >= Phase::Draining, |beat| poll::run(agent.clone(), beat));
     tokio::select! {
         biased;
-        result = agent.drain.follow_signals() => {
-            if let Err(error) = result {
-                warn!("Cannot listen to signals: {error}");
-            }
-            Exit::Stopped
-        }
+        () = agent.drain.follow(signals) => Exit::Stopped,
         () = agent.drain.reached(Phase::Stopping) => Exit::Stopped,
         () = sender => Exit::Stopped,
         () = enrol => Exit::Stopped,
