@@ -58,9 +58,10 @@ impl HeldOrder {
         self.running.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether the order can be left to the next runner. A job that must not start twice cannot: the next
-    /// runner sees only that this is not the first delivery. It cannot know whether the job started, and would end it
-    /// as interrupted.
+    /// Returns whether the order can be left to the next runner. The first delivery of a job that must not start twice
+    /// cannot: the next runner sees that its own delivery is not the first one, and starts the job only if it finds the
+    /// note that no attempt has started (`record/unstarted.rs`). If the note could not be written, the job ends as
+    /// interrupted.
     pub fn can_be_left(&self) -> bool {
         self.order.redelivery == Redelivery::Resume || self.fence.receive > 1
     }
