@@ -48,7 +48,7 @@ pub enum AuditEvent {
         role: Option<RoleKey>,
         order: Digest,
     },
-    /// A job ended.
+    /// A job ended, or did not start after all: then `result` says so.
     Ended { job: JobId, fence: Fence, result: String },
     /// After a job, roles of the app trust principals outside the customer's account. `roles` lists these principals by
     /// the ARN of the role.

@@ -150,6 +150,23 @@ impl Attempt<'_> {
         }
     }
 
+    /// Ends an attempt that must stop before its job started, but after an audit record said that it starts. A second
+    /// record says that it did not.
+    async fn stopped_after_announcement(&self, reason: StopReason) -> Message {
+        let HeldOrder { order, fence, .. } = &**self.held;
+        let result = match reason {
+            StopReason::Cancelled => "cancelled before the start",
+            StopReason::Draining | StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => {
+                "put back before the start"
+            }
+        };
+        let ended = AuditEvent::Ended { job: order.job.clone(), fence: *fence, result: result.to_owned() };
+        if let Err(error) = self.agent.audit.record(ended) {
+            error!(job.id = %order.job, "{}", aws::explain(&error));
+        }
+        self.stopped_early(reason).await
+    }
+
     /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that ended
     /// here is in the journal: if this machine receives the order again under its new key, it reports that outcome.
     async fn hand_back(&self) -> Message {
@@ -237,12 +254,15 @@ impl Attempt<'_> {
                 return self.accept_and_finish(&reporter, Outcome::Failed { reason, partial: false }).await;
             }
         };
+        if let Some(reason) = held.signal.reason() {
+            return self.stopped_early(reason).await;
+        }
         if let Err(error) = agent.audit.announce(self.announcement()).await {
             let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
             return self.accept_and_finish(&reporter, outcome).await;
         }
         if let Some(reason) = held.signal.reason() {
-            return self.stopped_early(reason).await;
+            return self.stopped_after_announcement(reason).await;
         }
         let started = Record::Started { job: order.job.clone(), fence: held.fence };
         if let Err(error) = agent.journal().append(&[Record::accepted(order), started]) {

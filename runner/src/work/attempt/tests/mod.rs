@@ -383,3 +383,33 @@ async fn a_job_whose_roles_cannot_be_listed_has_not_succeeded() {
 
     assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
 }
+
+/// Returns the events of the audit records, in few words.
+fn audited(world: &World) -> Vec<String> {
+    let text = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap_or_default();
+    let records = text.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
+    let word = |record: AuditRecord| match record.event {
+        AuditEvent::Started { fence, .. } => format!("{fence} started"),
+        AuditEvent::Ended { fence, result, .. } => format!("{fence} {result}"),
+        other => format!("{other:?}"),
+    };
+    records.map(word).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_audit_says_of_no_job_that_it_started_when_it_was_stopped_before() {
+    let world = World::new(Play::Succeed);
+    world.queue.send(sealed(&order(1, 7)));
+    let held = Arc::new(HeldOrder::new(order(1, 7), &world.queue.take().remove(0)));
+    held.stop(StopReason::Draining);
+    let attempt = Attempt { agent: &world.agent, held: &held };
+
+    let before = (attempt.start(false).await, audited(&world));
+    // The stop comes while the record is written to the customer's bucket.
+    world.agent.audit.announce(attempt.announcement()).await.unwrap();
+    let after = (attempt.stopped_after_announcement(StopReason::Draining).await, audited(&world));
+
+    assert_eq!(before, (Message::GiveBack, Vec::new()));
+    assert_eq!(after, (Message::GiveBack, vec!["1.1 started".into(), "1.1 put back before the start".into()]));
+    assert_eq!(world.begun(), 0);
+}
