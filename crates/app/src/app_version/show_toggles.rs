@@ -17,7 +17,7 @@ pub async fn show_toggles(versions: &Versions, install: &Install) -> Result<Inst
         .app()
         .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;
     let version = versions.load(app, None).await?;
-    let deployed = table::parts(&*versions.store, &install.id).await?;
+    let deployed = table::deployed(&*versions.store, &install.id).await?;
     let toggleable = version.document.components.iter().filter(|component| component.settings.toggle.is_some());
     let toggles = toggleable.map(|component| ToggleView {
         component: component.name.clone(),

@@ -296,3 +296,13 @@ async fn a_part_that_was_attempted_is_shown_and_keeps_the_install_from_being_for
     assert_eq!(view.components.iter().map(|one| one.attempted).collect::<Vec<_>>(), [true]);
     assert!(refused.message.contains("`sandbox`") && refused.message.contains("freehold teardown"), "{refused}");
 }
+
+#[tokio::test]
+async fn a_toggle_does_not_call_a_part_deployed_that_was_only_attempted() {
+    let (world, _) = tried(&document(), &[("chart", half())]).await;
+
+    let toggles = world.switch(&[("chart", false)]).await.unwrap().toggles;
+
+    let deployed: Vec<_> = toggles.iter().map(|one| (one.component.as_str(), one.deployed)).collect();
+    assert_eq!(deployed, [("chart", false), ("manifest", true), ("module", true), ("stack", true)]);
+}
