@@ -16,7 +16,7 @@ use freehold_runner::kinds::failure::Failure;
 use freehold_runner::sandbox::{self, Outside, Serve, Through};
 use freehold_runner::work::job::Job;
 use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::AsyncReadExt as _;
+use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
@@ -34,7 +34,7 @@ const LONGEST: usize = 4096;
 /// The maximum time for the client to send its request.
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// The length of the end of `ssh`'s error output that is read for the reason, in bytes.
-const LAST_WORDS: u64 = 16 * 1024;
+const LAST_WORDS: usize = 16 * 1024;
 /// The pause after a connection could not be accepted.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The maximum number of open connections. Each has processes outside of the box.
@@ -309,11 +309,7 @@ async fn carry(stream: TcpStream, mut running: Running) -> Option<(String, Owned
     let up = tokio::spawn(async move {
         let _ = tokio::io::copy(&mut from_client, &mut stdin).await;
     });
-    let words = tokio::spawn(async move {
-        let mut words = Vec::new();
-        let _ = stderr.take(LAST_WORDS).read_to_end(&mut words).await;
-        String::from_utf8_lossy(&words).into_owned()
-    });
+    let words = tokio::spawn(async move { String::from_utf8_lossy(&end_of(stderr).await).into_owned() });
     let _ = tokio::io::copy(&mut stdout, &mut to_client).await;
     let ended = running.child.wait().await;
     up.abort();
@@ -322,9 +318,38 @@ async fn carry(stream: TcpStream, mut running: Running) -> Option<(String, Owned
     failed.then_some((words, to_client))
 }
 
+/// Reads to the end, because `ssh` must not find its error output closed. Returns the last bytes.
+async fn end_of(mut output: impl AsyncRead + Unpin) -> Vec<u8> {
+    let (mut last, mut buffer) = (Vec::new(), [0; 4096]);
+    while let Ok(read @ 1..) = output.read(&mut buffer).await {
+        last.extend_from_slice(buffer.get(..read).unwrap_or_default());
+        last.drain(..last.len().saturating_sub(LAST_WORDS));
+    }
+    last
+}
+
 #[cfg(test)]
 mod tests {
+    use tokio::io::AsyncWriteExt as _;
+
     use super::*;
+
+    #[tokio::test]
+    async fn the_reason_at_the_end_of_a_long_error_output_is_kept() {
+        let (mut writer, reader) = tokio::io::duplex(1024);
+        let writes = async {
+            for line in 0..4000 {
+                writer.write_all(format!("remote: line {line}\n").as_bytes()).await.unwrap();
+            }
+            writer.write_all(b"Permission denied (publickey).\n").await.unwrap();
+            drop(writer);
+        };
+
+        let (last, ()) = tokio::join!(end_of(reader), writes);
+
+        assert_eq!(last.len(), LAST_WORDS);
+        assert!(last.ends_with(b"line 3999\nPermission denied (publickey).\n"));
+    }
 
     #[test]
     fn a_request_names_its_repository_and_the_protocol_needs_no_more() {
