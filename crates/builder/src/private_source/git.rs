@@ -105,18 +105,78 @@ impl GitAccess {
     /// Returns the environment variables by which Git asks the services (git-config(1), "GIT_CONFIG_COUNT" and
     /// "url.<base>.insteadOf").
     pub(crate) fn environment(&self) -> Vec<(String, String)> {
-        let settings = self.rewrites.iter().enumerate().flat_map(|(number, (from, to))| {
+        let rewrites = whole_names(&self.rewrites);
+        let settings = rewrites.iter().enumerate().flat_map(|(number, (from, to))| {
             [
                 (format!("GIT_CONFIG_KEY_{number}"), format!("url.{to}.insteadOf")),
                 (format!("GIT_CONFIG_VALUE_{number}"), from.clone()),
             ]
         });
-        let count = ("GIT_CONFIG_COUNT".to_owned(), self.rewrites.len().to_string());
+        let count = ("GIT_CONFIG_COUNT".to_owned(), rewrites.len().to_string());
         settings.chain((!self.is_empty()).then_some(count)).collect()
     }
 
     /// Returns why a repository could not be read, if a service recorded a reason.
     pub(crate) fn obstacle(&self) -> Option<String> {
         self.obstacle.first()
+    }
+}
+
+/// Returns `rewrites` with further ones, so that each applies to whole names only. Git compares the beginnings of URLs, so
+/// the rewrite of `acme/net` would also apply to `acme/network`. Git uses the longest beginning that matches: the further
+/// rewrites are longer by one character, and give what the URL would become without the shorter one.
+fn whole_names(rewrites: &[(String, String)]) -> Vec<(String, String)> {
+    let mut whole = rewrites.to_vec();
+    for (from, to) in rewrites.iter().filter(|(from, _)| !from.ends_with('/')) {
+        // The same repository has both names.
+        if !from.ends_with(".git") {
+            whole.push((format!("{from}.git"), format!("{to}.git")));
+        }
+        let longer = ('a'..='z').chain('A'..='Z').chain('0'..='9').chain("-_.~+%".chars());
+        whole.extend(longer.map(|character| {
+            let longer = format!("{from}{character}");
+            let becomes = below(rewrites, &longer);
+            (longer, becomes)
+        }));
+    }
+    whole
+}
+
+/// Returns `url` after the rewrite of the longest address that it is below.
+fn below(rewrites: &[(String, String)], url: &str) -> String {
+    let all = rewrites.iter().filter(|(from, _)| from.ends_with('/'));
+    let matching = all.filter_map(|(from, to)| Some((from.len(), to, url.strip_prefix(from.as_str())?)));
+    matching.max_by_key(|(length, ..)| *length).map_or_else(|| url.to_owned(), |(_, to, rest)| format!("{to}{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Returns the URL that Git asks instead of `url`.
+    fn asked(access: &GitAccess, url: &str) -> String {
+        let mut git = Command::new("git");
+        git.args(["ls-remote", "--get-url", url]).envs(access.environment()).env("GIT_CONFIG_NOSYSTEM", "1");
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null");
+        String::from_utf8(git.output().unwrap().stdout).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn a_repository_whose_name_begins_with_that_of_a_private_one_is_asked_as_before() {
+        let pair = |from: &str, to: &str| (from.to_owned(), format!("http://inside/{to}"));
+        let one = |rewrites| GitAccess { rewrites, ..GitAccess::default() };
+        let alone = one(vec![pair("https://h/acme/net", "h/acme/net")]);
+        let among = one(vec![pair("https://h/acme/net", "h/acme/net"), pair("https://h/acme/", "h/acme/")]);
+
+        for same in ["net", "net.git", "net/"] {
+            assert_eq!(asked(&alone, &format!("https://h/acme/{same}")), format!("http://inside/h/acme/{same}"));
+        }
+        for other in ["network", "net-2", "net.x", "net2.git"] {
+            let url = format!("https://h/acme/{other}");
+            assert_eq!(asked(&alone, &url), url);
+            assert_eq!(asked(&among, &url), format!("http://inside/h/acme/{other}"));
+        }
     }
 }
