@@ -33,7 +33,16 @@ pub enum Advanced {
     Rejected(Box<Job>, Rejected),
 }
 
-/// Applies `event` to the job `id`. `message` is the signed report that contains the event, if a report caused it.
+/// The report that contains an event.
+#[derive(Debug, Clone, Copy)]
+pub struct Reported<'a> {
+    /// The signed report; absent for the refusal of an order.
+    pub message: Option<&'a Envelope>,
+    /// The time at which the queue took the first copy of the report.
+    pub sent_at: Timestamp,
+}
+
+/// Applies `event` to the job `id`. `report` is the report that contains the event, if a report caused it.
 ///
 /// # Errors
 /// NotFound for an unknown job, the store's errors, or Transient when every try ended in a conflict.
@@ -41,7 +50,7 @@ pub async fn job_event(
     store: &dyn Store,
     id: &JobId,
     event: &JobEvent,
-    message: Option<&Envelope>,
+    report: Option<Reported<'_>>,
     now: Timestamp,
 ) -> Result<Advanced, AppError> {
     let is_kept = AtomicBool::new(false);
@@ -49,7 +58,10 @@ pub async fn job_event(
         let current = table::job(store, id).await?;
         let is_retried = is_its_retry(&current.value, event);
         let (job, changed) = match current.value.on(event, now) {
-            Ok(Step::Changed { job, .. }) => (*job, true),
+            Ok(Step::Changed { job, .. }) => match report {
+                Some(Reported { sent_at, .. }) => (job.heard_at(sent_at.min(now), &current.value), true),
+                None => (*job, true),
+            },
             Ok(Step::Already) => (current.value.clone(), false),
             Ok(Step::NotYet) => return Ok(Decided::Keep(Advanced::NotYet(Box::new(current.value)))),
             Err(_) if is_its_cancel(&current.value, event) || is_retried => (current.value.clone(), false),
@@ -63,7 +75,7 @@ pub async fn job_event(
             return Ok(Decided::Keep(Advanced::Now { job: Box::new(job), workflow, started, changed }));
         }
         let stored = Stored { value: job, rev: current.rev };
-        let proof = proof(&stored.value, event, message, now)?;
+        let proof = proof(&stored.value, event, report.and_then(|report| report.message), now)?;
         if let (Some(proof), Some(before)) = (&proof, &workflow)
             && keep_use(store, &stored.value, &before.value, proof, &is_kept).await?
         {

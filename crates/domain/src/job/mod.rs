@@ -241,8 +241,19 @@ impl Job {
         }
     }
 
-    /// Returns the time of the last report that changed the job.
+    /// Returns this job as a report has changed it that the queue took at `sent_at`; `before` is the job before the report.
+    /// A report may be handled long after it was sent, and says nothing about its runner since then.
+    #[must_use]
+    pub fn heard_at(self, sent_at: Timestamp, before: &Self) -> Self {
+        Self { last_report: before.last_report().max(Some(sent_at)), ..self }
+    }
+
+    /// Returns the time of the last report that changed the job. Records of earlier versions have it only in their state
+    /// and in their history.
     pub fn last_report(&self) -> Option<Timestamp> {
+        if self.last_report.is_some() {
+            return self.last_report;
+        }
         let running = match &self.state {
             JobState::Running { last_contact, .. } => Some(*last_contact),
             JobState::Queued { .. }
@@ -254,7 +265,7 @@ impl Job {
             | JobState::Cancelled { .. } => None,
         };
         let told = self.history.iter().filter(|record| record.runner.is_some()).map(|record| record.at);
-        told.chain(running).chain(self.last_report).max()
+        told.chain(running).max()
     }
 
     fn while_queued(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {

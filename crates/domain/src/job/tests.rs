@@ -359,3 +359,17 @@ fn only_the_refusal_of_the_first_delivery_says_that_a_cancelled_job_changed_noth
         assert!(job.may_have_changed(), "{job:?}");
     }
 }
+
+#[test]
+fn a_report_that_is_handled_late_is_heard_when_it_was_sent() {
+    let (sent, handled) = (NOW.plus_secs(10), NOW.plus_secs(900));
+    let job = job_in(JobState::Queued { dispatch: 1 });
+    let started = JobEvent::Started { fence: fence(1, 1), seq: 1, runner: runner("a") };
+    let ended = JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome: done() };
+
+    let running = changed(job.on(&started, NOW)).heard_at(NOW, &job);
+    let late = changed(running.on(&ended, handled)).heard_at(sent, &running);
+    let older = changed(running.on(&ended, handled)).heard_at(Timestamp::from_millis(1), &running);
+
+    assert_eq!([&running, &late, &older].map(|job| job.last_report()), [Some(NOW), Some(sent), Some(NOW)]);
+}

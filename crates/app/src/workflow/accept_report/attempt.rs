@@ -13,7 +13,7 @@ use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Callbacks, Store};
 use crate::table::{Phase, Stored, TaskToken, load, token_key};
-use crate::workflow::advance::{self, Advanced};
+use crate::workflow::advance::{self, Advanced, Reported};
 
 /// The minimum time between two recorded contacts of a running job, in seconds.
 const PROGRESS_SECS: u64 = 60;
@@ -24,7 +24,7 @@ impl AcceptReport {
         install: &Install,
         runner: &KeyId,
         report: &AttemptReport,
-        (envelope, body): (&Envelope, &str),
+        (envelope, body, sent_at): (&Envelope, &str, Timestamp),
     ) -> Result<Accepted, AppError> {
         let Some(current) = self.job_of(install, &report.job).await? else {
             return Err(not_its_job(install, &report.job));
@@ -35,7 +35,8 @@ impl AcceptReport {
             return self.after_progress(&current, runner, report).await;
         }
         let event = job_event(report, runner);
-        let advanced = advance::job_event(&*self.store, &report.job, &event, Some(envelope), now).await?;
+        let reported = Reported { message: Some(envelope), sent_at };
+        let advanced = advance::job_event(&*self.store, &report.job, &event, Some(reported), now).await?;
         // A report that proves a deploy is stored as evidence together with its log, so its log is not stored a second
         // time. The log of a rejected report is stored only if its attempt ended the job.
         let keeps_log = match &advanced {
@@ -52,7 +53,7 @@ impl AcceptReport {
                     log_change(&job);
                 }
                 match workflow {
-                    Some(workflow) => self.after_end(&workflow, &started, !changed).await?,
+                    Some(workflow) => self.after_end(&workflow, &started, (!changed, sent_at)).await?,
                     None => {
                         self.heartbeat(&job).await?;
                         return self.after_progress(&job, runner, report).await;
@@ -71,32 +72,34 @@ impl AcceptReport {
         &self,
         runner: &KeyId,
         job: &Job,
-        fence: Fence,
+        (fence, sent_at): (Fence, Timestamp),
     ) -> Result<Accepted, AppError> {
         // A cancel of one stale attempt does not end the job.
         if job.cancel_requested.is_none() {
             return Ok(Accepted::Taken);
         }
         let event = JobEvent::Refused { fence, runner: runner.clone() };
+        let reported = Reported { message: None, sent_at };
         if let Advanced::Now { workflow: Some(workflow), started, changed, .. } =
-            advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?
+            advance::job_event(&*self.store, &job.id, &event, Some(reported), self.clock.now()).await?
         {
-            self.after_end(&workflow, &started, !changed).await?;
+            self.after_end(&workflow, &started, (!changed, sent_at)).await?;
         }
         Ok(Accepted::Taken)
     }
 
     /// Performs the effects of a job's end: dispatches the jobs that became ready, or resumes the state machine when
-    /// all jobs have ended. `repeats` says that the effects may have been performed before.
+    /// all jobs have ended. `repeats` says that the effects may have been performed before; `sent_at` is the time of the
+    /// report.
     pub(super) async fn after_end(
         &self,
         workflow: &Workflow,
         started: &[JobId],
-        repeats: bool,
+        (repeats, sent_at): (bool, Timestamp),
     ) -> Result<(), AppError> {
         if workflow.is_settled() {
             // Later workflows hide this one from the search for the last report.
-            self.note_contact(&workflow.install, true).await?;
+            self.note_contact_at(&workflow.install, sent_at, true).await?;
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }
         advance::dispatch(&*self.outbox, workflow, started, repeats).await

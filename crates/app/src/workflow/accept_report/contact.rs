@@ -35,7 +35,18 @@ impl AcceptReport {
     /// this row is written at most every ten minutes. A hello, a heartbeat and the report that ends the last job of a
     /// workflow are `rare` and always recorded.
     pub(super) async fn note_contact(&self, install: &InstallId, rare: bool) -> Result<(), AppError> {
-        let now = self.clock.now();
+        self.note_contact_at(install, self.clock.now(), rare).await
+    }
+
+    /// Records that the runner sent a report at `sent_at`. A report may be handled long after it was sent, and says
+    /// nothing about its runner since then.
+    pub(super) async fn note_contact_at(
+        &self,
+        install: &InstallId,
+        sent_at: Timestamp,
+        rare: bool,
+    ) -> Result<(), AppError> {
+        let now = self.clock.now().min(sent_at);
         let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
         // Reports are handled at the same time and out of order. The recorded time never goes backward: the write fails
         // if another one came between, and its time is compared again.

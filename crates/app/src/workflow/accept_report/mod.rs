@@ -95,14 +95,17 @@ impl AcceptReport {
             None => return self.refuse_speaker(&install.value, &claimed.runner, (&envelope, body)).await,
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
-        self.note_contact(&report.install, matches!(report.body, ReportBody::Heartbeat)).await?;
+        let sent_at = arrival.sent_at;
+        self.note_contact_at(&report.install, sent_at, matches!(report.body, ReportBody::Heartbeat)).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
             ReportBody::Attempt(attempt) => {
                 let attempt = bounds::bounded(attempt, &envelope);
-                self.attempt(&install.value, &report.runner, &attempt, (&envelope, body)).await
+                self.attempt(&install.value, &report.runner, &attempt, (&envelope, body, sent_at)).await
             }
-            ReportBody::Refused(refusal) => self.order_refused(&install.value, &report.runner, &refusal, body).await,
+            ReportBody::Refused(refusal) => {
+                self.order_refused(&install.value, &report.runner, &refusal, (body, sent_at)).await
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use freehold_domain::install::Install;
 use freehold_domain::job::{Job, Rejected};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{Fence, Refusal, RefusalReason, Report, ReportBody};
-use freehold_protocol::{Digest, Envelope, JobId, KeyId};
+use freehold_protocol::{Digest, Envelope, JobId, KeyId, Timestamp};
 
 use super::{AcceptReport, Accepted, bounds, unbelievable};
 use crate::AppError;
@@ -106,7 +106,7 @@ impl AcceptReport {
         install: &Install,
         runner: &KeyId,
         refusal: &Refusal,
-        body: &str,
+        (body, sent_at): (&str, Timestamp),
     ) -> Result<Accepted, AppError> {
         let detail = bounds::cut(&refusal.detail, bounds::MAX_REASON_BYTES);
         let reason = format!("order refused as {}: {detail}", refusal.reason.as_str());
@@ -119,7 +119,9 @@ impl AcceptReport {
         let pk = job.as_ref().map_or_else(|| table::install_pk(&install.id), |(job, _)| table::job_pk(&job.id));
         self.record(pk, body, Some(runner.clone()), reason).await?;
         match (refusal.reason, job) {
-            (RefusalReason::Cancelled, Some((job, fence))) => self.cancelled_unstarted(runner, &job, fence).await,
+            (RefusalReason::Cancelled, Some((job, fence))) => {
+                self.cancelled_unstarted(runner, &job, (fence, sent_at)).await
+            }
             _ => Ok(Accepted::Taken),
         }
     }

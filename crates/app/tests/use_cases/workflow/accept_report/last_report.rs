@@ -7,9 +7,10 @@ use freehold_app::read;
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_protocol::Timestamp;
 use freehold_protocol::api::DeployComponentsRequest;
-use freehold_protocol::report::ReportBody;
+use freehold_protocol::report::{AttemptEvent, Fence, Outcome, ReportBody};
 
 use crate::support::doubles::Racing;
+use crate::support::runner::Behaviour;
 use crate::support::{World, globex, with_input};
 
 async fn last_report(world: &World) -> Option<Timestamp> {
@@ -49,4 +50,24 @@ async fn workflows_without_a_report_do_not_hide_the_last_one() {
 
         assert_eq!(last_report(&world).await, before, "{cause}");
     }
+}
+
+#[tokio::test]
+async fn an_end_that_is_handled_late_or_again_is_no_sign_of_life_at_that_time() {
+    let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
+    let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
+    world.memory.advance_secs(60);
+    let sent_at = world.now();
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial: false };
+    let end = AttemptEvent::Finished { outcome: failed, log: String::new() };
+    let end = world.runners["globex"].says(&job, Fence { dispatch: 1, receive: 1 }, 2, end, sent_at);
+
+    for secs in [7200, 7200] {
+        world.memory.advance_secs(secs);
+        world.accept_report().accept(&end, sent_at).await.unwrap();
+        world.run().await;
+
+        assert_eq!(last_report(&world).await, Some(sent_at));
+    }
+    assert!(world.workflow(&workflow).await.state.is_terminal());
 }
