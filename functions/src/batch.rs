@@ -1,5 +1,6 @@
 //! Handles a batch of SQS messages one by one. A message that can never be handled goes to the dead-letter queue with
-//! its reason, and a message that is set aside goes there without one, so that `sweep` puts it back. Every other message that fails returns to its queue after a pause that grows with each receive.
+//! its reason, and a message that is set aside goes there without one, so that `sweep` puts it back. Every other message
+//! that fails returns to its queue after a pause that grows with each receive.
 
 use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

@@ -66,7 +66,8 @@ impl AcceptReport {
     ///
     /// # Errors
     /// Invalid for a message that can never be accepted, because it is not authentic. Conflict for a report whose key
-    /// is unknown: the hello that announces the key may still be on its way. Transient or Internal when the report could not be handled.
+    /// is unknown: the hello that announces the key may still be on its way. Transient or Internal when the report
+    /// could not be handled.
     pub async fn accept(&self, body: &str, arrival: impl Into<Arrival>) -> Result<Accepted, AppError> {
         let arrival = arrival.into();
         let envelope = Envelope::parse(body.as_bytes()).map_err(unbelievable)?;
