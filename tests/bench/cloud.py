@@ -4,9 +4,11 @@ import shutil
 import subprocess
 import zipfile
 
-from programs import ARCHITECTURE, HERE, TARGET, WORK, program, tool
+from programs import ARCHITECTURE, HERE, ROOT, TARGET, WORK, program, tool
 
 ZIPS = TARGET / "lambda" / ARCHITECTURE
+# Which source tree the zips are of, as `infra/package` writes it.
+ZIPS_OF = ZIPS.with_name(f"{ARCHITECTURE}.tree")
 
 
 def counted(results):
@@ -29,10 +31,19 @@ def functions(args, results):
 def _count(results, *then):
     results.run_bin("bench-cloud", "--functions", TARGET / "lambda/local", *then)
     zips = [path.stat().st_size for path in ZIPS.glob("*.zip")]
-    if zips:
-        results.add("zip.largest", max(zips) / 1e6)
-    else:
+    if not zips:
         results.skip("zip", "no zips; run `make package`")
+    elif of_another_tree(ZIPS_OF):
+        results.skip("zip", "no zips of this source tree; run `make package`")
+    else:
+        results.add("zip.largest", max(zips) / 1e6)
+
+
+def of_another_tree(stamp):
+    """Returns whether the zips with this stamp were made from other sources than those of this tree."""
+    command = [ROOT / "infra/package", "--tree"]
+    here = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    return here == "unknown" or not stamp.exists() or stamp.read_text().strip() != here
 
 
 def _function(release, results):

@@ -32,6 +32,18 @@ class Measured(unittest.TestCase):
 
         self.assertEqual([path.parent.name for path in measured], ["debug", "release"])
 
+    def test_zips_of_another_tree_are_not_counted(self):
+        here = subprocess.run([programs.ROOT / "infra/package", "--tree"], capture_output=True, text=True, check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            stamp = Path(folder) / "arm64.tree"
+            absent = cloud.of_another_tree(stamp)
+            stamp.write_text("0" * 40)
+            other = cloud.of_another_tree(stamp)
+            stamp.write_text(here.stdout)
+            same = cloud.of_another_tree(stamp)
+
+        self.assertEqual([absent, other, same], [True, True, False])
+
     def test_every_release_that_is_measured_is_built_first(self):
         built = [" ".join(map(str, command)) for command in programs.commands(True)]
 
