@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import tempfile
 import unittest
 from pathlib import Path
@@ -17,9 +18,16 @@ class Venv(unittest.TestCase):
         self.lock.write_text("# no packages\n")
         self.environment = {**os.environ, "FREEHOLD_OF_A_TEST_VENV": str(self.made)}
 
-    def start(self):
+    def start(self, **environment):
         command, pipe = ["bash", "-x", VENV, "of-a-test", self.lock], subprocess.PIPE
-        return subprocess.Popen(command, env=self.environment, stdout=pipe, stderr=pipe, text=True)
+        return subprocess.Popen(command, env={**self.environment, **environment}, stdout=pipe, stderr=pipe, text=True)
+
+    def other_python(self, text):
+        """Returns the variables with which `python3` is a program with this text."""
+        program = Path(self.lock.parent, "python3")
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+        return {"PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     def end(self, call):
         """Returns how often the call made the environment, by the commands that it traced."""
@@ -42,6 +50,23 @@ class Venv(unittest.TestCase):
         made.append(self.end(self.start()))
 
         self.assertEqual(made, [1, 0, 1])
+
+    def test_an_environment_is_made_again_with_another_python(self):
+        made = [self.end(self.start())]
+        other = self.other_python(f'if [ "$1" = -V ]; then echo Python 3.0.0; else exec {sys.executable} "$@"; fi')
+        made += [self.end(self.start(**other)) for _ in range(2)]
+
+        self.assertEqual(made, [1, 1, 0])
+
+    def test_what_python_says_against_an_environment_is_on_stderr(self):
+        refuses = self.other_python(
+            'if [ "$1" = -V ]; then echo Python 3.0.0; else echo install python3-venv; exit 1; fi'
+        )
+        call = self.start(**refuses)
+        out, error = call.communicate()
+
+        self.assertEqual((call.returncode, out), (1, ""), error)
+        self.assertIn("install python3-venv", error)
 
 
 if __name__ == "__main__":
