@@ -37,6 +37,8 @@ def read(path):
             fence = _opened(place, line, heading)
         elif line.startswith(("    ", "\t")) and not before.strip():
             raise Unreadable(f"{place}: an indented block is not run; use a fence such as `sh` or `sh elsewhere`")
+        elif line.lstrip().startswith(("```", "~~~")):
+            raise Unreadable(f"{place}: this fence is not run; begin the line with three backticks")
         before = line
     if fence is not None:
         raise Unreadable(f"{fence.place}: the block has no end")

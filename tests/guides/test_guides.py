@@ -59,6 +59,10 @@ class Blocks(unittest.TestCase):
             "```sh\nls\n```\n",
             "# One\n\n    ls\n",
             "# One\n\n\tls\n",
+            "# One\n\n ```sh\nls\n ```\n",
+            "# One\n\n- an item\n  ```sh\n  ls\n  ```\n",
+            "# One\n\n~~~sh\nls\n~~~\n",
+            "# One\n\n  ~~~sh\nls\n  ~~~\n",
         ):
             with self.assertRaises(blocks.Unreadable):
                 self.read(text)
