@@ -2,7 +2,8 @@
 
 With a Kubernetes cluster where its programs are on this machine. What is left out is said first, and again at the end.
 
-Uses the cloud of `make up` when it is up, and leaves that running; otherwise one of its own, which ends with the demo.
+Uses the cloud of `make up` when it is up, and leaves that running with all that the demo made; otherwise, and when an
+earlier demo left its tenant there, one of its own, which ends with the demo.
 """
 
 import shutil

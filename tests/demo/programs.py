@@ -119,12 +119,18 @@ class Programs:
     # ---- processes
 
     def start_cloud(self):
-        """Uses the cloud of `make up` when it is up; otherwise starts one, which ends with the demo."""
-        if not self.succeeds(CLOUD, "status"):
-            self.start_own_cloud()
-            return
-        print("uses the cloud of `make up`")
-        self.endpoint = (ROOT / "target" / "local" / "endpoint").read_text().strip()
+        """Uses the cloud of `make up` when that is up and has no tenant yet; otherwise starts one that ends with the
+        demo."""
+        if self.succeeds(CLOUD, "status"):
+            self.endpoint = (ROOT / "target" / "local" / "endpoint").read_text().strip()
+            if not self.succeeds(BIN / "freehold", "tenant", "status", "--name", TENANT):
+                print("uses the cloud of `make up`")
+                return
+            print(
+                f"uses a cloud of its own: that of `make up` has a tenant `{TENANT}` already, and keeps it; "
+                "`make down up` empties it"
+            )
+        self.start_own_cloud()
 
     def start_own_cloud(self):
         state = self.own_cloud = self.files.parent / "cloud"

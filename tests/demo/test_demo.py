@@ -6,12 +6,14 @@ import tempfile
 import unittest
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import tomllib
 
 import demo
+import programs
 from demo_cluster import FILES, LEFT_OUT, NO_HELM, Cluster
-from programs import ROOT, Failed
+from programs import ROOT, Failed, Programs
 
 WHOLE = SimpleNamespace(terraform="/usr/bin/terraform", sandbox="bubblewrap")
 BARE = SimpleNamespace(terraform=None, sandbox="none")
@@ -24,6 +26,39 @@ def cluster(exists, has_chart):
 
 
 NONE, NO_CHART, ALL = cluster(False, False), cluster(True, False), cluster(True, True)
+
+
+class OnCloud(Programs):
+    """The programs on a machine where the cloud of `make up` is up or not, and has a tenant or not."""
+
+    def __init__(self, is_up, has_tenant):
+        super().__init__()
+        self.answers = {"status": is_up, "tenant": has_tenant}
+
+    def succeeds(self, *command):
+        return self.answers[command[1]]
+
+    def start_own_cloud(self):
+        self.endpoint = "its own"
+
+
+class Cloud(unittest.TestCase):
+    def test_a_second_demo_takes_a_cloud_of_its_own(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(programs, "ROOT", Path(folder)):
+            place = Path(folder, "target", "local", "endpoint")
+            place.parent.mkdir(parents=True)
+            place.write_text("that of make up\n")
+            said = io.StringIO()
+            chosen = {}
+            for is_up, has_tenant in [(False, False), (True, False), (True, True)]:
+                on = OnCloud(is_up, has_tenant)
+                with contextlib.redirect_stdout(said):
+                    on.start_cloud()
+                chosen[is_up, has_tenant] = on.endpoint
+
+        expected = {(False, False): "its own", (True, False): "that of make up", (True, True): "its own"}
+        self.assertEqual(chosen, expected)
+        self.assertIn("`make down up` empties it", said.getvalue())
 
 
 class Words(unittest.TestCase):
