@@ -18,7 +18,8 @@ SIGNER = SigV4Auth(
     "execute-api",
     os.environ["AWS_REGION"],
 )
-statuses, operations, failed = collections.Counter(), collections.Counter(), set()
+statuses, operations, succeeded = collections.Counter(), collections.Counter(), collections.Counter()
+failed = set()
 
 
 class Signature(requests.auth.AuthBase):
@@ -38,6 +39,7 @@ schemathesis.auth.set_from_requests(Signature())
 def after_call(context, case, response):
     statuses[response.status_code] += 1
     operations[case.operation.label] += 1
+    succeeded[case.operation.label] += 200 <= response.status_code < 300
 
 
 @schemathesis.hook
@@ -54,5 +56,6 @@ def write_counts():
         "server_errors": sum(count for status, count in statuses.items() if status >= 500),
         "statuses": statuses,
         "operations": operations,
+        "succeeded": succeeded,
     }
     Path(os.environ["FREEHOLD_API_COUNTS"]).write_text(json.dumps(counts))

@@ -11,6 +11,8 @@ APP = "shop"
 RELEASE = "first"
 # A second install waits for its runner for ever, so that one is left to read when the other is changed.
 WAITING = "initech"
+# One in which nothing runs is deleted.
+UNUSED = "hooli"
 # The base point of Ed25519 (RFC 8032), since few texts of 32 bytes are a point of the curve.
 PUBLIC_KEY = base64.b64encode(bytes([0x58] + [0x66] * 31)).decode()
 
@@ -74,8 +76,34 @@ def install(programs):
     programs.freehold_quietly("install", "launch", INSTALL, *files, "--parameter", principal, account=CUSTOMER)
     place = ("--out", config, "--state-dir", programs.files / "runner-state", "--sandbox", programs.sandbox)
     programs.freehold_quietly("install", "runner-config", INSTALL, *place, account=CUSTOMER)
-    programs.start_runner("install", config, CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner")
+    start_runner(programs)
     return created["workflow"]
+
+
+def start_runner(programs):
+    config = programs.files / "runner.toml"
+    programs.start_runner("install", config, CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner")
+
+
+def install_for(programs, operation):
+    """Returns an install from which `operation` can take something away now."""
+    if operation == "DeleteInstall":
+        create(programs, UNUSED)
+        return UNUSED
+    settle(programs)
+    return INSTALL
+
+
+def settle(programs):
+    """Lets the runner end what its install does: an install that is busy refuses the next request."""
+    programs.freehold_quietly("install", "enable", INSTALL)
+    start_runner(programs)
+    programs.wait_until("the install has no work left", lambda: is_idle(programs))
+    programs.end_runners()
+
+
+def is_idle(programs):
+    return all(one.get("ended_at") for one in programs.freehold_json("workflow", "list", INSTALL))
 
 
 def known(programs, deployed, version, built, ended, waiting):
