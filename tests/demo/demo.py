@@ -96,7 +96,10 @@ def left_out(programs, cluster):
             "install OpenTofu or Terraform 1.10 or newer from its publisher and run the demo again"
         )
     if programs.sandbox == "none":
-        told.append("the sandbox of jobs: `bwrap` is not on PATH; `apt-get install bubblewrap`")
+        told.append(
+            f"the sandbox of jobs: {programs.no_box}; install the package bubblewrap, on a machine that permits user "
+            "namespaces"
+        )
     return told + cluster.left_out()
 
 

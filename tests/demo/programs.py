@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,9 @@ from typing import NamedTuple
 import botocore.session
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/setup"))
+from skips import lacking  # noqa: E402
+
 FILES = ROOT / "target" / "demo" / "files"
 CLOUD = ROOT / "localstack" / "cloud"
 # The programs and functions of a release that `make dist` made, or those of the last build for development.
@@ -49,7 +53,9 @@ class Programs:
         # Of every program that is started here, beside those that all have.
         self.variables = {}
         self.terraform = shutil.which("terraform") or shutil.which("tofu")
-        self.sandbox = "bubblewrap" if shutil.which("bwrap") else "none"
+        # Why jobs get no box on this machine, or nothing.
+        self.no_box = lacking(["bwrap"])
+        self.sandbox = "none" if self.no_box else "bubblewrap"
 
     def seconds(self):
         return time.monotonic() - self.started

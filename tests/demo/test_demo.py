@@ -15,8 +15,8 @@ import programs
 from demo_cluster import FILES, LEFT_OUT, NO_HELM, Cluster
 from programs import ROOT, Failed, Programs
 
-WHOLE = SimpleNamespace(terraform="/usr/bin/terraform", sandbox="bubblewrap")
-BARE = SimpleNamespace(terraform=None, sandbox="none")
+WHOLE = SimpleNamespace(terraform="/usr/bin/terraform", sandbox="bubblewrap", no_box=None)
+BARE = SimpleNamespace(terraform=None, sandbox="none", no_box="there is no `bwrap` on PATH")
 
 
 def cluster(exists, has_chart):

@@ -30,7 +30,7 @@ ORDINARY = 60_123
 NOT_IN_KERNEL = ("ENOSYS", "EAFNOSUPPORT", "EOPNOTSUPP")
 
 sys.path.insert(0, str(ROOT / "tests/setup"))
-from skips import skip  # noqa: E402
+from skips import ALL_SKIPPED, no_box, skip  # noqa: E402
 
 SKIPPED = "skipped"
 
@@ -42,6 +42,12 @@ def main():
     users = [user for user in wanted if user == "alone" or os.geteuid() == 0]
     for user in sorted(set(wanted) - set(users)):
         skip(f"escapes as {user}", "not started by root")
+    for user in users[:]:
+        if reason := lacking(user):
+            skip(f"escapes as {user}", reason)
+            users.remove(user)
+    if not users:
+        return ALL_SKIPPED
     judged = [one for user in users for one in faults_as(user, probes, args.verbose)]
     faults = [(name, fault) for name, fault in judged if fault]
     print("\n".join(fault for _, fault in faults), file=sys.stderr)
@@ -132,6 +138,14 @@ def place(program, at):
         os.link(program, at)
     except OSError:
         shutil.copy2(program, at)
+
+
+def lacking(user):
+    """Returns why this machine cannot be split into namespaces for `user`, or why it makes no box there, or nothing."""
+    done = subprocess.run([*become(), "true"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if done.returncode:
+        return f"this machine permits no namespaces: {done.stderr.strip()}"
+    return no_box([*become(), *drop(user)])
 
 
 def become():

@@ -12,7 +12,6 @@ Blocks of a guide:
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ import time
 import blocks
 import leftovers
 import skips
+import tool_image
 from journey import PEOPLE, Journey
 
 from programs import BIN, CLOUD, ROOT, Failed
@@ -64,8 +64,9 @@ def compare_with_help():
 
 def missing_programs():
     """Returns what the guides ask a person to install, and this machine has not."""
-    wanted = {"Terraform or OpenTofu": ("terraform", "tofu"), "bubblewrap": ("bwrap",)}
-    return [name for name, programs in wanted.items() if not any(map(shutil.which, programs))]
+    wanted = {"Terraform or OpenTofu": "terraform|tofu", "bubblewrap": "bwrap"}
+    reasons = {name: skips.lacking([programs]) for name, programs in wanted.items()}
+    return [f"{name} ({reason})" for name, reason in reasons.items() if reason]
 
 
 def run(arguments):
@@ -95,6 +96,7 @@ def main():
         return 0
     try:
         compare_with_help()
+        tool_image.check(blocks.read(GUIDES / "vendor.md"))
         journey = run(arguments)
     except (Failed, blocks.Unreadable) as failure:
         print(f"guides: failed: {failure}")

@@ -10,7 +10,7 @@ from contextlib import redirect_stderr
 from pathlib import Path
 from unittest.mock import patch
 
-from skips import skip, skip_each
+from skips import lacking, no_box, skip, skip_each
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,6 +48,19 @@ class Skips(unittest.TestCase):
         lines = listed(lambda: skip("a test", "no `bwrap`\non PATH"))
 
         self.assertEqual(lines, ["SKIPPED a test: no `bwrap` on PATH"])
+
+    def test_a_bwrap_that_makes_no_box_is_lacking_with_what_it_says(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = Path(folder, "bwrap")
+            program.write_text("#!/bin/sh\necho 'No permissions to create new namespace' >&2\nexit 1\n")
+            program.chmod(0o755)
+            with patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+                reason = lacking(["sh", "bwrap"])
+
+        self.assertEqual(reason, "`bwrap` cannot make a box on this machine: No permissions to create new namespace")
+        self.assertEqual(lacking(["sh", "no-such-program|nor-this"]), "there is no `no-such-program|nor-this` on PATH")
+        self.assertIsNone(lacking(["sh", "no-such-program|sh"]))
+        self.assertIsNotNone(no_box(["/no/such/program"]))
 
     def test_what_unittest_skips_is_listed(self):
         class Absent(unittest.TestCase):

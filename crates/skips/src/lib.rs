@@ -6,6 +6,11 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The program that makes the boxes of jobs. It can be on `PATH` and still make none, where a machine forbids
+/// namespaces.
+const BWRAP: &str = "bwrap";
 
 /// Reports that the running test is skipped, with the reason.
 pub fn skip(reason: &str) {
@@ -23,18 +28,38 @@ pub fn skip_as(test: &str, reason: &str) {
     }
 }
 
-/// Returns whether every program is on `PATH`. An element such as `terraform|tofu` needs only one of the two. When a
-/// program is missing, reports that the running test is skipped.
+/// Returns whether every program works on this machine. An element such as `terraform|tofu` needs only one of the two.
+/// When a program does not, reports that the running test is skipped.
 pub fn have(programs: &[&str]) -> bool {
-    let missing = lacking_on_path(programs);
-    if let Some(program) = missing {
-        skip(&format!("there is no `{program}` on PATH"));
+    let lacking = lacking(programs);
+    if let Some(reason) = &lacking {
+        skip(reason);
     }
-    missing.is_none()
+    lacking.is_none()
 }
 
-/// Returns the first of `programs` that is not on `PATH`. An element such as `terraform|tofu` needs only one program.
-pub fn lacking_on_path<'a>(programs: &[&'a str]) -> Option<&'a str> {
+/// Returns why a test that needs `programs` cannot run on this machine: a program is not on `PATH`, or `bwrap` is and
+/// cannot make a box. An element such as `terraform|tofu` needs only one program.
+pub fn lacking(programs: &[&str]) -> Option<String> {
+    if let Some(program) = lacking_on_path(programs) {
+        return Some(format!("there is no `{program}` on PATH"));
+    }
+    programs.contains(&BWRAP).then(|| find_program(BWRAP)).flatten().and_then(|bwrap| no_box(&bwrap))
+}
+
+/// Returns why `bwrap` cannot make a box, as it does where user namespaces are forbidden.
+fn no_box(bwrap: &Path) -> Option<String> {
+    let made = Command::new(bwrap).args(["--ro-bind", "/", "/", "--unshare-user", "true"]).output();
+    let said = match made {
+        Ok(made) if made.status.success() => return None,
+        Ok(made) => String::from_utf8_lossy(&made.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Some(format!("`bwrap` cannot make a box on this machine: {said}"))
+}
+
+/// Returns the first of `programs` that is not on `PATH`.
+fn lacking_on_path<'a>(programs: &[&'a str]) -> Option<&'a str> {
     programs.iter().copied().find(|names| !names.split('|').any(|name| find_program(name).is_some()))
 }
 
@@ -68,6 +93,23 @@ mod tests {
     fn a_program_that_is_missing_is_named() {
         assert_eq!(lacking_on_path(&["sh", "no-such-program|sh"]), None);
         assert_eq!(lacking_on_path(&["sh", "no-such-program|nor-this"]), Some("no-such-program|nor-this"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_bwrap_that_makes_no_box_is_lacking_with_what_it_says() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let file = std::env::temp_dir().join(format!("freehold-bwrap-{}", std::process::id()));
+        std::fs::write(&file, "#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n").unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+
+        let reason = no_box(&file).unwrap();
+
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(reason, "`bwrap` cannot make a box on this machine: bwrap: No permissions to create new namespace");
+        assert!(no_box(&file).unwrap().starts_with("`bwrap` cannot make a box"));
+        assert_eq!(no_box(&find_program("true").unwrap()), None);
     }
 
     #[test]
