@@ -156,13 +156,38 @@ fn a_new_list_is_written_once_and_is_part_of_an_app() {
     assert!(freehold(&["app", "init", app]).status.success());
 
     let first = freehold(&["tools", "init", app]);
+    let runner = std::fs::read_to_string(format!("{app}/runner.toml")).unwrap();
+    let unmade = freehold(&["tools", "pin", &format!("{app}/tools")]);
     std::fs::write(format!("{app}/tools/tools.toml"), "# mine\n").unwrap();
     let second = freehold(&["tools", "init", app]);
 
     assert!(first.status.success(), "{first:?}");
     assert!(std::fs::read_to_string(format!("{app}/components/tools.toml")).unwrap().contains("./tools/image"));
+    assert!(runner.contains("runner_type = \"aws\"") && runner.contains("tool_image = \"tools\""), "{runner}");
+    assert_eq!(unmade.status.code(), Some(2));
+    let unmade = String::from_utf8_lossy(&unmade.stderr);
+    assert!(unmade.contains("base-amd64.tar.gz") && unmade.contains("make the file, as the comment"), "{unmade}");
     assert_eq!(second.status.code(), Some(4));
     assert_eq!(std::fs::read_to_string(format!("{app}/tools/tools.toml")).unwrap(), "# mine\n");
+}
+
+#[test]
+fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = directory.path().join("my-app");
+    let shown = app.to_str().unwrap();
+    assert!(freehold(&["app", "init", shown]).status.success());
+    assert!(freehold(&["tools", "init", shown]).status.success());
+    list(&app.join("tools"));
+
+    let pinned = freehold(&["tools", "pin", app.join("tools").to_str().unwrap()]);
+    build(&app.join("tools"));
+    let checked = freehold(&["app", "check", shown]);
+
+    assert!(pinned.status.success(), "{pinned:?}");
+    assert!(checked.status.success(), "{checked:?}");
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(said.contains("`my-app`: no errors, no warnings"), "{said}");
 }
 
 #[test]

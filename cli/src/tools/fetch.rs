@@ -53,7 +53,9 @@ impl Fetcher {
         match item.origin()? {
             Origin::File(file) => {
                 let path = dir.join(&file);
-                let mut from = File::open(&path).doing(format!("read `{}`", path.display()))?;
+                let mut from = File::open(&path).doing(format!("read `{}`", path.display())).map_err(|error| {
+                    error.or("make the file, as the comment above the item in the list says, or remove the item")
+                })?;
                 let mut chunk = vec![0; 1 << 16];
                 while let read @ 1.. = from.read(&mut chunk).doing(format!("read `{}`", path.display()))? {
                     taken.add(chunk.get(..read).unwrap_or_default())?;

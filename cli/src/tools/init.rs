@@ -1,15 +1,23 @@
-//! `freehold tools init`: writes a list to start from, and the component of its image.
+//! `freehold tools init`: writes a list to start from and the component of its image, and makes jobs use the image.
+
+use std::path::Path;
 
 use serde_json::json;
 
 use super::{Init, LIST};
 use crate::context::Context;
-use crate::error::{Result, ResultExt};
+use crate::error::{Error, Result, ResultExt};
 use crate::file;
 
 const DEFAULT: &str = include_str!("default-tools.toml");
 const COMPONENT: &str = "# The image that jobs run their programs in; `freehold tools build` makes it.\nname = \"tools\"\ntype = \
                          \"container_image\"\n\n[oci_layout]\npath = \"./tools/image\"\n";
+
+/// The runner's settings of an app that has none yet.
+const RUNNER: &str =
+    "runner_type = \"aws\"\n# The component whose image jobs run their programs in.\ntool_image = \"tools\"\n";
+const RUNNER_FILE: &str = "runner.toml";
+const TOOL_IMAGE: &str = "tool_image";
 
 impl Init {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
@@ -20,20 +28,66 @@ impl Init {
             }
             file::may_create(path, text, false)?;
         }
+        let runner = self.app.join(RUNNER_FILE);
+        let settings = settings(&runner)?;
         files.iter().try_for_each(|(path, text)| file::create(path, text, false))?;
-        let tools = self.app.join("tools");
-        let (tools, runner) = (tools.display(), self.app.join("runner.toml"));
-        let paths: Vec<_> = files.iter().map(|(path, _)| path).collect();
-        context.out.show(&json!({ "files": paths }), |_| {
-            let written: Vec<String> = files.iter().map(|(path, _)| format!("  {}", path.display())).collect();
-            format!(
-                "wrote:\n{}\n\nnext:\n  choose the versions in `{tools}/{LIST}`\n  freehold tools pin {tools}    fetches, and \
-                 writes the checksums\n  freehold tools build {tools}  makes the image\n  write `tool_image = \"tools\"` into `{}`",
-                written.join("\n"),
+        let said = match &settings {
+            Settings::New => file::create(&runner, RUNNER, false).map(|()| String::new())?,
+            Settings::Completed(text) => {
+                file::replace(&runner, text)?;
+                format!("\nset `tool_image = \"tools\"` in `{}`", runner.display())
+            }
+            Settings::Kept(image) => format!(
+                "\n`{}` keeps `tool_image = \"{image}\"`; write `tool_image = \"tools\"` there to use this image",
                 runner.display()
+            ),
+        };
+        let mut paths: Vec<_> = files.iter().map(|(path, _)| path).collect();
+        if matches!(settings, Settings::New) {
+            paths.push(&runner);
+        }
+        let (app, tools) = (self.app.display(), self.app.join("tools"));
+        let tools = tools.display();
+        context.out.show(&json!({ "files": paths }), |_| {
+            let written: Vec<String> = paths.iter().map(|path| format!("  {}", path.display())).collect();
+            format!(
+                "wrote:\n{}{said}\n\nnext:\n  choose the versions in `{tools}/{LIST}`, and make the archives `base-...tar.gz` as it \
+                 says\n  freehold tools pin {tools}    fetches, and writes the checksums\n  freehold tools build {tools}  makes the \
+                 image\n  freehold app sync {app}     makes a version of the app with the image",
+                written.join("\n"),
             )
         })
     }
+}
+
+/// The effect of this command on `runner.toml`.
+#[derive(Debug, PartialEq, Eq)]
+enum Settings {
+    New,
+    /// The text of the file with `tool_image` added.
+    Completed(String),
+    /// The file names this image already.
+    Kept(String),
+}
+
+/// Returns what has to be done with the `runner.toml` at `path`. A value that is there stays.
+fn settings(path: &Path) -> Result<Settings> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Settings::New),
+        Err(error) => return Err(error).doing(format!("read `{}`", path.display())),
+    };
+    let mut file: toml_edit::DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        let error = error.to_string();
+        let error = error.lines().next().unwrap_or_default().to_owned();
+        Error::invalid(format!("`{}` is not TOML: {error}", path.display()))
+            .or("correct the file, then run the command again")
+    })?;
+    if let Some(there) = file.get(TOOL_IMAGE) {
+        return Ok(Settings::Kept(there.as_str().unwrap_or_default().to_owned()));
+    }
+    file.insert(TOOL_IMAGE, toml_edit::value("tools"));
+    Ok(Settings::Completed(file.to_string()))
 }
 
 #[cfg(test)]
@@ -55,5 +109,25 @@ mod tests {
             }
         }
         assert!(list.item.iter().all(|item| item.sha256.is_empty()));
+    }
+
+    #[test]
+    fn a_runner_file_is_completed_and_keeps_what_it_has() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(RUNNER_FILE);
+        let with = |text: &str| {
+            std::fs::write(&path, text).unwrap();
+            settings(&path)
+        };
+
+        assert_eq!(settings(&path).unwrap(), Settings::New);
+        assert_eq!(
+            with("# mine\nrunner_type = \"aws\"\n\n[env_vars]\nA = \"1\"\n").unwrap(),
+            Settings::Completed(
+                "# mine\nrunner_type = \"aws\"\ntool_image = \"tools\"\n\n[env_vars]\nA = \"1\"\n".into()
+            )
+        );
+        assert_eq!(with("tool_image = \"own\"\n").unwrap(), Settings::Kept("own".into()));
+        assert!(with("= 1").unwrap_err().to_string().contains("is not TOML"));
     }
 }

@@ -27,13 +27,17 @@ pub(crate) enum ToolsCommand {
     Build(Build),
 }
 
-/// Write an example of a list of programs, and a component for the image that is made from the list.
+/// Write an example of a list of programs and a component for their image, and set `tool_image` in `runner.toml`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   freehold tools init ./my-app
   freehold tools pin ./my-app/tools
-  freehold tools build ./my-app/tools")]
+  freehold tools build ./my-app/tools
+  freehold app sync ./my-app
+
+The list names an archive with a shell for each platform, such as `base-amd64.tar.gz`. Make them before `tools pin`; a comment in
+the list has the command. `tools init` adds a missing `tool_image` to `runner.toml` and changes nothing else there.")]
 pub(crate) struct Init {
     /// The app's directory.
     #[arg(default_value = ".")]
@@ -44,7 +48,10 @@ pub(crate) struct Init {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold tools pin ./my-app/tools")]
+  freehold tools pin ./my-app/tools
+
+An item with `file` is a file beside the list, such as an archive with a shell. Make it before; a comment in the list of `tools
+init` has the command.")]
 pub(crate) struct Pin {
     /// The directory of `tools.toml`.
     #[arg(default_value = "tools")]
