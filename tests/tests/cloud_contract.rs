@@ -46,6 +46,7 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
 
     the_runner_itself_named_what_is_beyond(&world).await?;
     the_vendor_hears_it_before_anything_is_sent(&world).await?;
+    a_switch_is_no_consent(&world, &install).await?;
     let said = world.agree(&install, &mut runner).await?;
     ensure!(said.contains("\nagreed to the contract sha256:"), "{said}");
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
@@ -60,6 +61,20 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     assert_eq!(narrower["state"], "succeeded", "{narrower}");
     the_order_proved_that_it_asks_for_less(&world, &narrower).await?;
     the_customer_checks_the_signature_with_the_key_of_the_own_stack(&world, &install).await
+}
+
+/// The customer flips a switch with the new template: the stack keeps the contract of the first launch.
+async fn a_switch_is_no_consent(world: &World, install: &Install) -> anyhow::Result<()> {
+    let accepted = |stack: &serde_json::Value| stack["outputs"]["AcceptedContract"].as_str().map(str::to_owned);
+    let first = accepted(&world.change_stack(install, &[]).await?).context("the stack has no contract")?;
+    let template = world.directory().join(format!("{}.yaml", install.name)).display().to_string();
+    world.run(&["install", "stack", &install.name, "-o", &template, "--force"]).await?.ended_with(0)?;
+
+    let switched = world.change_stack(install, &["EnableDeprovision=true"]).await?;
+
+    ensure!(!std::fs::read_to_string(&template)?.contains(&first), "the template offers what is accepted");
+    ensure!(accepted(&switched).as_ref() == Some(&first), "{switched}");
+    Ok(())
 }
 
 async fn the_runner_itself_named_what_is_beyond(world: &World) -> anyhow::Result<()> {

@@ -77,7 +77,7 @@ compared counts as `+`. `~` marks an action that runs different steps; for an in
 those of the version that is deployed there.
 
 Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
-writes.")]
+writes with `--accept-contract`.")]
 pub(crate) struct Diff {
     /// An install, or an app when two versions follow.
     #[arg(value_name = "INSTALL|APP")]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::template::{self, Facts};
 use super::template_bucket::TemporaryBucket;
-use super::{Launch, leftovers};
+use super::{Launch, consent, leftovers};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -21,8 +21,6 @@ const SECRET: &str = "EnrolmentSecret";
 /// The maximum size of a template inside a request, in bytes (AWS CloudFormation quotas, "Template body size in a
 /// request").
 const MOST_IN_A_REQUEST: usize = 51_200;
-/// The stack parameter, and the output, with the digest of the contract that the customer agrees to.
-pub(super) const ACCEPTED: &str = "AcceptedContract";
 
 impl Launch {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -40,12 +38,8 @@ impl Launch {
         let (account, region) = (crate::aws::account(&config).await?, crate::aws::region(&config));
         template::check_place(&facts, &file, &account, &region)?;
         let stacks = Stacks::new(&config);
-        // Without a value, an update would keep the consent to the contract of the earlier template.
-        if let Some(offered) = offered(&template) {
-            parameters.entry(ACCEPTED.to_owned()).or_insert(offered);
-        }
-        let accepted = parameters.get(ACCEPTED).cloned();
-        let former = stacks.find(&name).await?;
+        let (offered, former) = (consent::offered(&template), stacks.find(&name).await?);
+        self.add_consent(offered.as_deref(), former.as_ref(), &mut parameters)?;
         if former.is_none() {
             if !parameters.contains_key(SECRET) {
                 return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
@@ -73,8 +67,8 @@ impl Launch {
             let was = former.as_ref();
             let changed = was.is_none_or(|was| was.outputs != stack.outputs);
             let next = next(outcome, &self.install, &stack.parameters, changed);
-            let agreed = accepted.filter(|digest| was.and_then(|was| was.outputs.get(ACCEPTED)) != Some(digest));
-            let consent = agreed.map(|digest| format!("\nagreed to the contract {digest}")).unwrap_or_default();
+            let consent = self.about_consent(offered.as_deref(), was, &stack);
+            let consent = consent.map(|sentence| format!("\n{sentence}")).unwrap_or_default();
             let outputs = if changed { outputs(&stack.outputs, context) } else { String::new() };
             format!("{outputs}stack `{name}` {state}{consent}\nnext: {next}")
         })
@@ -159,16 +153,6 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
     }
 }
 
-/// Returns the contract that a template asks the customer to accept: the default of the parameter [`ACCEPTED`].
-fn offered(template: &str) -> Option<String> {
-    let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED}:")).skip(1);
-    let default = lines
-        .by_ref()
-        .take_while(|line| line.starts_with("    "))
-        .find_map(|line| line.strip_prefix("    Default: "))?;
-    Some(default.trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,15 +168,5 @@ mod tests {
         assert!(changed.starts_with("freehold install runner-config globex --force, then start"), "{changed}");
         assert!(next(Outcome::Updated, &install, &elsewhere, false).starts_with("nothing; "));
         assert!(next(Outcome::Updated, &install, &BTreeMap::new(), true).starts_with("nothing; "));
-    }
-
-    #[test]
-    fn the_contract_of_a_template_is_its_parameters_default() {
-        let template = "Parameters:\n  EnrolmentSecret:\n    Default: no\n  AcceptedContract:\n    Type: String\n    \
-                        Description: >-\n      which\n    Default: sha256:abc\n  Other:\n    Default: x\n";
-
-        assert_eq!(offered(template).as_deref(), Some("sha256:abc"));
-        assert_eq!(offered(&template.replace("    Default: sha256:abc\n", "")), None);
-        assert_eq!(offered("Parameters: {}\n"), None);
     }
 }

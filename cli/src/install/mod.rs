@@ -1,6 +1,7 @@
 //! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config, audit).
 
 mod audit;
+mod consent;
 mod create;
 mod delete;
 mod disable;
@@ -61,7 +62,7 @@ Examples:
   freehold install verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
   freehold install verify-template globex.yaml --contract my-app.contract.json
   freehold install verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
-  freehold install verify-template globex.yaml --release SHA256SUMS --release-key freehold.pem
+  freehold install verify-template globex.yaml --release SHA256SUMS --release-key release-key.pub
 
 Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
 one. With the contract, each role must have the policies of its terms and no other; without it, the output states that they were not compared. The output lists the vendor, the account, the queues, the contract and the runner that the template names: compare them with the values that the vendor gave you.")]
@@ -86,7 +87,7 @@ pub(crate) struct VerifyTemplate {
     /// that release.
     #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]
     release: Option<PathBuf>,
-    /// The public key that signs releases, in PEM form.
+    /// The public key of whoever signs the releases, in PEM form, such as `release-key.pub`.
     #[arg(long, value_name = "FILE", requires = "release")]
     release_key: Option<PathBuf>,
 }
@@ -204,11 +205,12 @@ pub(crate) struct Stack {
 Examples:
   freehold install launch globex --template globex.yaml --secret-file globex.enrolment
   freehold install launch globex --template globex.yaml --parameter EnableDeprovision=true
+  freehold install launch globex --template globex.yaml --accept-contract
 
 Uses the AWS credentials of the customer's account. Running the command again with the same template changes nothing;
-parameters that are left out keep their value. Launching a template is consent to the contract that it names;
-`freehold contract show` prints that contract. To keep the earlier contract, pass `--parameter
-AcceptedContract=sha256:...`.")]
+parameters that are left out keep their value. The first launch is consent to the contract that the template names. A later
+launch keeps that consent, and says so when the template names another contract. Read that contract, then accept it with
+`--accept-contract`, or name it yourself with `--parameter AcceptedContract=sha256:...`.")]
 pub(crate) struct Launch {
     /// Name of the install.
     install: InstallId,
@@ -225,6 +227,9 @@ pub(crate) struct Launch {
     /// Without this option, the command makes a bucket for such a template, and removes it after the launch.
     #[arg(long, value_name = "BUCKET")]
     template_bucket: Option<String>,
+    /// Accept the contract that the template names, instead of the contract that the stack has accepted before.
+    #[arg(long)]
+    accept_contract: bool,
     /// A stack parameter.
     #[arg(long = "parameter", value_name = "NAME=VALUE")]
     parameters: Vec<Parameter>,
@@ -279,7 +284,8 @@ Examples:
 
 Before: remove what is deployed with `freehold teardown globex`, and let the customer delete the install stack. The command is
 refused while something is deployed or runs there, and until two hours after the runner's last report. Nothing of the install
-stays in the tenant: no queue, row, message or permission. The customer keeps the audit records. The command can be repeated.")]
+stays in the tenant: no queue, row, message or permission. The customer keeps the audit records. Run the command again when
+it was stopped before its end; afterwards the install does not exist, and the command ends with exit code 3.")]
 pub(crate) struct Forget {
     /// Name of the install.
     install: InstallId,

@@ -44,6 +44,15 @@ fn signed_sums(sums: &Path, key: &Path) -> Result<String> {
 
 fn public_key(file: &Path) -> Result<PublicKey> {
     let text = String::from_utf8_lossy(&bytes(file)?).into_owned();
+    if text.contains("PRIVATE KEY-----") {
+        let shown = file.display();
+        return Err(Error::invalid(format!(
+            "`{shown}` is a private key, which only the maker of the releases may have"
+        ))
+        .or(format!(
+            "pass the public key; the maker gets it with `openssl pkey -in {shown} -pubout -out release-key.pub`"
+        )));
+    }
     let key = pem::public_key(&text).map_err(|wrong| wrong.to_string());
     let key = key.and_then(|der| PublicKey::from_spki_der(&der).map_err(|_| "it is not an Ed25519 key".to_owned()));
     key.map_err(|wrong| Error::invalid(format!("`{}` is not the public key of a release: {wrong}", file.display())))

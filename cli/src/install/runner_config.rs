@@ -11,7 +11,7 @@ use freehold_protocol::{Digest, InstallId, TenantName, names};
 use serde_json::json;
 
 use super::RunnerConfig as Command;
-use super::launch::ACCEPTED;
+use super::consent::ACCEPTED;
 use crate::cloudformation::{Stack, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -48,13 +48,13 @@ impl Command {
             app_secrets: app_secrets(&stack),
             accepted_contract: accepted(&stack)?,
         };
-        runner.write(&self.machine, &path, self.force)?;
+        let enrolment = runner.write(&self.machine, &path, self.force)?;
         let role = stack.output("RunnerRoleArn")?;
         let out = path.display();
         context.out.show(&json!({ "config": path, "role": role }), |_| {
             format!(
                 "the runner's config is in `{out}`\nrun the runner with the credentials of {role}:\n  \
-                     freehold-runner run --config {out}"
+                     freehold-runner run --config {out}\nit enrols with {enrolment}"
             )
         })
     }

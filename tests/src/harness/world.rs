@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use aws_credential_types::Credentials;
 use aws_types::SdkConfig;
-use freehold_skips::{lacking_on_path, skip_as};
+use freehold_skips::{lacking, skip_as};
 use serde_json::Value;
 
 use super::chosen_cloud;
@@ -75,8 +75,8 @@ impl World {
     /// When a program does not start.
     pub async fn without_tenant(test: &str, needs: Needs) -> anyhow::Result<Option<Self>> {
         let programs = Programs::find(None)?;
-        if let Some(name) = lacking_on_path(needs.programs) {
-            skip_as(test, &format!("there is no `{name}` on PATH"));
+        if let Some(reason) = lacking(needs.programs) {
+            skip_as(test, &reason);
             return Ok(None);
         }
         let directory = tempfile::Builder::new().prefix("freehold-test-").tempdir()?;
@@ -340,7 +340,8 @@ impl World {
         Ok(install)
     }
 
-    /// Launches the vendor's current template as the customer of an install; returns the output.
+    /// Launches the vendor's current template as the customer of an install, who accepts its contract; returns the
+    /// output.
     ///
     /// # Errors
     /// What failed.
@@ -349,7 +350,7 @@ impl World {
         let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
         let (template, state) = (file(".yaml"), file("-state"));
         self.run(&["install", "stack", name, "-o", &template, "--force"]).await?.ended_with(0)?;
-        let launch = ["install", "launch", name, "--template", &template];
+        let launch = ["install", "launch", name, "--template", &template, "--accept-contract"];
         let said = self.command(&install.account, &launch).await?.ended_with(0)?;
         self.configure(install, &state).await?;
         Ok(said)
@@ -385,6 +386,21 @@ impl World {
     pub async fn runner(&self, install: &Install) -> anyhow::Result<Runner> {
         let role = format!("fh-{}--{}--runner", self.tenant, install.name);
         self.start_runner(&install.name, &install.account, &role, &install.config).await
+    }
+
+    /// Starts the runner of an install without boxes: its jobs reach what listens on this machine.
+    ///
+    /// # Errors
+    /// What failed.
+    pub async fn runner_without_boxes(&self, install: &Install) -> anyhow::Result<Runner> {
+        let (boxed, bare) = ("sandbox = \"bubblewrap\"", "sandbox = \"none\"");
+        let config = std::fs::read_to_string(&install.config)?;
+        ensure!(config.contains(boxed), "the config has no line `{boxed}`:\n{config}");
+        std::fs::write(&install.config, config.replace(boxed, bare))?;
+        let role = format!("fh-{}--{}--runner", self.tenant, install.name);
+        let mut how = self.how(&install.name, &install.config, &self.role(&install.account, &role).await?);
+        how.environment.push(("FREEHOLD_JOBS_AS_ROOT", "1".to_owned()));
+        Runner::start(how)
     }
 
     /// Starts the runner of an install as a machine of its stack does: configured by the stack.

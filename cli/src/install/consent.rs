@@ -1,0 +1,161 @@
+//! The contract that a customer accepts by a launch: what the template offers, and what the stack has.
+
+use std::collections::BTreeMap;
+
+use super::Launch;
+use crate::cloudformation::Stack;
+use crate::error::{Error, Result};
+
+/// The stack parameter, and the output, with the digest of the contract that the customer agrees to.
+pub(super) const ACCEPTED: &str = "AcceptedContract";
+
+impl Launch {
+    /// Adds the contract of the template to `parameters` where this launch accepts it: in a stack that has accepted none
+    /// yet, and with `--accept-contract`. Otherwise the stack keeps the contract that it has, so that a customer who
+    /// only flips a switch agrees to nothing.
+    pub(super) fn add_consent(
+        &self,
+        offered: Option<&str>,
+        former: Option<&Stack>,
+        parameters: &mut BTreeMap<String, String>,
+    ) -> Result<()> {
+        if self.accept_contract && parameters.contains_key(ACCEPTED) {
+            let twice =
+                format!("`--accept-contract` and parameter `{ACCEPTED}` both name a contract; pass one of them");
+            return Err(Error::invalid(twice));
+        }
+        let Some(offered) = offered else {
+            if self.accept_contract {
+                let file = self.template.display();
+                return Err(Error::invalid(format!(
+                    "template `{file}` names no contract, so there is nothing to accept"
+                ))
+                .or("launch it without `--accept-contract`"));
+            }
+            return Ok(());
+        };
+        if self.accept_contract || former.and_then(accepted).is_none() {
+            parameters.entry(ACCEPTED.to_owned()).or_insert_with(|| offered.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Returns the sentence about the contract after a launch: the contract that the customer has agreed to now, or the
+    /// contract of the template that they have not agreed to. Nothing when neither is the case.
+    pub(super) fn about_consent(&self, offered: Option<&str>, former: Option<&Stack>, now: &Stack) -> Option<String> {
+        let accepted_now = accepted(now)?;
+        if former.and_then(accepted) != Some(accepted_now) {
+            return Some(format!("agreed to the contract {accepted_now}"));
+        }
+        let offered = offered.filter(|offered| *offered != accepted_now)?;
+        let (install, file) = (&self.install, self.template.display());
+        Some(format!(
+            "the template offers the contract {offered}, and the stack keeps {accepted_now}; to accept the new one: \
+             freehold install launch {install} --template {file} --accept-contract"
+        ))
+    }
+}
+
+fn accepted(stack: &Stack) -> Option<&str> {
+    stack.parameters.get(ACCEPTED).map(String::as_str).filter(|digest| !digest.is_empty())
+}
+
+/// Returns the contract that a template asks the customer to accept: the default of the parameter [`ACCEPTED`].
+pub(super) fn offered(template: &str) -> Option<String> {
+    let mut lines = template.lines().skip_while(|line| line.trim_end() != format!("  {ACCEPTED}:")).skip(1);
+    let default = lines
+        .by_ref()
+        .take_while(|line| line.starts_with("    "))
+        .find_map(|line| line.strip_prefix("    Default: "))?;
+    Some(default.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_cloudformation::types::StackStatus;
+
+    use super::*;
+
+    const NEW: &str = "sha256:new";
+
+    fn launch(accept_contract: bool) -> Launch {
+        Launch {
+            install: "globex".parse().unwrap(),
+            template: "globex.yaml".into(),
+            secret_file: None,
+            digest: None,
+            template_bucket: None,
+            accept_contract,
+            parameters: Vec::new(),
+        }
+    }
+
+    fn stack(contract: Option<&str>) -> Stack {
+        Stack {
+            id: "arn".into(),
+            name: "freehold-acme--globex".into(),
+            status: StackStatus::UpdateComplete,
+            reason: String::new(),
+            parameters: contract.map(|digest| (ACCEPTED.to_owned(), digest.to_owned())).into_iter().collect(),
+            outputs: BTreeMap::new(),
+            changed_at: String::new(),
+        }
+    }
+
+    /// Returns the contract that a launch sets in a stack that has accepted `former`.
+    fn set(accept: bool, former: Option<&Stack>, given: Option<&str>) -> Result<Option<String>> {
+        let mut parameters = given.map(|digest| (ACCEPTED.to_owned(), digest.to_owned())).into_iter().collect();
+        launch(accept).add_consent(Some(NEW), former, &mut parameters)?;
+        Ok(parameters.remove(ACCEPTED))
+    }
+
+    #[test]
+    fn only_the_first_launch_and_an_explicit_yes_accept_what_a_template_offers() {
+        let (old, none) = (stack(Some("sha256:old")), stack(None));
+
+        assert_eq!(set(false, None, None).unwrap().as_deref(), Some(NEW));
+        assert_eq!(set(false, Some(&none), None).unwrap().as_deref(), Some(NEW));
+        assert_eq!(set(false, Some(&old), None).unwrap(), None);
+        assert_eq!(set(true, Some(&old), None).unwrap().as_deref(), Some(NEW));
+        assert_eq!(set(false, Some(&old), Some("sha256:mine")).unwrap().as_deref(), Some("sha256:mine"));
+    }
+
+    #[test]
+    fn a_consent_that_is_given_twice_or_to_nothing_is_refused() {
+        let twice = set(true, None, Some("sha256:mine")).unwrap_err().to_string();
+        let nothing = launch(true).add_consent(None, None, &mut BTreeMap::new()).unwrap_err().to_string();
+
+        assert_eq!(
+            twice,
+            "`--accept-contract` and parameter `AcceptedContract` both name a contract; pass one of them"
+        );
+        assert!(nothing.starts_with("template `globex.yaml` names no contract"), "{nothing}");
+        assert_eq!(launch(false).add_consent(None, None, &mut BTreeMap::new()), Ok(()));
+    }
+
+    #[test]
+    fn a_launch_says_what_was_accepted_or_how_to_accept_what_was_not() {
+        let (old, new) = (stack(Some("sha256:old")), stack(Some(NEW)));
+        let says = |former: Option<&Stack>, now: &Stack| launch(false).about_consent(Some(NEW), former, now);
+
+        assert_eq!(says(None, &new).unwrap(), "agreed to the contract sha256:new");
+        assert_eq!(says(Some(&old), &new).unwrap(), "agreed to the contract sha256:new");
+        assert_eq!(says(Some(&new), &new), None);
+        assert_eq!(says(Some(&stack(None)), &stack(None)), None);
+        assert_eq!(
+            says(Some(&old), &old).unwrap(),
+            "the template offers the contract sha256:new, and the stack keeps sha256:old; to accept the new one: \
+             freehold install launch globex --template globex.yaml --accept-contract"
+        );
+    }
+
+    #[test]
+    fn the_contract_of_a_template_is_its_parameters_default() {
+        let template = "Parameters:\n  EnrolmentSecret:\n    Default: no\n  AcceptedContract:\n    Type: String\n    \
+                        Description: >-\n      which\n    Default: sha256:abc\n  Other:\n    Default: x\n";
+
+        assert_eq!(offered(template).as_deref(), Some("sha256:abc"));
+        assert_eq!(offered(&template.replace("    Default: sha256:abc\n", "")), None);
+        assert_eq!(offered("Parameters: {}\n"), None);
+    }
+}
