@@ -107,6 +107,13 @@ impl CreateInstall {
                 install.id
             )));
         }
+        if request.toggles.iter().any(|(component, on)| install.toggles.get(component) != Some(on)) {
+            return Err(AppError::conflict(format!(
+                "install `{0}` exists already, with other components switched on or off; `freehold install toggles {0}` \
+                 shows and switches them",
+                install.id
+            )));
+        }
         if install.live.as_ref() == Some(&workflow) {
             self.machines.start(WorkflowKind::ProvisionInstall, &workflow, &install.id).await?;
         }

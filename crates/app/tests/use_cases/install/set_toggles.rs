@@ -190,6 +190,29 @@ async fn a_new_install_has_the_defaults_and_what_its_request_switches() {
 }
 
 #[tokio::test]
+async fn a_repeated_request_with_other_toggles_is_refused_with_the_way_out() {
+    let world = World::with_app().await;
+    world.sync(&app::with_toggles(false)).await;
+    let create = async |toggles: Value| {
+        let toggles = serde_json::from_value(toggles).unwrap();
+        let request = CreateInstallRequest { toggles, ..world.creation("globex") };
+        world.create_install().create(&request).await
+    };
+    let first = create(json!({ "info": true })).await.unwrap();
+
+    let same = create(json!({ "info": true })).await.unwrap();
+    let none = create(json!({})).await.unwrap();
+    let other = create(json!({ "info": false })).await.unwrap_err();
+    let more = create(json!({ "info": true, "storage": false })).await.unwrap_err();
+
+    assert_eq!([&same.1, &none.1], [&first.1, &first.1]);
+    assert_eq!([other.kind, more.kind], [Kind::Conflict, Kind::Conflict]);
+    let text = "install `globex` exists already, with other components switched on or off; `freehold install toggles \
+                globex` shows and switches them";
+    assert_eq!([other.message.as_str(), more.message.as_str()], [text, text]);
+}
+
+#[tokio::test]
 async fn provisioning_leaves_out_what_is_off_by_default_and_a_teardown_does_not_miss_it() {
     let mut world = World::with_app().await;
     world.sync(&app::with_toggles(false)).await;
