@@ -25,12 +25,15 @@ struct Cli {
 
 const AFTER_HELP: &str = "\
 Exit codes:
-  0  drained: running builds ended and reports went out, after SIGTERM or SIGINT (doctor: all is well)
-  1  stopped at once by a second signal, or the state directory cannot be used (doctor: something is blocked)
+  0  drained: running builds ended and reports went out, after SIGTERM or SIGINT
+     (doctor: all is well)
+  1  stopped at once by a second signal, or the state directory cannot be used
+     (doctor: something is blocked)
   2  the command line or the config file is wrong
   3  AWS refused it for too long: it cannot enrol, or cannot take orders
 
-Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS tool reads them; on EC2 none is needed.
+Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS
+tool reads them; on EC2 none is needed.
 
 Try first:
   freehold tenant build-runner --name acme --out builder.toml
@@ -72,5 +75,29 @@ async fn dispatch(command: &Command) -> ExitCode {
         (Err(error), _) => program::fail(2, &program::explain(&error)),
         (Ok(config), Command::Run(_)) => program::run(config, None, Arc::new(BuildKind)).await,
         (Ok(config), Command::Doctor { json, .. }) => program::examine(&config, doctor::programs(&config), *json).await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_help_fits_a_terminal_of_80_columns_and_is_the_golden_text() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/help.txt");
+
+        let help = Cli::command().term_width(80).render_long_help().to_string();
+
+        for line in AFTER_HELP.lines() {
+            assert!(line.len() <= 80, "a terminal breaks `{line}`");
+        }
+        if std::env::var_os("FREEHOLD_UPDATE").is_some() {
+            std::fs::write(&path, &help).unwrap();
+        }
+        assert_eq!(help, std::fs::read_to_string(&path).unwrap());
     }
 }
