@@ -20,7 +20,8 @@ Exit codes:
   0   done
   1   the request failed (a workflow that ended failed, leftovers after `tenant destroy`, differences with
       `app diff --exit-code`, wider terms with `contract diff`, a lineage with a broken link, a contract with a
-      broken signature)
+      broken signature, an install template with a finding or without the SHA-256 of `--sha256`, audit records
+      with a problem)
   2   wrong usage, input or config: a value that is never right
   3   not found: an install, app, version, release, component, action, role, workflow or job that does not exist
   4   conflict: the current state does not allow it, such as a deploy before the build, or a cancel of what has ended
