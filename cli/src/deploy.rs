@@ -75,7 +75,8 @@ impl Deploy {
         let subject = format!("deploy of `{}`", self.install);
         let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
         if !self.no_wait {
-            self.say_inputs(&api, context.out).await?;
+            // The verdict of the deploy is the result of this command, also when this hint cannot be read.
+            let _ = self.say_inputs(&api, context.out).await;
         }
         ended
     }

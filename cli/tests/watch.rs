@@ -135,6 +135,54 @@ fn a_workflow_that_ended_waits_for_nobody() {
     assert!(!json.contains("waiting"), "{json}");
 }
 
+#[test]
+fn a_workflow_waits_for_nobody_while_any_of_its_jobs_runs() {
+    let jobs: Vec<String> = (1..=6).map(|number| format!("job_{number:020}")).collect();
+    let nodes: Vec<Value> = jobs.iter().map(|job| json!({ "name": job, "state": "active", "job": job })).collect();
+    let of_last = |state: &'static str| {
+        let (jobs, nodes) = (jobs.clone(), json!(nodes));
+        tenant_api::serve(move |path, _| match path {
+            "/v1/workflows/wf_00000000000000000001" => Some(workflow("running", &nodes, "")),
+            "/v1/tenant" => Some(json!({
+                "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
+                "tenant_key": "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=",
+            })),
+            path => path.strip_prefix("/v1/jobs/").map(|job| {
+                let state = if jobs.last().is_some_and(|last| last == job) { state } else { "queued" };
+                json!({
+                    "job": job, "install": "globex", "workflow": WORKFLOW, "node": job, "mode": "provision",
+                    "state": state, "created_at": now() - 40_000,
+                })
+            }),
+        })
+    };
+
+    let (_, with_one_that_runs, _) = run(&of_last("running"), &["workflow", "show", WORKFLOW, "--json"]);
+    let (_, with_none, _) = run(&of_last("queued"), &["workflow", "show", WORKFLOW, "--json"]);
+
+    assert!(!with_one_that_runs.contains("waiting for"), "{with_one_that_runs}");
+    assert!(with_none.contains("waiting for"), "{with_none}");
+}
+
+#[test]
+fn a_deploy_ends_with_its_verdict_when_the_inputs_cannot_be_read() {
+    let deploy = |state: &'static str| {
+        let api = tenant_api::serve(move |path, _| match path {
+            "/v1/installs/globex/deploys" => Some(json!({ "workflow": WORKFLOW })),
+            "/v1/workflows/wf_00000000000000000001" => Some(workflow(state, &json!([]), "it broke")),
+            _ => None,
+        });
+        run(&api, &["deploy", "globex", "--input", "days=3"])
+    };
+
+    let (failed, _, why) = deploy("failed");
+    let (succeeded, _, also) = deploy("succeeded");
+
+    assert_eq!(failed, Some(1), "{why}");
+    assert!(why.contains("it broke") && !why.contains("no answer for"), "{why}");
+    assert_eq!(succeeded, Some(0), "{also}");
+}
+
 /// Returns `text` with `N` for every number.
 fn without_numbers(text: &str) -> String {
     let mut last = ' ';

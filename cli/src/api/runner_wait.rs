@@ -16,8 +16,6 @@ use crate::progress::Progress;
 const PATIENCE_SECS: u64 = 8;
 /// The pause between two checks.
 const LOOK: Duration = Duration::from_secs(4);
-/// The maximum number of jobs that one check reads from the API.
-const MOST_JOBS: usize = 4;
 
 /// The check for a runner that does not take its orders. It runs while a workflow is watched.
 #[derive(Debug)]
@@ -81,9 +79,10 @@ async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> 
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
         return Ok(install.runner.is_none().then_some(view.created_at));
     }
-    // When one of these jobs has started, the runner is alive and only has no free slot for the others.
+    // When one of these jobs has started, the runner is alive and only has no free slot for the others. It can be any of
+    // them: the order of the nodes is not the order in which the runner takes their jobs.
     let mut oldest = None;
-    for job in active.into_iter().filter_map(|node| node.job.as_ref()).take(MOST_JOBS) {
+    for job in active.into_iter().filter_map(|node| node.job.as_ref()) {
         let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
         if job.state != "queued" {
             return Ok(None);
