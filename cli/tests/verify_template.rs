@@ -140,8 +140,8 @@ fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
         write("stack.yaml", template.as_bytes());
         write("SHA256SUMS", sums.as_bytes());
         write("SHA256SUMS.sig", &signer.sign(sums.as_bytes()).to_bytes());
-        write("freehold.pem", key.verifying_key().to_public_key_pem(LineEnding::LF).unwrap().as_bytes());
-        run(place.path(), &["--release", "SHA256SUMS", "--release-key", "freehold.pem"])
+        write("release-key.pub", key.verifying_key().to_public_key_pem(LineEnding::LF).unwrap().as_bytes());
+        run(place.path(), &["--release", "SHA256SUMS", "--release-key", "release-key.pub"])
     };
     let sums = |digest: &str| format!("{other}  arm64/freehold\n{digest}  arm64/freehold-runner\n");
 
@@ -149,6 +149,13 @@ fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
     let unknown = release(&sums(&other), &key);
     let as_another_program = release(&format!("{runner}  arm64/freehold\n"), &key);
     let of_another = release(&sums(&runner), &SigningKey::from_bytes(&[8; 32]));
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("stack.yaml"), &template).unwrap();
+    std::fs::write(place.path().join("SHA256SUMS"), "").unwrap();
+    std::fs::write(place.path().join("SHA256SUMS.sig"), "").unwrap();
+    let pem = "-----BEGIN PRIVATE KEY-----\nMC4CAQ==\n-----END PRIVATE KEY-----\n";
+    std::fs::write(place.path().join("release-key.pem"), pem).unwrap();
+    let private = run(place.path(), &["--release", "SHA256SUMS", "--release-key", "release-key.pem"]);
 
     assert_eq!(known.status.code(), Some(0), "{}", text(&known.stderr));
     assert!(
@@ -164,6 +171,9 @@ fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
             text(&wrong.stderr)
         );
     }
+    assert_eq!(private.status.code(), Some(2));
+    assert!(text(&private.stderr).contains("`release-key.pem` is a private key"), "{}", text(&private.stderr));
+    assert!(text(&private.stderr).contains("-pubout -out release-key.pub"), "{}", text(&private.stderr));
     assert_eq!(of_another.status.code(), Some(1));
     assert!(text(&of_another.stderr).contains("is not the signature of `SHA256SUMS`"), "{}", text(&of_another.stderr));
 }

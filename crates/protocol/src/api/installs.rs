@@ -53,8 +53,8 @@ pub struct InstallView {
     pub app: Option<AppName>,
     pub account: AccountId,
     pub region: String,
-    /// The state: `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `ready` or `idle`
-    /// (nothing is deployed).
+    /// The state: `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `forgetting`, `ready` or
+    /// `idle` (nothing is deployed).
     pub state: String,
     /// The vendor's reason for disabling the install; absent when the install is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
