@@ -22,7 +22,9 @@ pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Ch
     let mut validator = Validator { app, file, kind, uses: Vec::new(), contents: BTreeMap::new() };
     let unused = effect::of_file(kind, validator.place(&(0..0)), validator.app.files.path(file));
     validator.app.drafts.extend(unused);
-    if !kind.is_open() {
+    if let Some(draft) = runner_config(kind, file, &root) {
+        validator.app.drafts.push(draft);
+    } else if !kind.is_open() {
         let special = match kind {
             Kind::Component => component_keys(root.text("type").unwrap_or_default()),
             _ => &[],
@@ -32,6 +34,18 @@ pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Ch
     }
     let Validator { uses, contents, .. } = validator;
     Checked { file, kind, root, uses, contents }
+}
+
+/// Returns the error for the config of a runner in the place of the app's settings of runners, which have the same usual
+/// name.
+fn runner_config(kind: Kind, file: usize, root: &Node) -> Option<Draft> {
+    let queue = root.entry("orders_queue_url").filter(|_| kind == Kind::Runner && root.get("tenant_key").is_some())?;
+    let place = Place { file, span: queue.key_span.clone() };
+    let message = "this is the config that a runner starts with, and not a file of an app";
+    Some(
+        Draft::error(place, message)
+            .help("move it out of the app's directory; `freehold-runner run --config` reads it"),
+    )
 }
 
 struct Validator<'a> {
@@ -92,7 +106,11 @@ impl Validator<'_> {
         }
         for key in keys.iter().copied().flatten().filter(|key| key.must && node.get(key.name).is_none()) {
             let draft = Draft::error(self.place(&node.span), format!("key `{}` is missing", key.name));
-            self.drafts().push(draft.help(format!("add `{}`", key.holds.example(key.name))));
+            let add = format!("add `{}`", key.holds.example(key.name));
+            self.drafts().push(draft.help(match key.holds {
+                Holds::Word([_, _, ..]) => format!("{add}; the value is {}", key.holds.expected()),
+                _ => add,
+            }));
         }
     }
 

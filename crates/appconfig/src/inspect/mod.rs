@@ -9,6 +9,7 @@ mod docker;
 mod outputs;
 mod reader;
 mod terraform;
+mod variable_reads;
 
 use std::collections::BTreeMap;
 

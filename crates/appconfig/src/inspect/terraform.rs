@@ -12,6 +12,7 @@ use hcl_edit::structure::{Block, Body};
 use super::brackets;
 use super::declarations::Outputs;
 use super::reader::Reader;
+use super::variable_reads;
 use crate::build::values::provider_source;
 use crate::read::files::Place;
 use crate::read::paths::{join, normal};
@@ -35,6 +36,8 @@ const BUILT_IN: &str = "terraform_";
 pub(super) struct Module {
     /// The variables: whether each of them needs a value, and the place that declares it.
     variables: BTreeMap<String, (bool, Place)>,
+    /// The variables that expressions read, each with its first place.
+    reads: BTreeMap<String, Place>,
     /// The folders of the modules that this module calls, as this module names them.
     calls: Vec<(String, Place)>,
     /// The types of the resources that this module always creates, with their places.
@@ -99,7 +102,26 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
             None => module.outputs.whole = false,
         }
     }
+    undeclared(reader, held, path, &module);
     Some(module)
+}
+
+/// Warns about the variables that the module in the folder `path` of the source reads and does not declare: Terraform
+/// refuses the module.
+fn undeclared(reader: &mut Reader<'_>, held: &Held, path: &str, module: &Module) {
+    if !module.outputs.whole {
+        return;
+    }
+    let folder = join(&held.path, path);
+    let folder = folder.trim_end_matches('/');
+    for (name, place) in module.reads.iter().filter(|(name, _)| !module.variables.contains_key(*name)) {
+        let message = format!("the module in `{folder}` reads `var.{name}`, which none of its files declares");
+        let draft = Draft::warning(place.clone(), message);
+        reader.say(match nearest(name, module.variables.keys().map(String::as_str)) {
+            near @ Some(_) => draft.meant(near),
+            None => draft.help(format!("declare it: `variable \"{name}\" {{}}`, or correct the name")),
+        });
+    }
 }
 
 /// Returns the error for a module without a lock file whose providers come from a registry: a runner only fetches
@@ -230,6 +252,9 @@ fn declare(body: &Body, file: usize, start: usize, module: &mut Module) {
         let span = span.unwrap_or(0..0);
         Place { file, span: span.start + start..span.end + start }
     };
+    for (name, span) in variable_reads::read(body) {
+        module.reads.entry(name).or_insert_with(|| at(span));
+    }
     for block in body.blocks() {
         module.provider = module.provider.take().or_else(|| needs_provider(block).map(at));
         let place = at(block.labels.first().and_then(Span::span).or_else(|| block.ident.span()));

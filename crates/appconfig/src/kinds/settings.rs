@@ -30,7 +30,7 @@ pub(super) const SANDBOX: &[Key] = &[
 ];
 
 pub(super) const RUNNER: &[Key] = &[
-    must("runner_type", Text).doc("The cloud that the runner runs in: `aws`, `gcp` or `azure`"),
+    must("runner_type", Word(&["aws", "gcp", "azure"])).doc("The cloud that the runner runs in"),
     may("env_vars", Scalars).doc("Environment of every job; values are templates").not_yet(),
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")

@@ -323,3 +323,41 @@ fn a_variable_that_could_undo_the_lock_file_is_refused() {
       = help: remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's machine
     "#);
 }
+
+#[test]
+fn a_variable_that_no_file_of_its_module_declares_is_a_warning() {
+    let main = "variable \"region\" {\n  default = \"\"\n}\n\nlocals {\n  a = \"${var.regoin}-${var.region}\"\n  b = var.absent\n  c = var.other\n}\n\nmodule \"in\" {\n  source = \"./in\"\n}\n";
+    let config = module(&[
+        ("modules/own/main.tf", main),
+        ("modules/own/other.tf", "variable \"other\" {\n  default = 1\n}\n"),
+        ("modules/own/in/main.tf", "output \"x\" {\n  value = var.region\n}\n"),
+    ]);
+
+    insta::assert_snapshot!(config.check(), @r#"
+    warning: the module in `modules/own` reads `var.absent`, which none of its files declares
+     --> modules/own/main.tf:7:7
+      |
+    7 |   b = var.absent
+      |       ^^^
+      |
+      = help: declare it: `variable "absent" {}`, or correct the name
+
+    warning: the module in `modules/own` reads `var.regoin`, which none of its files declares
+     --> modules/own/main.tf:6:10
+      |
+    6 |   a = "${var.regoin}-${var.region}"
+      |          ^^^
+      |
+      = help: did you mean `region`?
+
+    warning: the module in `modules/own/in` reads `var.region`, which none of its files declares
+     --> modules/own/in/main.tf:2:11
+      |
+    2 |   value = var.region
+      |           ^^^
+      |
+      = help: declare it: `variable "region" {}`, or correct the name
+    "#);
+    let with_json = config.with("modules/own/more.tf.json", "{}").with("modules/own/in/more.tf.json", "{}");
+    assert_eq!(with_json.check().to_string(), "");
+}

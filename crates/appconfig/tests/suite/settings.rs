@@ -317,7 +317,7 @@ fn the_keys_of_the_runner_are_checked() {
     1 | helm_driver = "secrets"
       | ^
       |
-      = help: add `runner_type = "..."`
+      = help: add `runner_type = "aws"`; the value is one of `aws`, `gcp`, `azure`
 
     error: `helm_driver` is `secrets`
      --> runner.toml:1:15
@@ -326,6 +326,41 @@ fn the_keys_of_the_runner_are_checked() {
       |               ^^^^^^^^^ expected one of `secret`, `configmap`, `nuon`
       |
       = help: did you mean `secret`?
+    "#);
+}
+
+#[test]
+fn the_cloud_of_the_runner_is_one_of_three() {
+    for cloud in ["aws", "gcp", "azure"] {
+        let config = good().with("runner.toml", &format!("runner_type = \"{cloud}\"\n"));
+        assert_eq!(config.faults().to_string(), "", "{cloud}");
+    }
+
+    let config = good().with("runner.toml", "runner_type = \"...\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `runner_type` is `...`
+     --> runner.toml:1:15
+      |
+    1 | runner_type = "..."
+      |               ^^^^^ expected one of `aws`, `gcp`, `azure`
+      |
+    "#);
+}
+
+#[test]
+fn the_config_of_a_runner_is_one_mistake() {
+    let runner = "tenant = \"acme\"\norders_queue_url = \"https://sqs\"\ntenant_key = \"x\"\nslots = 4\n";
+    let config = good().with("runner.toml", runner);
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: this is the config that a runner starts with, and not a file of an app
+     --> runner.toml:2:1
+      |
+    2 | orders_queue_url = "https://sqs"
+      | ^^^^^^^^^^^^^^^^
+      |
+      = help: move it out of the app's directory; `freehold-runner run --config` reads it
     "#);
 }
 

@@ -320,3 +320,30 @@ fn hostile_templates_are_refused_at_once() {
         assert_eq!(found.count(Severity::Error), 1, "{found}");
     }
 }
+
+#[test]
+fn a_resource_type_that_aws_does_not_have_is_a_warning() {
+    let template = "Resources:\n  A: {Type: AWS::SQS::Queu}\n  B: {Type: AWS::Nothing::LikeIt}\n  \
+                    C: {Type: Custom::Own}\n  D: {Type: Acme::Svc::Thing}\n  E: {Type: Acme::Svc::Thing::MODULE}\n  \
+                    F: {Type: AWS::CloudFormation::CustomResource, Properties: {ServiceToken: x}}\n";
+
+    insta::assert_snapshot!(stack(template, "").check(), @r"
+    warning: CloudFormation has no resource type `AWS::SQS::Queu`
+     --> components/topic.yaml:2:13
+      |
+    2 |   A: {Type: AWS::SQS::Queu}
+      |             ^^^^^^^^^^^^^^
+      |
+      = help: did you mean `AWS::SQS::Queue`?
+
+    warning: CloudFormation has no resource type `AWS::Nothing::LikeIt`
+     --> components/topic.yaml:3:13
+      |
+    3 |   B: {Type: AWS::Nothing::LikeIt}
+      |             ^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: correct it, unless it is newer than cfn-lint 1.58.0
+    ");
+    let with_macro = format!("Transform: Own\n{template}");
+    assert_eq!(stack(&with_macro, "").check().to_string(), "");
+}

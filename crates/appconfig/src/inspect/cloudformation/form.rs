@@ -3,6 +3,7 @@
 
 use freehold_template::nearest;
 
+use super::resource_types;
 use super::template::Template;
 use crate::read::document::{Data, Entry, Node};
 use crate::read::files::Place;
@@ -112,6 +113,8 @@ fn resource(template: &Template, entry: &Entry, drafts: &mut Vec<Draft>) {
             if kind.is_none() && !template.macros {
                 let draft = Draft::error(template.place(node), format!("resource `{}` has no known `Type`", entry.key));
                 drafts.push(draft.expected("a type such as `AWS::SQS::Queue` or `Custom::Name`"));
+            } else if let Some(kind) = kind.filter(|kind| !template.macros && !resource_types::may_exist(kind)) {
+                drafts.push(unknown_type(template.place(node), kind));
             }
         }
     }
@@ -121,6 +124,15 @@ fn resource(template: &Template, entry: &Entry, drafts: &mut Vec<Draft>) {
         }
     }
     twice(template, &entry.value, drafts);
+}
+
+/// Warns about a type that AWS does not have. It is not an error, because a type can be newer than the list.
+fn unknown_type(place: Place, kind: &str) -> Draft {
+    let draft = Draft::warning(place, format!("CloudFormation has no resource type `{kind}`"));
+    match resource_types::similar(kind) {
+        Some(near) => draft.meant(Some(&near)),
+        None => draft.help(format!("correct it, unless it is newer than {}", resource_types::source())),
+    }
 }
 
 fn unknown(template: &Template, entry: &Entry, what: &str, known: &[&str]) -> Draft {

@@ -1,9 +1,10 @@
-//! Checks CloudFormation templates: their sections, the names that their functions use, and their parameters. The
-//! properties of resources are not checked, because no maintained crate has their schemas.
+//! Checks CloudFormation templates: their sections, the types of resources, the names that their functions use, and their
+//! parameters. The properties of resources are not checked, because no maintained crate has their schemas.
 
 mod form;
 mod names;
 mod parameters;
+mod resource_types;
 mod template;
 
 use std::collections::BTreeMap;
