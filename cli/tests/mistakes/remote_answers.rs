@@ -1,5 +1,7 @@
 //! Mistakes that AWS or the tenant notices, against a stand-in that answers as they do.
 
+use freehold_domain::absence::Absence;
+use freehold_domain::contract::ConsentError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
 use serde_json::json;
@@ -200,11 +202,7 @@ fn tenant(method: &str, path: &str, body: &str) -> Answer {
 fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
     let (status, kind, message) = match (method, path) {
         ("POST", "/v1/installs") => (400, "invalid", check_region("eu-wst-1", false).unwrap_err().to_string()),
-        ("POST", "/v1/apps/web/builds") => (
-            409,
-            "conflict",
-            "tenant has no build runner yet; register one with `freehold tenant build-runner`".to_owned(),
-        ),
+        ("POST", "/v1/apps/web/builds") => (409, "conflict", Absence::BuildRunner.to_string()),
         ("POST", "/v1/installs/globex/deploys") if body.contains("qeue") => {
             let nearest = Some("queue".to_owned());
             let error = PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), nearest };
@@ -220,19 +218,19 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
     Some((status, json!({ "error": { "kind": kind, "message": message } }).to_string()))
 }
 
-/// Returns the text of `check_accepted` in `crates/app/src/contract/terms.rs`.
 fn beyond_the_consent() -> String {
-    format!(
-        "the customer of install `globex` agreed to `sha256:{}`, but this version may do more: role `provision` allows \
-         sqs:PurgeQueue on *; `freehold contract diff globex` shows the difference; to agree, the customer launches the \
-         template that `freehold install stack globex` writes",
-        "0".repeat(64)
-    )
+    let accepted = format!("sha256:{}", "0".repeat(64)).parse().unwrap();
+    let more = "role `provision` allows sqs:PurgeQueue on *".to_owned();
+    ConsentError::Wider { install: "globex".parse().unwrap(), accepted, more }.to_string()
 }
 
 fn absent(path: &str) -> Answer {
     let mut parts = path.split('/').skip(2);
-    let (kind, name) = (parts.next().unwrap_or_default().trim_end_matches('s'), parts.next().unwrap_or_default());
-    let message = format!("{kind} `{name}` does not exist; `freehold {kind} list` shows all {kind}s");
-    (404, json!({ "error": { "kind": "not_found", "message": message } }).to_string())
+    let (kind, name) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let absence = match kind {
+        "installs" => Absence::Install(name.parse().unwrap()),
+        "apps" => Absence::App(name.parse().unwrap()),
+        _ => panic!("the tenant of this test has no answer for `{path}`"),
+    };
+    (404, json!({ "error": { "kind": "not_found", "message": absence.to_string() } }).to_string())
 }

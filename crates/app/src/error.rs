@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use freehold_domain::absence::Absence;
+use freehold_domain::contract::ConsentError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
 use freehold_domain::toggles::ToggleError;
@@ -89,6 +91,22 @@ impl From<PlanError> for AppError {
             PlanError::NotDeployable { .. } | PlanError::Unwritable(_) => Kind::Invalid,
         };
         Self::new(kind, error.to_string())
+    }
+}
+
+impl From<Absence> for AppError {
+    fn from(error: Absence) -> Self {
+        let kind = match &error {
+            Absence::Install(_) | Absence::App(_) => Kind::NotFound,
+            Absence::BuildRunner => Kind::Conflict,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<ConsentError> for AppError {
+    fn from(error: ConsentError) -> Self {
+        Self::conflict(error.to_string())
     }
 }
 

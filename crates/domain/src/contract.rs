@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy, Trigger};
 use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
-use freehold_protocol::{ActionName, ComponentName, Digest, canonical};
+use freehold_protocol::{ActionName, ComponentName, Digest, InstallId, canonical};
 use serde_json::Value;
 
 use crate::build::Build;
@@ -15,6 +15,28 @@ use crate::runs_as::{Operation, runs_as};
 
 /// The modes of roles, and whether the install stack switches each of them on by default.
 const MODES: [(Mode, bool); 3] = [(Mode::Provision, true), (Mode::Maintenance, true), (Mode::Deprovision, false)];
+
+/// The reason why a version may not run in an install: its customer agreed to other terms.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConsentError {
+    #[error(
+        "the customer of install `{install}` agreed to `{accepted}`, but this version may do more: {more}; {}",
+        way_to_agree(.install)
+    )]
+    Wider { install: InstallId, accepted: Digest, more: String },
+    #[error(
+        "the customer of install `{install}` agreed to the terms `{accepted}`, but no version that was synced here has these \
+         terms; {}", way_to_agree(.install)
+    )]
+    UnknownTerms { install: InstallId, accepted: Digest },
+}
+
+fn way_to_agree(install: &InstallId) -> String {
+    format!(
+        "`freehold contract diff {install}` shows the difference; to agree, the customer launches the template that \
+         `freehold install stack {install}` writes, with `--accept-contract`"
+    )
+}
 
 /// Returns the terms of a version.
 pub fn terms(version: &AppVersion) -> Terms {

@@ -1,6 +1,7 @@
 //! The rules of jobs, workflows and installs: which states they may reach, and what runs next. The crate uses no I/O,
 //! clock or randomness: callers pass in the time and new ids, and get decisions as values.
 
+pub mod absence;
 pub mod audit;
 pub mod build;
 pub mod contacted_hosts;

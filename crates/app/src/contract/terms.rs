@@ -3,7 +3,7 @@
 //! decides.
 
 use freehold_domain::contacted_hosts;
-use freehold_domain::contract as made;
+use freehold_domain::contract::{self as made, ConsentError};
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::ContractView;
@@ -98,25 +98,15 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     if digest(version)? == *accepted {
         return Ok(());
     }
-    let id = &install.id;
-    let way_out = format!(
-        "`freehold contract diff {id}` shows the difference; to agree, the customer launches the template that \
-         `freehold install stack {id}` writes"
-    );
-    let Some(known) = known_terms(store, &version.app, accepted).await? else {
-        return Err(AppError::conflict(format!(
-            "the customer of install `{id}` agreed to the terms `{accepted}`, but no version that was \
-             synced here has these terms; {way_out}"
-        )));
+    let (id, accepted) = (install.id.clone(), accepted.clone());
+    let Some(known) = known_terms(store, &version.app, &accepted).await? else {
+        return Err(ConsentError::UnknownTerms { install: id, accepted }.into());
     };
     let diff = compare_terms(&serde_json::from_str(&known.terms)?, &made::terms(version));
     if diff.widened.is_empty() {
         return Ok(());
     }
-    Err(AppError::conflict(format!(
-        "the customer of install `{id}` agreed to `{accepted}`, but this version may do more: {}; {way_out}",
-        diff.summary()
-    )))
+    Err(ConsentError::Wider { install: id, accepted, more: diff.summary() }.into())
 }
 
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, they

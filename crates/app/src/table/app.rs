@@ -1,5 +1,6 @@
 //! The rows of apps.
 
+use freehold_domain::absence::Absence;
 use freehold_protocol::{AppName, Digest, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -42,5 +43,5 @@ pub async fn app(store: &dyn Store, app: &AppName) -> Result<Stored<AppRecord>, 
 
 /// Returns the error for an app that was never synced.
 pub fn unknown_app(app: &AppName) -> AppError {
-    AppError::not_found(format!("app `{app}` does not exist; sync it with `freehold app sync DIR`"))
+    Absence::App(app.clone()).into()
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
 use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, Timestamp};
@@ -121,9 +122,7 @@ impl Record for DeployedRecord {
 /// # Errors
 /// NotFound, or the errors of [`load`].
 pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install>, AppError> {
-    load(store, &install_key(id)).await?.ok_or_else(|| {
-        AppError::not_found(format!("install `{id}` does not exist; `freehold install list` shows all installs"))
-    })
+    load(store, &install_key(id)).await?.ok_or_else(|| Absence::Install(id.clone()).into())
 }
 
 /// Loads the outputs of an install's sandbox; empty if the sandbox is not deployed.

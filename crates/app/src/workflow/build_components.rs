@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use freehold_domain::absence::Absence;
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
@@ -50,9 +51,7 @@ impl BuildComponents {
         let version = self.versions.load(app, request.version.as_ref()).await?;
         let id = build_install()?;
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
-        let install = install.ok_or_else(|| {
-            AppError::conflict("tenant has no build runner yet; register one with `freehold tenant build-runner`")
-        })?;
+        let install = install.ok_or(Absence::BuildRunner)?;
         let workflow = WorkflowId::derive(app.as_str(), cause);
         let mut sources = source_builds(&*self.store, &version.document).await?;
         self.restore(&mut sources).await?;
