@@ -27,12 +27,28 @@ def _with_sources(config, whole):
 
 
 def figures(results):
-    """Returns how many of the apps got through each step."""
-    reached = {name: sum(_ended(result, step) for result in results) for name, step in STEPS.items()}
+    """Returns how many of the apps got through each step, and how many of their components and actions were real."""
+    reached = {name: (sum(_ended(result, step) for result in results), len(results)) for name, step in STEPS.items()}
+    for name, count in (("apps.components", components), ("apps.actions", actions)):
+        real, whole = zip(*map(count, results), strict=True) if results else ((), ())
+        reached[name] = sum(real), sum(whole)
     return [
-        {"name": name, "value": count, "attempted": len(results), "passed": count, "seed": 0}
-        for name, count in reached.items()
+        {"name": name, "value": count, "attempted": of, "passed": count, "seed": 0}
+        for name, (count, of) in reached.items()
     ]
+
+
+def components(result):
+    """Returns how many components were deployed as they are, of how many that the app has."""
+    out = {name for kind, name, _ in result["left_out"] if kind == "component"}
+    replaced = {name for name in result["stand_ins"] if name != "sandbox"} - out
+    return result["whole"]["component"] - len(out) - len(replaced), result["whole"]["component"]
+
+
+def actions(result):
+    """Returns how many actions ran, of how many that the app has."""
+    ran = next((one["detail"].count(" ran") for one in result["steps"] if one["step"] == "actions"), 0)
+    return ran, result["whole"]["action"]
 
 
 def _ended(result, step):

@@ -1,14 +1,16 @@
-"""The page docs/apps.md: what of each app was real when it was run whole, and how long its steps took."""
+"""The page docs/apps.md: what of each app was real when it was run, and how long its steps took."""
 
 import argparse
 import json
 from pathlib import Path
 
-HEAD = """# Whole apps
+from collection import actions, components
+
+HEAD = """# Public apps
 
 Written by `tests/apps/run --page` from what it found, on {date}, commit {commit}. Each app is a public config. It was
 run on a local cloud of its own: synced, built, launched in the customer's account, provisioned, changed, used and torn
-down.
+down. {components} components were deployed as they are, and {actions} actions ran.
 
 The product is real everywhere: control plane, runners, Terraform, Helm, the API server of the cluster. A stand-in is in
 the place of a module whose providers cannot be had on the machine (its variables and outputs are the module's, and
@@ -27,6 +29,8 @@ def text(results, date, commit):
     head = HEAD.format(
         date=date,
         commit=commit,
+        components=_all(components, last.values()),
+        actions=_all(actions, last.values()),
         steps=" | ".join(f"{step} (s)" for step in STEPS),
         rule="|".join(["---:"] * len(STEPS)),
     )
@@ -34,19 +38,21 @@ def text(results, date, commit):
     return f"{head}{rows}\n{''.join(_notes(last[name]) for name in sorted(last))}".rstrip("\n") + "\n"
 
 
+def _all(count, results):
+    """Returns the sum of what `count` says of each result, such as `3 of 7`."""
+    real, whole = zip(*map(count, results), strict=True)
+    return f"{sum(real)} of {sum(whole)}"
+
+
 def _row(result):
-    out = {name for kind, name, _ in result["left_out"] if kind == "component"}
-    replaced = {name for name in result["stand_ins"] if name != "sandbox"} - out
-    real = result["whole"]["component"] - len(out) - len(replaced)
     took = {one["step"]: f"{one['seconds']:,}" for one in result["steps"]}
-    actions = next((one["detail"].count(" ran") for one in result["steps"] if one["step"] == "actions"), 0)
     return [
         result["app"],
         "ok" if result["reason"] is None else "failed",
-        f"{real} of {result['whole']['component']}",
+        "{} of {}".format(*components(result)),
         ", ".join(result["stand_ins"]) or "none",
         "real" if result["cluster"] else "none",
-        f"{actions} of {result['whole']['action']}",
+        "{} of {}".format(*actions(result)),
         *(took.get(step, "") for step in STEPS),
     ]
 

@@ -51,7 +51,8 @@ class Whole(unittest.TestCase):
     def assert_went_through(self, found, lines, *parts):
         for part in parts:
             self.assertTrue(any(part in line for line in lines), "\n".join([part, *lines]))
-        self.assertTrue(all(one["value"] == 1 for one in collection.figures([found])), "\n".join(lines))
+        through = {one["name"]: one["value"] for one in collection.figures([found])}
+        self.assertEqual({through[name] for name in collection.STEPS}, {1}, "\n".join(lines))
         [torn_down] = [line for line in lines if "tear down" in line]
         self.assertRegex(torn_down, "[1-9][0-9]* done", "\n".join(lines))
 
@@ -261,11 +262,13 @@ class Pages(WithFolder):
         self.assertIn("| shop | ok | 1 of 3 | network | none | 0 of 2 |  |  | 4.3 |  |  |  |\n", text)
         self.assertIn("## shop\n\n- component `cache`: its image is private\n", text)
         self.assertIn("on 2026-11-22, commit 0123456", text)
+        self.assertIn("1 of 3 components were deployed as they are, and 0 of 2 actions ran.", text)
 
     def test_figures_count_the_apps_that_got_through_a_step(self):
         values_of = {one["name"]: (one["value"], one["attempted"]) for one in collection.figures([self.RESULT] * 2)}
 
-        self.assertEqual({"apps.provisioned": (2, 2), "apps.changed": (0, 2), "apps.torn_down": (0, 2)}, values_of)
+        steps = {"apps.provisioned": (2, 2), "apps.changed": (0, 2), "apps.torn_down": (0, 2)}
+        self.assertEqual({**steps, "apps.components": (2, 6), "apps.actions": (0, 4)}, values_of)
 
     def test_apps_of_another_cloud_are_not_run_and_sources_come_before_bare_configs(self):
         for name, kind in {"appconfigs/a": "aws-cloudformation", "appconfigs/b": "gcp-terraform"}.items():

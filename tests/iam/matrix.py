@@ -25,10 +25,10 @@ def main():
         if wrong := simulator.wrong_canaries():
             sys.exit("the simulator does not answer as AWS documents:\n" + "\n".join(wrong))
     with ProcessPoolExecutor(WORKERS) as pool:
-        wrong = _decide(pool, args.tenants, args.installs)
         if args.mutants:
             _mutate(pool)
-    return 1 if wrong else 0
+            return 0
+        return 1 if _decide(pool, args.tenants, args.installs) else 0
 
 
 def _decide(pool, tenants, installs):
@@ -118,7 +118,8 @@ def _arguments():
     parser.add_argument(
         "--mutants",
         action="store_true",
-        help="make each statement permit more in turn; print those that nothing noticed",
+        help="decide nothing about the templates as they are, but make each statement permit more in turn; print those "
+        "that nothing noticed",
     )
     return parser.parse_args()
 
