@@ -54,7 +54,8 @@ pub struct Install {
     pub orders_queue_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
-    /// Keys of runners that were replaced; reports signed with them are refused.
+    /// Keys of runners that were replaced; reports signed with them are refused. For the build runner, only the newest
+    /// of them.
     #[serde(default)]
     pub retired: BTreeSet<KeyId>,
     /// The time at which the reports queue took the hello that replaced a key. A report that the queue took before that
@@ -245,17 +246,23 @@ impl Install {
     /// has a new key, the key of the former runner is retired and can never come back.
     ///
     /// # Errors
-    /// [`InstallError::Retired`] for the key of a runner that was replaced before.
+    /// [`InstallError::Retired`] for the key of a runner that was replaced before, and [`InstallError::TooManyKeys`] for
+    /// a new key of an app's install that has had too many.
     pub fn on_hello(&self, hello: &Hello, sent_at: Timestamp, now: Timestamp) -> Result<HelloStep, InstallError> {
         let key = hello.public_key.key_id();
         if self.retired.contains(&key) {
             return Err(InstallError::Retired { install: self.id.clone(), key });
         }
         let is_current = self.runner.as_ref().is_some_and(|runner| runner.public_key == hello.public_key);
-        if !is_current && self.retired.len() >= MAX_RETIRED {
-            return Err(InstallError::TooManyKeys { install: self.id.clone(), key });
-        }
         let mut next = self.clone();
+        if !is_current && self.retired.len() >= MAX_RETIRED {
+            match self.serves {
+                // Each machine of the build runner has a new key and lives for one stretch of work. A key comes back only
+                // with the enrolment secret, which accepts any new key too.
+                Serves::Builds => next.forget_oldest_key(),
+                Serves::App { .. } => return Err(InstallError::TooManyKeys { install: self.id.clone(), key }),
+            }
+        }
         if let Some(runner) = self.runner.as_ref().filter(|runner| sent_at < runner.announced_at) {
             if runner.public_key == hello.public_key {
                 return Ok(HelloStep::Already);
@@ -296,6 +303,15 @@ impl Install {
     fn retire(&mut self, key: KeyId, at: Timestamp) {
         self.replaced_at.insert(key.clone(), at);
         self.retired.insert(key);
+    }
+
+    /// Forgets the key that was replaced before all others.
+    fn forget_oldest_key(&mut self) {
+        let replaced = |key: &KeyId| self.replaced_at.get(key).copied().unwrap_or_default();
+        if let Some(oldest) = self.retired.iter().min_by_key(|key| replaced(key)).cloned() {
+            self.retired.remove(&oldest);
+            self.replaced_at.remove(&oldest);
+        }
     }
 
     /// Returns whether `key` was replaced after the reports queue had taken a message at `taken_at`.

@@ -96,6 +96,23 @@ fn keys_without_end_do_not_fill_the_row_and_the_runner_that_lives_stays() {
 }
 
 #[test]
+fn the_build_runner_has_a_new_key_on_each_machine_without_end_and_the_oldest_key_is_forgotten() {
+    let mut install = Install { serves: Serves::Builds, ..changed(hears(&install(), &hello(1), 5_000)) };
+    let old: Vec<KeyId> = (0..MAX_RETIRED).map(|at| serde_json::from_str(&format!("\"{at:032x}\"")).unwrap()).collect();
+    // The first key is the last in order of time.
+    let times = (0..MAX_RETIRED as u64).rev().map(Timestamp::from_millis);
+    install.replaced_at = old.iter().cloned().zip(times).collect();
+    install.retired = old.iter().cloned().collect();
+
+    let next = changed(hears(&install, &hello(2), 6_000));
+
+    assert_eq!((next.retired.len(), next.replaced_at.len()), (MAX_RETIRED, MAX_RETIRED));
+    assert!(!next.retired.contains(&old[MAX_RETIRED - 1]) && next.retired.contains(&old[0]));
+    assert!(next.retired.contains(&key(1).key_id()));
+    assert!(matches!(hears(&next, &hello(1), 7_000), Err(InstallError::Retired { .. })));
+}
+
+#[test]
 fn an_older_hello_of_the_same_runner_brings_back_neither_answers_nor_consent() {
     let newer = Hello { inputs: BTreeMap::new(), accepted_contract: Some(Digest::of(b"two")), ..hello(1) };
     let living = changed(hears(&install(), &newer, 20));
