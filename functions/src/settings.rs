@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use freehold_app::app_version::versions::Versions;
-use freehold_app::ports::{Clock, Store};
+use freehold_app::ports::{BuildMachine, Clock, Store};
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
 use freehold_aws::objects::S3Objects;
 use freehold_aws::queue::{SqsAdmin, SqsOutbox};
 use freehold_aws::registry::{EcrRegistry, EcrRemover};
+use freehold_aws::scaling::ScalingGroup;
 use freehold_aws::signer::KmsSigner;
 use freehold_aws::store::DynamoStore;
 use freehold_aws::workflow::{SfnCallbacks, SfnMachines};
@@ -122,6 +123,12 @@ impl Settings {
     /// Returns the port that sends results to waiting states of state machines.
     pub fn callbacks(&self) -> Arc<SfnCallbacks> {
         Arc::new(SfnCallbacks::new(&self.sdk))
+    }
+
+    /// Returns the machine of the build runner, if the tenant stack starts one when there is something to build.
+    pub fn build_machine(&self) -> Option<Arc<dyn BuildMachine>> {
+        let group = std::env::var("FREEHOLD_BUILD_GROUP").ok()?;
+        Some(Arc::new(ScalingGroup::new(&self.sdk, group)))
     }
 
     /// Returns the tenant registry.

@@ -196,6 +196,13 @@ pub trait DeadLetters: Send + Sync {
     async fn remove(&self, message: &Buried) -> Result<(), PortError>;
 }
 
+/// The machine of the build runner, which exists while there is something to build.
+#[async_trait]
+pub trait BuildMachine: Send + Sync {
+    /// Asks for the machine. A machine that exists or is being started stays as it is.
+    async fn wake(&self) -> Result<(), PortError>;
+}
+
 /// Creates and removes orders queues, and sets which runners may send reports.
 #[async_trait]
 pub trait QueueAdmin: Send + Sync {

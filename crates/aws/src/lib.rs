@@ -6,6 +6,7 @@ pub mod error;
 pub mod objects;
 pub mod queue;
 pub mod registry;
+pub mod scaling;
 pub mod signer;
 pub mod store;
 pub mod workflow;

@@ -136,6 +136,7 @@ impl Api {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
                 machines: machines.clone(),
+                has_build_machine: settings.build_machine().is_some(),
                 clock: Arc::clone(&clock),
             },
             create_install: CreateInstall {

@@ -22,6 +22,7 @@ async fn main() -> Result<(), Error> {
         versions,
         orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
         signer: settings.signer()?,
+        build_machine: settings.build_machine(),
         clock: settings.clock(),
     };
     let queue = settings.source_queue()?;

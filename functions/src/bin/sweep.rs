@@ -1,5 +1,6 @@
-//! Lambda function that runs every minute: repeats effects that were lost after a commit, puts messages back from the
-//! dead-letter queue, starts actions that are due, and removes what the tenant keeps about forgotten installs.
+//! Lambda function that runs every minute: repeats effects that were lost after a commit, starts the machine of the build
+//! runner for builds that wait, puts messages back from the dead-letter queue, starts actions that are due, and removes
+//! what the tenant keeps about forgotten installs.
 
 use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
 use freehold_app::workflow::put_back_messages::PutBackMessages;
@@ -39,6 +40,7 @@ async fn main() -> Result<(), Error> {
         outbox: settings.outbox()?,
         callbacks: settings.callbacks(),
         machines: settings.machines()?,
+        build_machine: settings.build_machine(),
         clock: settings.clock(),
     };
     let (sweep, start, forgotten) = (&sweep, &start, &forgotten);

@@ -1,4 +1,5 @@
-//! The double of Step Functions: it records started executions, resumed states and heartbeats.
+//! The double of Step Functions, which records started executions, resumed states and heartbeats; and the double of the
+//! build runner's machine, which counts the requests for it.
 
 use async_trait::async_trait;
 use freehold_domain::workflow::WorkflowKind;
@@ -7,7 +8,7 @@ use serde_json::Value;
 
 use super::lock::lock;
 use super::memory::Memory;
-use crate::ports::{Callbacks, Machines, PortError};
+use crate::ports::{BuildMachine, Callbacks, Machines, PortError};
 
 #[async_trait]
 impl Machines for Memory {
@@ -29,5 +30,12 @@ impl Callbacks for Memory {
 
     async fn heartbeat(&self, token: &str) -> Result<(), PortError> {
         self.faults.run("heartbeat", || lock(&self.beats).push(token.to_owned()))
+    }
+}
+
+#[async_trait]
+impl BuildMachine for Memory {
+    async fn wake(&self) -> Result<(), PortError> {
+        self.faults.run("wake", || *lock(&self.woken) += 1)
     }
 }

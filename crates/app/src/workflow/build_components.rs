@@ -29,6 +29,8 @@ pub struct BuildComponents {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
     pub machines: Arc<dyn Machines>,
+    /// Whether the tenant stack starts a machine for the build runner when there is something to build.
+    pub has_build_machine: bool,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -77,7 +79,8 @@ impl BuildComponents {
             }
             return Ok(answer(&version, under_way, &builds));
         }
-        if install.value.runner.is_none() {
+        // The machine is started by the first order.
+        if install.value.runner.is_none() && !self.has_build_machine {
             return Err(AppError::not_yet("build runner has not announced itself yet; start it, then build again"));
         }
         let mut writes = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
-use freehold_domain::install::Install;
+use freehold_domain::install::{Install, Serves};
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::preflight;
 use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
@@ -25,7 +25,7 @@ use crate::app_version::versions::Versions;
 use crate::contract::sign_contract::SignContract;
 use crate::contract::terms;
 use crate::messages::DispatchMessage;
-use crate::ports::{Clock, OrdersQueue, Signer, Store, Write};
+use crate::ports::{BuildMachine, Clock, OrdersQueue, Signer, Store, Write};
 use crate::stack::nuon_tree;
 use crate::table::evidence;
 use crate::table::{self, NOTICE_SECS, Stored, build_key, load};
@@ -48,6 +48,8 @@ pub struct DispatchJob {
     pub versions: Versions,
     pub orders: Arc<dyn OrdersQueue>,
     pub signer: Arc<dyn Signer>,
+    /// The machine of the build runner; `None` when the build runner has a machine of its own.
+    pub build_machine: Option<Arc<dyn BuildMachine>>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -168,6 +170,13 @@ impl DispatchJob {
         let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
         self.orders.send(url, group, &dedup, &envelope.to_json()?).await?;
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
+        // After the order: a machine that is about to end looks at the queue once more after it has given up its place.
+        if let Some(machine) = self.build_machine.as_ref().filter(|_| install.serves == Serves::Builds)
+            && let Err(error) = machine.wake().await
+        {
+            // The order is sent, and a second copy could be one too many. `sweep` wakes the machine.
+            tracing::error!(job.id = %job.id, "Could not start the machine of the build runner: {error}");
+        }
         Ok(())
     }
 

@@ -1,5 +1,5 @@
 //! Recovers work that was lost between a commit and its effects: sends orders again, expires jobs, resumes workflows,
-//! and reports stuck workflows.
+//! reports stuck workflows, and starts the machine of the build runner for builds that wait.
 
 use std::sync::Arc;
 
@@ -10,8 +10,9 @@ use freehold_protocol::{JobId, Timestamp};
 use serde_json::json;
 
 use crate::AppError;
+use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
-use crate::ports::{Callbacks, Clock, Machines, Outbox, Store, Write};
+use crate::ports::{BuildMachine, Callbacks, Clock, Machines, Outbox, Store, Write};
 use crate::table::{self, OpenWorkflow, Phase, Stored, TaskToken, load, load_all, open_key, token_key};
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
@@ -31,6 +32,9 @@ const SETTLED_SECS: u64 = 600;
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
 /// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
+/// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
+/// that, `dispatch-job` has just asked for it.
+const WAKE_FROM_SECS: u64 = 60;
 
 /// The use case that recovers lost work, with its ports.
 #[derive(Clone)]
@@ -39,6 +43,8 @@ pub struct Sweep {
     pub outbox: Arc<dyn Outbox>,
     pub callbacks: Arc<dyn Callbacks>,
     pub machines: Arc<dyn Machines>,
+    /// The machine of the build runner; `None` when the build runner has a machine of its own.
+    pub build_machine: Option<Arc<dyn BuildMachine>>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -49,6 +55,8 @@ pub struct Swept {
     pub resent: u32,
     pub lost: u32,
     pub stuck: u32,
+    /// The number of builds that need the build runner and have not changed for a minute.
+    pub builds: u32,
     /// The number of workflows that could not be handled; the next sweep tries them again.
     pub failed: u32,
 }
@@ -66,6 +74,11 @@ impl Sweep {
                 tracing::warn!(workflow.id = %entry.workflow, "Could not sweep `{}`: {error}", entry.workflow);
                 swept.failed += 1;
             }
+        }
+        if let Some(machine) = self.build_machine.as_ref().filter(|_| swept.builds > 0)
+            && let Err(error) = machine.wake().await
+        {
+            tracing::error!("Could not start the machine of the build runner: {error}");
         }
         Ok(swept)
     }
@@ -171,18 +184,22 @@ impl Sweep {
     /// report.
     async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<bool, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
-        if let JobState::Queued { dispatch } = &job.state {
-            let since = job.history.last().map_or(job.created_at, |record| record.at);
-            let age = now.since(since) / 1000;
-            if is_resend_due(age) {
-                swept.resent += 1;
-                self.outbox
-                    .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch, resend: true }])
-                    .await?;
-            }
+        let since = job.history.last().map_or(job.created_at, |record| record.at);
+        let age = now.since(since) / 1000;
+        if let JobState::Queued { dispatch } = &job.state
+            && is_resend_due(age)
+        {
+            swept.resent += 1;
+            self.outbox
+                .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch, resend: true }])
+                .await?;
         }
         match advance::job_event(&*self.store, id, &JobEvent::Expire, None, now).await? {
-            Advanced::NotYet(_) => Ok(true),
+            Advanced::NotYet(_) => {
+                let waits = age >= WAKE_FROM_SECS && job.cancel_requested.is_none() && job.install == build_install()?;
+                swept.builds += u32::from(waits);
+                Ok(true)
+            }
             Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);
                 if let Some(workflow) = workflow {

@@ -40,6 +40,7 @@ impl World {
             store: memory.clone(),
             versions: self.versions(),
             machines: memory.clone(),
+            has_build_machine: false,
             clock: memory.clone(),
         }
     }
@@ -131,6 +132,7 @@ impl World {
             versions: self.versions(),
             orders: memory.clone(),
             signer: self.keys.clone(),
+            build_machine: Some(memory.clone()),
             clock: memory.clone(),
         }
     }
@@ -168,6 +170,7 @@ impl World {
             outbox: memory.clone(),
             callbacks: memory.clone(),
             machines: memory.clone(),
+            build_machine: Some(memory.clone()),
             clock: memory.clone(),
         }
     }

@@ -1,7 +1,10 @@
 //! Builds: each source is built once, and again when its build failed.
 
+use std::sync::{Arc, Mutex};
+
 use freehold_app::Kind;
 use freehold_app::testing::Fault;
+use freehold_app::workflow::build_components::BuildComponents;
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
 use freehold_protocol::app_version::{AppVersion, Component};
 use freehold_protocol::order::{Order, Recipe, Source, Work};
@@ -226,4 +229,38 @@ async fn an_order_carries_what_the_version_says_of_the_build_beside_its_source()
     assert_eq!(recipes[1], Recipe::Manifest { text: "kind: Namespace".into() });
     let Recipe::PackedManifest { gzip } = &recipes[2] else { panic!("{:?}", recipes[2]) };
     assert!(gzip.len() < 10_000, "{}", gzip.len());
+}
+
+#[tokio::test]
+async fn the_first_build_of_a_tenant_starts_the_machine_of_its_build_runner_after_the_order() {
+    let mut world = World::new();
+    world.sync(&app::document()).await;
+    world.enrol().await;
+    let (demo, request) = ("demo".parse().unwrap(), BuildComponentsRequest::default());
+    let refused = world.build_components().start(&demo, &request, "build-1").await.unwrap_err();
+    let builds = BuildComponents { has_build_machine: true, ..world.build_components() };
+    let calls: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let seen = Arc::clone(&calls);
+    world.memory.faults.set(move |what| {
+        seen.lock().unwrap().extend(["send", "wake"].into_iter().find(|one| *one == what));
+        None
+    });
+
+    builds.start(&demo, &request, "build-1").await.unwrap();
+    world.run().await;
+
+    assert!(refused.to_string().contains("has not announced itself yet"), "{refused}");
+    assert_eq!(*calls.lock().unwrap(), ["send", "wake"].repeat(3));
+}
+
+#[tokio::test]
+async fn an_order_that_is_sent_is_sent_although_the_machine_cannot_be_started() {
+    let mut world = unbuilt().await;
+    world.memory.faults.set(|what| (what == "wake").then_some(Fault::Before));
+
+    world.build("build-1").await;
+    world.settle().await;
+
+    assert_eq!(states(&world.build("build-1").await), ["built", "built", "built"]);
+    assert_eq!(*world.memory.woken.lock().unwrap(), 0);
 }

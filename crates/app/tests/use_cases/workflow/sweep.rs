@@ -217,3 +217,59 @@ async fn one_workflow_that_cannot_be_looked_at_keeps_no_other_waiting() {
     assert_eq!((swept.open, swept.failed, swept.lost), (3, 2, 1));
     assert!(world.workflow(&workflow).await.state.is_terminal());
 }
+
+/// Returns a world in which a build waits for a build runner that does not answer.
+async fn building() -> World {
+    let mut world = World::new();
+    world.sync(&crate::support::app::document()).await;
+    world.enrol().await;
+    world.hello("build");
+    world.run().await;
+    for part in ["settings", "info", "storage"] {
+        world.runner("build").behaviours.insert(format!("build:{part}"), Behaviour::Ignores);
+    }
+    world.build("build-1").await;
+    world.run().await;
+    world
+}
+
+#[tokio::test]
+async fn builds_that_wait_start_the_build_runners_machine_once_a_sweep_and_deploys_that_wait_do_not() {
+    let world = building().await;
+    *world.memory.woken.lock().unwrap() = 0;
+
+    let early = sweep_after(&world, 59).await;
+    let unasked = *world.memory.woken.lock().unwrap();
+    let late = sweep_after(&world, 1).await;
+    let asked = *world.memory.woken.lock().unwrap();
+    let (other, _) = World::deploying(Behaviour::Ignores).await;
+    *other.memory.woken.lock().unwrap() = 0;
+    let deploying = sweep_after(&other, 600).await;
+
+    assert_eq!((early.builds, unasked), (0, 0));
+    assert_eq!((late.builds, asked), (3, 1));
+    assert_eq!((deploying.builds, *other.memory.woken.lock().unwrap()), (0, 0));
+}
+
+#[tokio::test]
+async fn a_machine_that_cannot_be_started_now_is_asked_for_by_the_next_sweep() {
+    let world = building().await;
+    *world.memory.woken.lock().unwrap() = 0;
+    world.memory.faults.set(|what| (what == "wake").then_some(Fault::Before));
+    let failed = sweep_after(&world, 60).await;
+    world.memory.faults.set(|_| None);
+
+    let next = sweep_after(&world, 60).await;
+
+    assert_eq!((failed.builds, failed.failed, next.builds), (3, 0, 3));
+    assert_eq!(*world.memory.woken.lock().unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_build_that_is_being_cancelled_starts_no_machine() {
+    let world = building().await;
+    let workflow: WorkflowId = world.open()[0].parse().unwrap();
+    world.cancel_workflow().cancel(&workflow).await.unwrap();
+
+    assert_eq!(sweep_after(&world, 60).await.builds, 0);
+}
