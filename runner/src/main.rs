@@ -90,7 +90,7 @@ async fn dispatch(command: &Command) -> ExitCode {
     };
     match (config, command) {
         (Err(message), _) => program::fail(2, &message),
-        (Ok(config), Command::Run(_)) => program::run(config, source, Arc::new(InstallKinds)).await,
+        (Ok(config), Command::Run(_)) => program::run(config, source, Arc::new(InstallKinds), None).await,
         (Ok(config), Command::Doctor { json, .. }) => {
             program::examine(&config, doctor::terraform(&config), *json).await
         }

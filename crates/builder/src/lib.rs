@@ -8,6 +8,7 @@ pub mod doctor;
 mod download;
 mod image;
 mod layout;
+pub mod machine;
 mod manifests;
 mod package;
 mod private_source;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
 use freehold_builder::build::BuildKind;
-use freehold_builder::doctor;
+use freehold_builder::{doctor, machine};
 use freehold_runner::config::{Config, Role};
 use freehold_runner::operate::program;
 use freehold_runner::sandbox;
@@ -31,6 +31,7 @@ Exit codes:
      (doctor: something is blocked)
   2  the command line or the config file is wrong
   3  AWS refused it for too long: it cannot enrol, or cannot take orders
+  4  there was nothing to build for `idle_secs`, and the machine belongs to `scaling_group`: it may end
 
 Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS
 tool reads them; on EC2 none is needed.
@@ -73,7 +74,10 @@ async fn dispatch(command: &Command) -> ExitCode {
     let (Command::Run(from) | Command::Doctor { from, .. }) = command;
     match (Config::load(&from.config, Role::Build), command) {
         (Err(error), _) => program::fail(2, &program::explain(&error)),
-        (Ok(config), Command::Run(_)) => program::run(config, None, Arc::new(BuildKind)).await,
+        (Ok(config), Command::Run(_)) => {
+            let membership = machine::membership(&config).await;
+            program::run(config, None, Arc::new(BuildKind), membership).await
+        }
         (Ok(config), Command::Doctor { json, .. }) => program::examine(&config, doctor::programs(&config), *json).await,
     }
 }

@@ -76,11 +76,21 @@ pub struct Config {
     /// `db.corp.example:5432`, in addition to the hosts that the accepted contract marks in this way. This list alone
     /// does not permit a connection to a host.
     pub inside_hosts: Vec<String>,
+    /// The group of the build runner's machine, if that machine exists only while there is work.
+    pub scaling_group: Option<ScalingGroup>,
     pub sandbox: SandboxKind,
     /// The limits for one job's use of the machine.
     pub limits: Limits,
     /// The time limit for running jobs to end after the runner was asked to stop, in seconds.
     pub drain_secs: u64,
+}
+
+/// An Auto Scaling group that has a machine for the build runner while there is work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScalingGroup {
+    pub name: String,
+    /// How long the build runner waits for work before its machine ends.
+    pub idle: Duration,
 }
 
 /// The place of the enrolment secret.
@@ -195,6 +205,10 @@ struct Raw {
     #[serde(default)]
     inside_hosts: Vec<String>,
     #[serde(default)]
+    scaling_group: String,
+    #[serde(default = "default_idle_secs")]
+    idle_secs: u64,
+    #[serde(default)]
     sandbox: SandboxKind,
     #[serde(default)]
     limits: Limits,
@@ -204,6 +218,10 @@ struct Raw {
 
 fn default_slots() -> u32 {
     4
+}
+
+fn default_idle_secs() -> u64 {
+    600
 }
 
 fn default_drain_secs() -> u64 {
@@ -261,6 +279,7 @@ impl Config {
             programs: reader.programs(raw.programs)?,
             provider_mirror: reader.provider_mirror(raw.provider_mirror, role)?,
             inside_hosts: reader.inside_hosts(raw.inside_hosts)?,
+            scaling_group: reader.scaling_group(raw.scaling_group, raw.idle_secs, role)?,
             sandbox: raw.sandbox,
             drain_secs: raw.drain_secs,
         })
@@ -351,6 +370,18 @@ impl Reader<'_> {
             )),
             Role::Build if url.starts_with("https://") && url.ends_with('/') => Ok(Some(url)),
             Role::Build => Err(self.wrong(KEY, format!("`{url}` must begin with `https://` and end with `/`"))),
+        }
+    }
+
+    fn scaling_group(&self, name: String, idle_secs: u64, role: Role) -> Result<Option<ScalingGroup>, ConfigError> {
+        const KEY: &str = "scaling_group";
+        match role {
+            _ if name.is_empty() => Ok(None),
+            Role::Install => {
+                Err(self.wrong(KEY, "is for the build runner only; the machine of an install stays up, so remove it"))
+            }
+            Role::Build if idle_secs == 0 => Err(self.wrong("idle_secs", "0 is out of range; write at least 1")),
+            Role::Build => Ok(Some(ScalingGroup { name, idle: Duration::from_secs(idle_secs) })),
         }
     }
 

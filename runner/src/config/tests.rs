@@ -107,3 +107,18 @@ fn an_unknown_or_missing_key_and_a_wrong_type_are_named() {
         assert!(message.contains("runner.toml") && message.contains(word), "{message}");
     }
 }
+
+#[test]
+fn a_machine_that_exists_only_for_work_is_the_build_runners() {
+    let build = GOOD.replace("\"globex-prod\"", "\"build\"");
+    let grouped = build.replace("repository =", "scaling_group = \"fh-acme--build-runner\"\nrepository =");
+    let read = |text: &str| Config::parse(text, "build-runner.toml", Role::Build).map(|config| config.scaling_group);
+
+    let group = |idle| ScalingGroup { name: "fh-acme--build-runner".into(), idle: Duration::from_secs(idle) };
+    assert_eq!(read(&build).unwrap(), None);
+    assert_eq!(read(&grouped).unwrap(), Some(group(600)));
+    assert_eq!(read(&format!("idle_secs = 60\n{grouped}")).unwrap(), Some(group(60)));
+    assert!(read(&format!("idle_secs = 0\n{grouped}")).unwrap_err().to_string().contains("`idle_secs`"));
+    let install = problem(&GOOD.replace("repository =", "scaling_group = \"g\"\nrepository ="));
+    assert!(install.contains("`scaling_group`") && install.contains("remove it"), "{install}");
+}

@@ -15,6 +15,7 @@ use crate::operate::drain::Signals;
 use crate::operate::start::{self, Exit, StartError};
 use crate::sandbox;
 use crate::work::agent::Execute;
+use crate::work::standby::Membership;
 
 /// The filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials.
 const LOGGED: &str = "info,aws_config=warn";
@@ -41,8 +42,13 @@ pub fn fail(code: u8, message: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Runs the runner of `config` and returns its exit code.
-pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Execute>) -> ExitCode {
+/// Runs the runner of `config` and returns its exit code. With a `membership`, it ends when there is no work.
+pub async fn run(
+    config: Config,
+    source: Option<StackSource>,
+    kinds: Arc<dyn Execute>,
+    membership: Option<Membership>,
+) -> ExitCode {
     if let Err(reason) = sandbox::check_user(config.sandbox) {
         return fail(1, &reason);
     }
@@ -51,11 +57,12 @@ pub async fn run(config: Config, source: Option<StackSource>, kinds: Arc<dyn Exe
         Err(error) => return fail(1, &aws::explain(&StartError::Signals(error))),
     };
     loop {
-        return match start::run(config.clone(), source.clone(), kinds.clone(), &mut signals).await {
+        return match start::run(config.clone(), source.clone(), kinds.clone(), membership.clone(), &mut signals).await {
             Ok(Exit::Replaced) => continue,
             Ok(Exit::Drained) => ExitCode::SUCCESS,
             Ok(Exit::Stopped) => ExitCode::from(1),
             Ok(Exit::Denied) => ExitCode::from(3),
+            Ok(Exit::Unneeded) => ExitCode::from(4),
             Err(error) => fail(1, &aws::explain(&error)),
         };
     }

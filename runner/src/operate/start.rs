@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
@@ -40,6 +41,7 @@ use crate::work::in_flight::InFlight;
 use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
 use crate::work::poll;
+use crate::work::standby::Membership;
 
 /// A loop that makes no progress for this long is restarted.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
@@ -55,6 +57,8 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 pub enum Exit {
     /// The runner was asked to stop, or its config changed; all of its work has ended.
     Drained,
+    /// There is no work, and the runner's machine exists only for work.
+    Unneeded,
     /// The runner was asked to stop twice, or could not stop its jobs.
     Stopped,
     /// AWS denied the runner's calls for too long.
@@ -86,7 +90,7 @@ pub enum StartError {
 }
 
 /// Runs the runner with `config` and these kinds of jobs, until `signals` ask it to stop or `source` finds a changed
-/// config.
+/// config. With a `membership`, it also ends when there is no work.
 ///
 /// # Errors
 /// A [`StartError`] when it cannot start.
@@ -94,6 +98,7 @@ pub async fn run(
     config: Config,
     source: Option<StackSource>,
     kinds: Arc<dyn Execute>,
+    membership: Option<Membership>,
     signals: &mut Signals,
 ) -> Result<Exit, StartError> {
     let config = Arc::new(config);
@@ -104,7 +109,7 @@ pub async fn run(
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
-    let agent = Arc::new(assemble(&config, &identity, &spool, &sdk, &queues, kinds)?);
+    let agent = Arc::new(Agent { membership, ..assemble(&config, &identity, &spool, &sdk, &queues, kinds)? });
     if let Err(reason) = cgroup::claim() {
         warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
     }
@@ -178,6 +183,8 @@ fn assemble(
         logs,
         unstarted,
         boxes: WarmBoxes::new(config.clone()),
+        membership: None,
+        unneeded: AtomicBool::new(false),
         fatal: OnceLock::new(),
         replaced_by: OnceLock::new(),
     })
@@ -240,6 +247,7 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     match (agent.fatal.get(), stopped) {
         (Some(_), _) => Exit::Denied,
         (None, true) if agent.is_retired() && !agent.drain.is_asked() => Exit::Replaced,
+        (None, true) if agent.unneeded.load(Ordering::Relaxed) && !agent.drain.is_asked() => Exit::Unneeded,
         (None, true) => {
             info!("Drained");
             Exit::Drained

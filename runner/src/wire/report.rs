@@ -78,6 +78,11 @@ impl Reporter {
         self.spool.denied()
     }
 
+    /// Returns whether the reports queue has all reports.
+    pub fn is_done(&self) -> bool {
+        self.spool.is_empty()
+    }
+
     /// Waits until the reports queue has all reports that were added before this call.
     pub async fn delivered(&self) {
         self.spool.delivered().await;

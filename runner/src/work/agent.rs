@@ -1,5 +1,6 @@
 //! The state that the loops of one runner share.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
@@ -31,6 +32,7 @@ use crate::work::admission::Admission;
 use crate::work::in_flight::InFlight;
 use crate::work::job::{Job, StopReason};
 use crate::work::journal::Journal;
+use crate::work::standby::Membership;
 
 /// Runs the kinds of job that a program supports.
 #[async_trait]
@@ -66,6 +68,10 @@ pub struct Agent {
     /// What the machines of the install tell each other about orders that went back to the queue.
     pub unstarted: Unstarted,
     pub boxes: WarmBoxes,
+    /// The group of a machine that exists only while there is work; `None` for any other machine.
+    pub membership: Option<Membership>,
+    /// Whether the runner ends because there is no work.
+    pub unneeded: AtomicBool,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
     /// The key that has replaced this runner's key. Empty while the key is in use.
@@ -96,6 +102,17 @@ impl Agent {
         let _ = self.replaced_by.set(by);
         self.drain.advance(Phase::Draining);
         self.in_flight.stop_resumable(StopReason::Draining);
+    }
+
+    /// Returns whether an order is in flight, or a report has not been sent yet.
+    pub fn has_work(&self) -> bool {
+        !self.in_flight.is_empty() || !self.reporter.is_done()
+    }
+
+    /// Ends the runner because there is no work.
+    pub fn end_unneeded(&self) {
+        self.unneeded.store(true, Ordering::Relaxed);
+        self.drain.advance(Phase::Draining);
     }
 
     /// Returns whether another key has replaced this runner's key, so that its reports are refused.

@@ -141,6 +141,11 @@ impl InFlight {
         self.lock().values().any(|held| held.running.load(Ordering::Relaxed) || !held.can_be_left())
     }
 
+    /// Returns whether no order is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
     /// Waits until no order is in flight.
     pub async fn emptied(&self) {
         loop {

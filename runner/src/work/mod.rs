@@ -10,4 +10,5 @@ pub mod job;
 pub mod journal;
 pub mod lease;
 pub mod poll;
+pub mod standby;
 pub mod supervise;

@@ -19,6 +19,7 @@ use crate::work::attempt;
 use crate::work::control;
 use crate::work::in_flight::Taken;
 use crate::work::job::StopReason;
+use crate::work::standby::Standby;
 
 /// The time that one poll waits for messages, in seconds. An idle runner makes one request in this time.
 const WAIT_SECS: u64 = 20;
@@ -34,7 +35,7 @@ const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 const NOT_ENROLLED: Duration = Duration::from_secs(30);
 
 /// Receives messages until the runner drains and its jobs have ended, or its key was replaced. Receives none before the
-/// reports queue has the hello of this runner's key.
+/// reports queue has the hello of this runner's key. Drains a runner whose machine exists only for work when there is none.
 pub async fn run(agent: Arc<Agent>, beat: Beat) {
     if !enrolled(&agent, &beat).await {
         return;
@@ -42,12 +43,16 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
     let mut denied_since: Option<Instant> = None;
     let mut warned = Repeat::default();
+    let mut standby = agent.membership.clone().map(Standby::new);
     loop {
         beat.alive();
         let draining = agent.drain.phase() >= Phase::Draining;
         // A runner whose key was replaced gets no answer that a running job could wait for.
         if draining && (agent.is_retired() || !agent.in_flight.is_busy()) {
             return;
+        }
+        if let Some(standby) = standby.as_mut().filter(|_| !draining) {
+            standby.before_look(agent.has_work()).await;
         }
         let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
         let answer = tokio::time::timeout(DEADLINE, agent.inbox.receive(wait)).await;
@@ -61,6 +66,10 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
                 }
                 for delivery in deliveries {
                     take(&agent, delivery);
+                }
+                if standby.as_ref().is_some_and(|standby| standby.may_end(agent.has_work())) {
+                    info!("No work: this machine is not needed any more");
+                    agent.end_unneeded();
                 }
             }
             Err(error) => {

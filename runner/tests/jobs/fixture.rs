@@ -244,6 +244,7 @@ fn config(directory: &Path) -> Config {
         provider_mirror: None,
         sandbox: SandboxKind::Bubblewrap,
         inside_hosts: Vec::new(),
+        scaling_group: None,
         programs: Default::default(),
         limits: Default::default(),
         drain_secs: 600,

@@ -3,6 +3,7 @@
 mod enrolment;
 mod queues;
 mod retirement;
+mod standby;
 mod world;
 
 use std::sync::atomic::Ordering;

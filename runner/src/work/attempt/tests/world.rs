@@ -38,6 +38,7 @@ use crate::work::in_flight::InFlight;
 use crate::work::job::{Job, StopReason};
 use crate::work::journal::Journal;
 use crate::work::poll;
+use crate::work::standby::Membership;
 use crate::work::supervise;
 
 /// What the job does.
@@ -149,6 +150,12 @@ impl World {
         Self::over(self.queue.clone(), self.stage.clone(), self.taken.clone(), state).announced()
     }
 
+    /// The same machine as a member of a group; nothing else may use its agent yet.
+    pub(super) fn in_group(mut self, membership: Membership) -> Self {
+        Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").membership = Some(membership);
+        self
+    }
+
     fn announced(self) -> Self {
         self.agent.enrolled.set();
         self
@@ -207,6 +214,8 @@ impl World {
             logs: LogStore::open(path.join("logs"), None).unwrap(),
             unstarted: Unstarted::over(queue.clone()),
             boxes: crate::sandbox::WarmBoxes::new(config.clone()),
+            membership: None,
+            unneeded: Default::default(),
             fatal: OnceLock::new(),
             replaced_by: OnceLock::new(),
             config,
