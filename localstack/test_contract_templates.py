@@ -145,6 +145,43 @@ class Templates(Contract):
                 stack = self.account.stack("s", X={"Type": kind, "Properties": {}})
                 self.fail(stack.get("StackStatusReason", stack["StackStatus"]))
 
+    def test_deviation_scaling_group_has_machines_in_name_only(self):
+        self.account.stack(
+            "group",
+            Machine={
+                "Type": "AWS::EC2::LaunchTemplate",
+                "Properties": {"LaunchTemplateData": {"ImageId": "ami-1", "InstanceType": "t4g.small"}},
+            },
+            Group={
+                "Type": "AWS::AutoScaling::AutoScalingGroup",
+                "Properties": {
+                    "AutoScalingGroupName": "builders",
+                    "MinSize": "0",
+                    "MaxSize": "1",
+                    "VPCZoneIdentifier": ["subnet-1"],
+                    "NewInstancesProtectedFromScaleIn": True,
+                    "LaunchTemplate": {
+                        "LaunchTemplateId": {"Ref": "Machine"},
+                        "Version": {"Fn::GetAtt": ["Machine", "LatestVersionNumber"]},
+                    },
+                },
+            },
+        )
+        scaling, ec2 = self.account.client("autoscaling"), self.account.client("ec2")
+
+        def wanted_and_there():
+            [group] = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=["builders"])["AutoScalingGroups"]
+            return group["DesiredCapacity"], len(group["Instances"])
+
+        before = wanted_and_there()
+        scaling.set_desired_capacity(AutoScalingGroupName="builders", DesiredCapacity=1)
+        one = wanted_and_there()
+        # On AWS a machine starts, and one that is protected stays when the capacity is lowered.
+        self.assertEqual([], ec2.describe_instances()["Reservations"])
+        scaling.set_desired_capacity(AutoScalingGroupName="builders", DesiredCapacity=0)
+
+        self.assertEqual(((0, 0), (1, 1), (0, 0)), (before, one, wanted_and_there()))
+
     def test_tagged_resources_are_found_by_tag(self):
         tag = [{"Key": "freehold:install", "Value": "ins_1"}]
         self.account.client("sqs").create_queue(QueueName="q", tags={"freehold:install": "ins_1"})

@@ -63,7 +63,11 @@ class Account:
             ("fifo", self.arn("sqs", "theirs.fifo"), ["sqs:SetQueueAttributes"]),
             ("stack", self.arn("cloudformation", "stack/theirs/1"), ["cloudformation:DescribeStacks"]),
             ("machine-of-theirs", self.arn("ec2", "instance/i-2"), ["ec2:TerminateInstances"]),
-            ("group", self.arn("autoscaling", group), ["autoscaling:CompleteLifecycleAction"]),
+            (
+                "group",
+                self.arn("autoscaling", group),
+                ["autoscaling:CompleteLifecycleAction", "autoscaling:SetDesiredCapacity"],
+            ),
             ("object", f"{bucket}/x", ["s3:GetObject", "s3:PutObject", "s3:DeleteObject"]),
             (
                 "image",

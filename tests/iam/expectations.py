@@ -32,6 +32,7 @@ INSIDE = {
 # Resources of the account that Freehold did not make.
 ELSEWHERE = {
     "autoscaling:CompleteLifecycleAction",
+    "autoscaling:SetDesiredCapacity",
     "cloudformation:DescribeStacks",
     "ec2:TerminateInstances",
     "ecr:BatchDeleteImage",
@@ -87,6 +88,7 @@ FUNCTIONS = {
         "orders": {SEND},
         "open-orders": {SEND},
         "build-queue": {SEND},
+        "build-group": {"autoscaling:SetDesiredCapacity"},
         "root-key": {"kms:Sign"},
         "versions": {GET_OBJECT},
     },
@@ -119,6 +121,7 @@ FUNCTIONS = {
         "orders": {"sqs:DeleteQueue"},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
+        "build-group": {"autoscaling:SetDesiredCapacity"},
         # It puts messages back that SQS has moved to the dead letters.
         "reports": {SEND, SET},
         "open-reports": {SEND},
@@ -147,6 +150,7 @@ VENDOR = {
     },
     "build-runner": {
         "build-queue": {RECEIVE},
+        "build-group": {"autoscaling:SetDesiredCapacity"},
         "build-enrolment": {"secretsmanager:GetSecretValue"},
         "source-credential": {"secretsmanager:GetSecretValue"},
         "reports": {SEND},
@@ -195,6 +199,7 @@ VENDOR = {
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},
         **{f"function-{name}": {INVOKE, "lambda:UpdateFunctionCode"} for name in FUNCTIONS},
         "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+        "build-group": {"autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup"},
         "source-credential": {"secretsmanager:PutSecretValue"},
         "vendor-bucket": {LIST, "s3:DeleteBucket"},
         "vendor-elsewhere": ELSEWHERE,

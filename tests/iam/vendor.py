@@ -63,6 +63,7 @@ class Tenant:
                 "TableKeyArn": "",
                 "SourceRoles": [f"arn:aws:iam::{FOREIGN}:role/source-of-{self.name}"],
                 "BuildRunnerPrincipal": f"arn:aws:iam::{self.builder_account}:role/builder-host",
+                "BuildSubnetIds": "subnet-1",
             },
         )
 
@@ -107,7 +108,7 @@ class Tenant:
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
     def add_build_runner_surroundings(self):
-        """Adds the build runner's enrolment secret, the credential of a source, a role for sources and another role."""
+        """Adds the build runner's secret and group, the credential of a source, a role for sources and another role."""
         trust = policies.open_to_account(self.account.number, "sts:*")
         source, other = (f"arn:aws:iam::{FOREIGN}:role/{name}" for name in (f"source-of-{self.name}", "other-source"))
         both = ["sts:AssumeRole", "sts:TagSession"]
@@ -118,6 +119,12 @@ class Tenant:
             "build-enrolment",
             self.account.arn("secretsmanager", f"secret:fh-{self.name}/build-enrolment-AbCdEf"),
             ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
+        )
+        self.account.add_resource(
+            "build-group",
+            "build-group",
+            self.account.arn("autoscaling", f"autoScalingGroup:1:autoScalingGroupName/fh-{self.name}--build-runner"),
+            ["autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup"],
         )
         self.account.add_resource(
             "source-credential",

@@ -29,6 +29,10 @@ class Live(unittest.TestCase):
             "Architecture": "x86_64",
             "AlarmEmail": "ops@example.com",
             "BuildRunnerPrincipal": f"arn:aws:iam::{TENANT_ACCOUNT}:root",
+            "BuildSubnetIds": "subnet-1",
+            "BuildVpcId": "vpc-1",
+            "BuilderUrl": "https://releases.example/freehold-builder",
+            "BuilderSha256": "0" * 64,
             **cls.cloud.upload(),
         }
         cls.tenant, cls.out = cls.cloud.stack(
@@ -195,6 +199,29 @@ class Live(unittest.TestCase):
             "api", {"call": ["s3", "HeadObject", {"Bucket": BUCKET, "Key": "sources/01.tar.gz"}]}
         )
         self.assertEqual(missing.get("error"), "404")
+
+    def test_two_functions_start_the_build_runners_machine_and_the_build_runner_ends_it(self):
+        scaling = self.cloud.client("autoscaling")
+        group = {"AutoScalingGroupName": self.out["BuildGroupName"]}
+
+        def wanted():
+            [found] = scaling.describe_auto_scaling_groups(AutoScalingGroupNames=[*group.values()])["AutoScalingGroups"]
+            return found["DesiredCapacity"]
+
+        seen = [wanted()]
+        builder = self.cloud.client(
+            "autoscaling", credentials=self.cloud.assume(f"fh-{TENANT}--build-runner", TENANT_ACCOUNT)
+        )
+        for name in ("dispatch-job", "sweep"):
+            self.allowed(name, "autoscaling", "SetDesiredCapacity", {**group, "DesiredCapacity": 1})
+            seen.append(wanted())
+            builder.set_desired_capacity(**group, DesiredCapacity=0)
+            seen.append(wanted())
+        for name in set(templates.FUNCTIONS) - {"dispatch-job", "sweep"}:
+            self.refused(name, "autoscaling", "SetDesiredCapacity", {**group, "DesiredCapacity": 1})
+        self.refused("dispatch-job", "autoscaling", "UpdateAutoScalingGroup", {**group, "MaxSize": 9})
+
+        self.assertEqual(seen, [0, 1, 0, 1, 0])
 
     def test_build_orders_go_from_dispatch_job_to_the_build_runner_alone(self):
         queue = self.out["BuildQueueUrl"]

@@ -18,6 +18,8 @@ SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T--*.fifo"}
 VERSIONS = {"s3:GetObject s3:B/versions/*"}
 DEAD = ("DeadLetters", "OrdersDeadLetters")
+GROUP = "autoscaling:autoScalingGroup:*:autoScalingGroupName/fh-T--build-runner"
+WAKE = {f"autoscaling:SetDesiredCapacity {GROUP}"}
 
 
 def consume(queue):
@@ -49,7 +51,7 @@ ALLOWED = {
     | {f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")},
     "PlanWorkflow": TABLE | send("DispatchQueue") | VERSIONS,
     "FinishWorkflow": TABLE | send("DispatchQueue"),
-    "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS | VERSIONS,
+    "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS | VERSIONS | WAKE,
     "AcceptReport": TABLE | consume("ReportsQueue") | send("DispatchQueue", "GrantsQueue") | RESUME,
     "GrantArtifact": {
         f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")
@@ -76,7 +78,8 @@ ALLOWED = {
     | START
     | LOOK
     | RESUME
-    | VERSIONS,
+    | VERSIONS
+    | WAKE,
 }
 # Actions that do not take a resource: callbacks, log delivery, a registry token.
 WITHOUT_RESOURCE = {
@@ -93,8 +96,12 @@ WITHOUT_RESOURCE = {
     "logs:DescribeResourcePolicies",
     "logs:DescribeLogGroups",
 }
-# The types of resources in the stack. None is billed by the hour; check the price of a new type before adding it.
+# The types of resources in the stack. None is billed by the hour; check the price of a new type before adding it. A
+# machine of the group is, and the group has none while nothing is built.
 TYPES = {
+    "AWS::AutoScaling::AutoScalingGroup",
+    "AWS::EC2::LaunchTemplate",
+    "AWS::EC2::SecurityGroup",
     "AWS::ApiGatewayV2::Api",
     "AWS::ApiGatewayV2::Integration",
     "AWS::ApiGatewayV2::Route",
@@ -354,7 +361,7 @@ class Tenant(unittest.TestCase):
         takes = [
             statement
             for statement in properties(self.template, "BuildRunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
-            if "Fn::If" in statement
+            if "Fn::If" in statement and statement["Fn::If"][0] == "HasSourceRoles"
         ]
 
         self.assertEqual(
@@ -434,6 +441,13 @@ class Tenant(unittest.TestCase):
                 "RunnerUrl",
                 "RunnerSha256",
                 "RolesBoundary",
+                "BuildSubnetIds",
+                "BuildVpcId",
+                "BuildInstanceType",
+                "BuildImageId",
+                "BuildIdleSecs",
+                "BuilderUrl",
+                "BuilderSha256",
             },
         )
         self.assertEqual(
@@ -448,5 +462,6 @@ class Tenant(unittest.TestCase):
                 "SigningKeyId",
                 "BuildRoleArn",
                 "AlarmsTopicArn",
+                "BuildGroupName",
             },
         )
