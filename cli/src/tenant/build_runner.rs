@@ -65,13 +65,27 @@ impl BuildRunner {
         crate::file::create(&self.out, &text, self.force)?;
         let role = stack.output("BuildRoleArn")?;
         let principal = stack.parameters.get("BuildRunnerPrincipal").filter(|arn| !arn.is_empty());
-        let value = json!({ "config": self.out, "role": role, "principal": principal, "secret": arn });
-        context.out.show(&value, |_| registered(&tenant, &self.out, role, principal))
+        let group = stack.outputs.get("BuildGroupName");
+        let value = json!({ "config": self.out, "role": role, "principal": principal, "secret": arn, "group": group });
+        context.out.show(&value, |_| registered(&tenant, &self.out, role, (principal, group)))
     }
 }
 
-fn registered(tenant: &TenantName, out: &Path, role: &str, principal: Option<&String>) -> String {
+/// Returns the text for people. A `group` starts a machine for the build runner; without one, the vendor starts it.
+fn registered(
+    tenant: &TenantName,
+    out: &Path,
+    role: &str,
+    (principal, group): (Option<&String>, Option<&String>),
+) -> String {
     let out = out.display();
+    if let Some(group) = group {
+        return format!(
+            "the build runner of tenant `{tenant}` is registered\n\
+             nothing has to be started: a build starts a machine in the group `{group}`, with the config of the stack \
+             (`{out}` is for a machine of yours)"
+        );
+    }
     let who = principal.map_or_else(
         || {
             format!(
@@ -119,14 +133,20 @@ mod tests {
         let (tenant, out) = ("acme".parse().unwrap(), Path::new("build-runner.toml"));
         let role = "arn:aws:iam::111111111111:role/fh-acme--build-runner";
 
-        insta::assert_snapshot!(registered(&tenant, out, role, None), @r"
+        insta::assert_snapshot!(registered(&tenant, out, role, (None, None)), @r"
         the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
         run the build runner with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
           freehold-builder run --config build-runner.toml
         an EC2 instance with the instance profile `fh-acme--build-runner` has that role; for any other machine, name who may assume the role:
           freehold tenant deploy --name acme --build-runner-principal ARN
         ");
-        insta::assert_snapshot!(registered(&tenant, out, role, Some(&"arn:aws:iam::111111111111:role/ci".into())), @r"
+        let group = Some(&"fh-acme--build-runner".to_owned());
+        insta::assert_snapshot!(registered(&tenant, out, role, (None, group)), @r"
+        the build runner of tenant `acme` is registered
+        nothing has to be started: a build starts a machine in the group `fh-acme--build-runner`, with the config of the stack (`build-runner.toml` is for a machine of yours)
+        ");
+        let principal = Some(&"arn:aws:iam::111111111111:role/ci".to_owned());
+        insta::assert_snapshot!(registered(&tenant, out, role, (principal, None)), @r"
         the build runner of tenant `acme` is registered; its config is in `build-runner.toml`
         run the build runner with the credentials of arn:aws:iam::111111111111:role/fh-acme--build-runner:
           freehold-builder run --config build-runner.toml

@@ -28,7 +28,8 @@ impl Leftovers {
         remover: &Remover,
     ) -> Result<Self> {
         let mut found = Self::default();
-        for resource in tagged(config, tenant).await? {
+        let listed = tagged(config, tenant).await?;
+        for resource in listed.into_iter().filter(|one| one.of_install || !ends_with_its_group(&one.arn)) {
             match (resource.of_install, still_there(config, &resource.arn).await?) {
                 (_, false) => {}
                 (true, true) => found.of_installs += 1,
@@ -48,6 +49,12 @@ impl Leftovers {
         found.ours.dedup();
         Ok(found)
     }
+}
+
+/// Returns whether a resource is the build runner's machine or its disk. Both end with the stack's Auto Scaling group, and
+/// the search by tag returns them for about an hour after that.
+fn ends_with_its_group(arn: &str) -> bool {
+    arn.splitn(6, ':').nth(2) == Some("ec2") && (arn.contains(":instance/") || arn.contains(":volume/"))
 }
 
 /// Returns whether a resource still exists. The search by tag returns resources for some time after their deletion, and
@@ -111,5 +118,22 @@ async fn secret(config: &SdkConfig, tenant: &TenantName) -> Result<Option<String
     match found {
         Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
         found => Ok(found.doing(format!("look up secret `{name}`"))?.deleted_date().is_none().then_some(name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_ended_with_the_stack_is_not_left_over_and_its_launch_template_is() {
+        let arn = |name: &str| format!("arn:aws:ec2:eu-west-1:111111111111:{name}");
+
+        let gone: Vec<bool> = ["instance/i-1", "volume/vol-1", "launch-template/lt-1", "security-group/sg-1"]
+            .map(|name| ends_with_its_group(&arn(name)))
+            .into();
+
+        assert_eq!(gone, [true, true, false, false]);
+        assert!(!ends_with_its_group("arn:aws:sqs:eu-west-1:111111111111:instance/i-1"));
     }
 }

@@ -1,6 +1,7 @@
 //! `freehold tenant`: deploys, shows and removes the vendor's control plane.
 
 mod bucket;
+mod build_machine;
 mod build_runner;
 mod code;
 mod deploy;
@@ -65,6 +66,28 @@ pub(crate) struct Deploy {
     /// ARN of a role that reads a private registry (`aws_ecr.iam_role_arn`); may be repeated.
     #[arg(long = "source-role", value_name = "ARN")]
     source_roles: Vec<String>,
+    /// Subnet in which a machine for the build runner starts when there is something to build; may be repeated.
+    /// An empty one removes the machine from the stack.
+    #[arg(long = "build-subnet", value_name = "ID")]
+    build_subnets: Vec<String>,
+    /// VPC of these subnets.
+    #[arg(long, value_name = "ID")]
+    build_vpc: Option<String>,
+    /// Instance type of that machine, with a Graviton processor; t4g.medium when it was never given.
+    #[arg(long, value_name = "TYPE")]
+    build_instance_type: Option<String>,
+    /// Image of that machine: Amazon Linux 2023 for arm64, with Terraform and Buildah if components need them.
+    #[arg(long, value_name = "ID")]
+    build_image: Option<String>,
+    /// How long that machine waits for the next build before it ends, in seconds; 600 when it was never given.
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(60..=86_400))]
+    build_idle_secs: Option<u32>,
+    /// URL from which that machine downloads `freehold-builder` for arm64.
+    #[arg(long, value_name = "URL", requires = "builder_sha256")]
+    builder_url: Option<String>,
+    /// SHA-256 of the program at `--builder-url`; the machine refuses a download with another SHA-256.
+    #[arg(long, value_name = "HEX", requires = "builder_url")]
+    builder_sha256: Option<String>,
     /// URL from which customers' machines download the runner for arm64.
     #[arg(long, value_name = "URL", requires = "runner_sha256")]
     runner_url: Option<String>,
@@ -107,6 +130,9 @@ Examples:
   freehold tenant build-runner --name acme
   freehold-builder run --config build-runner.toml
 
+With `freehold tenant deploy --build-subnet`, a build starts a machine for the build runner, and nothing else has to be started.
+Otherwise you run it on a machine of yours.
+
 The build runner works as the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
 user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config.
@@ -129,7 +155,7 @@ pub(crate) struct BuildRunner {
     machine: crate::runner_config::Machine,
 }
 
-/// Show the stack, the code of the functions and the length of the queues.
+/// Show the stack, the code of the functions, the length of the queues and the build runner's machine.
 #[derive(Debug, Args)]
 pub(crate) struct Status {
     /// Name of the tenant; the same as `--tenant`.

@@ -1,4 +1,5 @@
-//! `freehold tenant status`: shows the stack, the code of the functions, the depth of the queues.
+//! `freehold tenant status`: shows the stack, the code of the functions, the depth of the queues, and the build runner's
+//! machine.
 
 use std::collections::BTreeMap;
 
@@ -8,6 +9,7 @@ use freehold_protocol::TenantName;
 use serde::Serialize;
 
 use super::Status;
+use super::build_machine::{BuildMachine, State};
 use super::names::{FUNCTIONS, QUEUES, named};
 use crate::api::tenant_stack;
 use crate::context::Context;
@@ -25,6 +27,8 @@ struct TenantStatus {
     outputs: BTreeMap<String, String>,
     functions: Vec<FunctionStatus>,
     queues: Vec<QueueStatus>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    build_machine: Option<BuildMachine>,
 }
 
 #[derive(Debug, Serialize)]
@@ -63,8 +67,9 @@ fn holds(queue: &str) -> &'static str {
     }
 }
 
-/// Returns advice if messages wait in a queue that should be empty.
-fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
+/// Returns advice if messages wait in a queue that should be empty. `machine` is the state of the build runner's machine,
+/// if the stack has one.
+fn advice(queue: &str, name: &str, waiting: u64, machine: Option<State>) -> Option<String> {
     let count = plural(usize::try_from(waiting).unwrap_or(usize::MAX), "message");
     match queue {
         _ if waiting == 0 => None,
@@ -76,6 +81,11 @@ fn advice(queue: &str, name: &str, waiting: u64) -> Option<String> {
         "dead.fifo" => Some(format!(
             "`{name}` holds {count} for runners that ended too often while they worked; `freehold workflow list INSTALL` \
              shows the jobs, which end as lost. Orders expire, so `aws sqs purge-queue` drops nothing that is needed"
+        )),
+        "build.fifo" if matches!(machine, Some(State::Starting | State::Up)) => None,
+        "build.fifo" if machine.is_some() => Some(format!(
+            "`{name}` holds {count}, and no machine is wanted for the build runner; sweep asks for one within two minutes, \
+             and its log says why it cannot"
         )),
         "build.fifo" => Some(format!(
             "`{name}` holds {count} that no build runner takes; see `freehold tenant build-runner --help`"
@@ -89,9 +99,14 @@ impl Status {
         let tenant = context.tenant(self.name.as_ref())?;
         let config = context.config().await?;
         let stack = tenant_stack(&config, &tenant).await?;
+        let build_machine = match stack.outputs.get("BuildGroupName") {
+            Some(group) => Some(BuildMachine::find(&config, group).await?),
+            None => None,
+        };
         let status = TenantStatus {
             functions: functions(&config, &tenant).await?,
-            queues: queues(&config, &tenant).await?,
+            queues: queues(&config, &tenant, build_machine.as_ref().map(|machine| machine.state)).await?,
+            build_machine,
             tenant,
             stack: stack.name,
             state: stack.status.as_str().to_owned(),
@@ -120,8 +135,9 @@ fn render(status: &TenantStatus, out: Output) -> String {
         outputs.row([key.clone(), value.clone()]);
     }
     let reason = if status.reason.is_empty() { String::new() } else { format!(" ({})", status.reason) };
+    let machine = status.build_machine.as_ref().map(|machine| format!("\n\n{}", machine.line())).unwrap_or_default();
     format!(
-        "stack {}  {}{reason}  since {}\n\n{}\n\n{}\n\n{}{advice}",
+        "stack {}  {}{reason}  since {}\n\n{}\n\n{}\n\n{}{machine}{advice}",
         status.stack,
         out.state(&status.state),
         status.changed_at,
@@ -161,7 +177,7 @@ async fn functions(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Functi
     Ok(all)
 }
 
-async fn queues(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<QueueStatus>> {
+async fn queues(config: &SdkConfig, tenant: &TenantName, machine: Option<State>) -> Result<Vec<QueueStatus>> {
     let client = aws_sdk_sqs::Client::new(config);
     let mut all = Vec::with_capacity(QUEUES.len());
     for queue in QUEUES {
@@ -184,7 +200,7 @@ async fn queues(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<QueueStat
             found.attributes().and_then(|all| all.get(name)).and_then(|text| text.parse().ok()).unwrap_or_default()
         };
         let waiting = count(&waiting);
-        let advice = advice(queue, &name, waiting);
+        let advice = advice(queue, &name, waiting, machine);
         all.push(QueueStatus { queue: name, waiting, in_flight: count(&in_flight), holds: holds(queue), advice });
     }
     Ok(all)
@@ -203,12 +219,21 @@ mod tests {
 
     #[test]
     fn messages_where_none_should_wait_come_with_a_way_out() {
-        let said = advice("dead", "fh-acme--dead", 1).unwrap();
+        let said = advice("dead", "fh-acme--dead", 1, None).unwrap();
 
         assert!(said.starts_with("`fh-acme--dead` holds 1 message that a function refused"), "{said}");
         assert!(said.contains("freehold-reason") && said.contains("purge-queue"), "{said}");
-        assert!(advice("dead.fifo", "fh-acme--dead.fifo", 2).unwrap().contains("holds 2 messages"));
-        assert_eq!(advice("dead", "fh-acme--dead", 0), None);
-        assert_eq!(advice("reports", "fh-acme--reports", 7), None);
+        assert!(advice("dead.fifo", "fh-acme--dead.fifo", 2, None).unwrap().contains("holds 2 messages"));
+        assert_eq!(advice("dead", "fh-acme--dead", 0, None), None);
+        assert_eq!(advice("reports", "fh-acme--reports", 7, None), None);
+    }
+
+    #[test]
+    fn orders_that_wait_for_a_machine_that_starts_need_no_advice() {
+        let said = |machine| advice("build.fifo", "fh-acme--build.fifo", 1, machine);
+
+        assert!(said(None).unwrap().contains("that no build runner takes"));
+        assert!(said(Some(State::Asleep)).unwrap().contains("sweep asks for one"));
+        assert_eq!((said(Some(State::Starting)), said(Some(State::Up))), (None, None));
     }
 }
