@@ -201,6 +201,9 @@ pub trait DeadLetters: Send + Sync {
 pub trait BuildMachine: Send + Sync {
     /// Asks for the machine. A machine that exists or is being started stays as it is.
     async fn wake(&self) -> Result<(), PortError>;
+
+    /// Asks for no machine. One that exists stays until it ends by itself, and is not replaced after that.
+    async fn rest(&self) -> Result<(), PortError>;
 }
 
 /// Creates and removes orders queues, and sets which runners may send reports.

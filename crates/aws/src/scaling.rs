@@ -19,13 +19,22 @@ impl ScalingGroup {
     pub fn new(config: &SdkConfig, name: impl Into<String>) -> Self {
         Self { client: Client::new(config), name: name.into() }
     }
+
+    async fn set(&self, machines: i32) -> Result<(), PortError> {
+        let set = self.client.set_desired_capacity().auto_scaling_group_name(&self.name).desired_capacity(machines);
+        set.send().await.map_err(|error| port_error(&format!("Auto Scaling group `{}`", self.name), error))?;
+        Ok(())
+    }
 }
 
 #[async_trait]
 impl BuildMachine for ScalingGroup {
     async fn wake(&self) -> Result<(), PortError> {
-        let set = self.client.set_desired_capacity().auto_scaling_group_name(&self.name).desired_capacity(1);
-        set.send().await.map_err(|error| port_error(&format!("Auto Scaling group `{}`", self.name), error))?;
-        Ok(())
+        self.set(1).await
+    }
+
+    // The group's machines are protected from scale-in.
+    async fn rest(&self) -> Result<(), PortError> {
+        self.set(0).await
     }
 }

@@ -60,6 +60,7 @@ async fn main() -> Result<(), Error> {
             resent = swept.resent,
             lost = swept.lost,
             stuck_workflows = swept.stuck,
+            builds = swept.builds,
             failed = swept.failed,
             "Swept"
         );

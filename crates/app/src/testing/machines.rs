@@ -1,5 +1,5 @@
 //! The double of Step Functions, which records started executions, resumed states and heartbeats; and the double of the
-//! build runner's machine, which counts the requests for it.
+//! build runner's machine, which records whether it was asked for.
 
 use async_trait::async_trait;
 use freehold_domain::workflow::WorkflowKind;
@@ -36,6 +36,10 @@ impl Callbacks for Memory {
 #[async_trait]
 impl BuildMachine for Memory {
     async fn wake(&self) -> Result<(), PortError> {
-        self.faults.run("wake", || *lock(&self.woken) += 1)
+        self.faults.run("wake", || lock(&self.woken).push(true))
+    }
+
+    async fn rest(&self) -> Result<(), PortError> {
+        self.faults.run("rest", || lock(&self.woken).push(false))
     }
 }

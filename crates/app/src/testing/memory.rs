@@ -31,8 +31,8 @@ pub struct Memory {
     pub resumed: Mutex<Vec<(String, Value)>>,
     /// The token of each heartbeat, oldest first.
     pub beats: Mutex<Vec<String>>,
-    /// The number of requests for the build runner's machine.
-    pub woken: Mutex<u32>,
+    /// Whether the build runner's machine was asked for, at each call.
+    pub woken: Mutex<Vec<bool>>,
     now: Mutex<u64>,
     pub faults: Faults,
 }
@@ -58,7 +58,7 @@ impl Memory {
         lock(&self.started).clone_from(&lock(&other.started));
         lock(&self.resumed).clone_from(&lock(&other.resumed));
         lock(&self.beats).clone_from(&lock(&other.beats));
-        *lock(&self.woken) = *lock(&other.woken);
+        lock(&self.woken).clone_from(&lock(&other.woken));
         *lock(&self.now) = *lock(&other.now);
     }
 

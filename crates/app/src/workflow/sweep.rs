@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::AppError;
 use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
-use crate::ports::{BuildMachine, Callbacks, Clock, Machines, Outbox, Store, Write};
+use crate::ports::{BuildMachine, Callbacks, Clock, Machines, Outbox, PortError, Store, Write};
 use crate::table::{self, OpenWorkflow, Phase, Stored, TaskToken, load, load_all, open_key, token_key};
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
@@ -57,6 +57,8 @@ pub struct Swept {
     pub stuck: u32,
     /// The number of builds that need the build runner and have not changed for a minute.
     pub builds: u32,
+    /// The number of builds that were lost and are not tried again.
+    pub lost_builds: u32,
     /// The number of workflows that could not be handled; the next sweep tries them again.
     pub failed: u32,
 }
@@ -75,10 +77,10 @@ impl Sweep {
                 swept.failed += 1;
             }
         }
-        if let Some(machine) = self.build_machine.as_ref().filter(|_| swept.builds > 0)
-            && let Err(error) = machine.wake().await
+        if let Some(machine) = &self.build_machine
+            && let Err(error) = set_machine(&**machine, swept).await
         {
-            tracing::error!("Could not start the machine of the build runner: {error}");
+            tracing::error!("Could not set whether the build runner needs a machine: {error}");
         }
         Ok(swept)
     }
@@ -202,6 +204,7 @@ impl Sweep {
             }
             Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);
+                swept.lost_builds += u32::from(changed && started.is_empty() && job.install == build_install()?);
                 if let Some(workflow) = workflow {
                     advance::dispatch(&*self.outbox, &workflow, &started, !changed).await?;
                 }
@@ -230,6 +233,16 @@ impl Sweep {
             outbox: Arc::clone(&self.outbox),
             clock: Arc::clone(&self.clock),
         }
+    }
+}
+
+/// Asks for the machine of the build runner when builds wait. When the last build was lost, its machines may have ended
+/// without giving up their place, one after another: then asks for none. A build that began in this minute asks again.
+async fn set_machine(machine: &dyn BuildMachine, swept: Swept) -> Result<(), PortError> {
+    match (swept.builds, swept.lost_builds) {
+        (0, 0) => Ok(()),
+        (0, _) => machine.rest().await,
+        _ => machine.wake().await,
     }
 }
 

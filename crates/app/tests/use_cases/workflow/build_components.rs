@@ -262,5 +262,5 @@ async fn an_order_that_is_sent_is_sent_although_the_machine_cannot_be_started() 
     world.settle().await;
 
     assert_eq!(states(&world.build("build-1").await), ["built", "built", "built"]);
-    assert_eq!(*world.memory.woken.lock().unwrap(), 0);
+    assert_eq!(*world.memory.woken.lock().unwrap(), Vec::<bool>::new());
 }

@@ -233,28 +233,33 @@ async fn building() -> World {
     world
 }
 
+/// Returns and removes what the build runner's machine was asked.
+fn asked(world: &World) -> Vec<bool> {
+    std::mem::take(&mut *world.memory.woken.lock().unwrap())
+}
+
 #[tokio::test]
 async fn builds_that_wait_start_the_build_runners_machine_once_a_sweep_and_deploys_that_wait_do_not() {
     let world = building().await;
-    *world.memory.woken.lock().unwrap() = 0;
+    asked(&world);
 
     let early = sweep_after(&world, 59).await;
-    let unasked = *world.memory.woken.lock().unwrap();
+    let unasked = asked(&world);
     let late = sweep_after(&world, 1).await;
-    let asked = *world.memory.woken.lock().unwrap();
+    let woken = asked(&world);
     let (other, _) = World::deploying(Behaviour::Ignores).await;
-    *other.memory.woken.lock().unwrap() = 0;
+    asked(&other);
     let deploying = sweep_after(&other, 600).await;
 
-    assert_eq!((early.builds, unasked), (0, 0));
-    assert_eq!((late.builds, asked), (3, 1));
-    assert_eq!((deploying.builds, *other.memory.woken.lock().unwrap()), (0, 0));
+    assert_eq!((early.builds, unasked), (0, vec![]));
+    assert_eq!((late.builds, woken), (3, vec![true]));
+    assert_eq!((deploying.builds, asked(&other)), (0, vec![]));
 }
 
 #[tokio::test]
 async fn a_machine_that_cannot_be_started_now_is_asked_for_by_the_next_sweep() {
     let world = building().await;
-    *world.memory.woken.lock().unwrap() = 0;
+    asked(&world);
     world.memory.faults.set(|what| (what == "wake").then_some(Fault::Before));
     let failed = sweep_after(&world, 60).await;
     world.memory.faults.set(|_| None);
@@ -262,7 +267,24 @@ async fn a_machine_that_cannot_be_started_now_is_asked_for_by_the_next_sweep() {
     let next = sweep_after(&world, 60).await;
 
     assert_eq!((failed.builds, failed.failed, next.builds), (3, 0, 3));
-    assert_eq!(*world.memory.woken.lock().unwrap(), 1);
+    assert_eq!(asked(&world), [true]);
+}
+
+#[tokio::test]
+async fn after_the_last_lost_build_no_machine_is_asked_for_any_more() {
+    let world = building().await;
+    asked(&world);
+
+    let lost = sweep_after(&world, 24 * 3600).await;
+    let calls = asked(&world);
+    let later = sweep_after(&world, 60).await;
+    let (other, _) = World::deploying(Behaviour::Ignores).await;
+    asked(&other);
+    let deploy = sweep_after(&other, 24 * 3600).await;
+
+    assert_eq!((lost.lost_builds, lost.builds, calls), (3, 0, vec![false]));
+    assert_eq!((later.lost_builds, asked(&world)), (0, vec![]));
+    assert_eq!((deploy.lost, deploy.lost_builds, asked(&other)), (1, 0, vec![]));
 }
 
 #[tokio::test]
