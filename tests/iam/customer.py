@@ -4,7 +4,7 @@ import policies
 import templates
 from endpoints import add_endpoints
 from intrinsics import Evaluator
-from shared_account import SharedAccount
+from shared_account import BOUND_ROLE, SharedAccount
 from templates import properties
 
 MODES = ("provision", "maintenance", "deprovision")
@@ -23,6 +23,7 @@ def add_install(account, vendor, queues):
     install.add_runner()
     for mode, logical in MODE_ROLES.items():
         install.add_mode(mode, f"{logical}Role")
+    install.add_mode_beside_the_company()
     install.add_break_glass_that_is_over()
     install.add_attackers()
     install.add_queues_without_policy()
@@ -53,6 +54,9 @@ class Install:
         self.off = self.evaluator("false")
         self.killed = self.evaluator("true", EnableRunner="false")
         self.stopped = self.evaluator("true", EnableAppRoles="false")
+        # The same stack with a boundary of the company's, which limits nothing.
+        self.company = f"arn:aws:iam::{account.number}:policy/company"
+        self.beside = self.evaluator("true", PermissionsBoundaryArn=self.company)
         self.boundary = self.document(self.on, "Boundary")
         self.base, self.limits = self.document(self.on, "Base"), self.document(self.on, "Limits")
 
@@ -84,6 +88,9 @@ class Install:
         identity = [*identity, self.limits]
         self.account.add_principal("runner", "runner", name, identity, boundary)
         self.account.add_principal("killed-runner", "killed-runner", name, killed, boundary)
+        # What Limits alone leaves, whatever the runner's own policies say.
+        wide = [policies.EVERYTHING, killed[-1]]
+        self.account.add_principal("killed-wide-runner", "killed-wide-runner", name, wide, boundary)
         self.account.add_principal("old-runner", "old-session", name, identity, boundary, OLD_SESSION)
         kind = "runner-role-elsewhere" if self.is_elsewhere else "runner-role"
         self.add_role("runner", kind, "RunnerRole")
@@ -106,6 +113,12 @@ class Install:
         arn = self.on.attribute(logical, "Arn")
         trust = policies.open_to_account(self.account.number, "sts:*")
         self.account.add_resource(f"{mode}-role-left-open", "open-mode-role", arn, TAKE, trust)
+
+    def add_mode_beside_the_company(self):
+        """Adds a mode whose boundary is the company's; the stack's own is then attached to it as a policy."""
+        name, identity, _ = self.role("ProvisionRole")
+        identity = [*identity, *(self.document(self.beside, logical) for logical in ("Base", "Limits", "Boundary"))]
+        self.account.add_principal("beside-company", "beside-company", name, identity, [policies.EVERYTHING])
 
     def add_break_glass_that_is_over(self):
         name, identity, boundary = self.role("BreakGlassRole")
@@ -184,6 +197,7 @@ class Install:
             ("other-list", bucket, listing("x", "ListBucket")),
         ):
             self.account.add_resource(kind, kind, arn, actions)
+        self.account.add_resource("logs", "audit", f"{bucket}/logs/x", objects)
 
     def add_stack_resources(self):
         key_policy = self.on.resolve(properties(self.template, "Key")["KeyPolicy"])
@@ -207,6 +221,8 @@ class Install:
         arn = self.account.role_arn(f"{self.owner}--own")
         bound = {"iam:PermissionsBoundary": self.on.reference("Boundary")}
         self.account.add_resource("own-role", "own-role", arn, [("iam:CreateRole", bound), "iam:PassRole"])
+        of_company = [(action, {"iam:PermissionsBoundary": self.company}) for action in BOUND_ROLE]
+        self.account.add_resource("own-role-of-company", "own-role-of-company", arn, of_company)
         unbound = ["iam:CreateRole", "iam:DeleteRolePermissionsBoundary"]
         self.account.add_resource("own-role-unbound", "unbound-role", arn, unbound)
 

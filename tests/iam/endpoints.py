@@ -52,6 +52,11 @@ def add_endpoints(account, template, evaluator, queues):
             _add(account, f"{kind}-{name}", kind, name, _arn(action, number, path), [action], number)
     for kind, arn in queues.items():
         _add(account, f"{kind}-by-endpoint", "queue-by-endpoint", "SqsEndpoint", arn, QUEUES, arn.split(":")[4])
+    # Whose account an access point belongs to; nobody says here whose the bucket is to which it leads.
+    for number in (account.number, STRANGER):
+        asked = [(action, {"s3:DataAccessPointAccount": number}) for action in PUBLIC]
+        point = f"arn:aws:s3:{REGION}:{number}:accesspoint/inside/object/x"
+        _add(account, f"access-point-{number}", "access-point-by-endpoint", "S3Endpoint", point, asked, number)
     for path, kind in OBJECTS.items():
         arn = f"arn:aws:s3:::{path}"
         _add(account, f"{kind}-by-endpoint", f"{kind}-by-endpoint", "S3Endpoint", arn, PUBLIC, STRANGER)

@@ -234,6 +234,13 @@ CUSTOMER = {
         "audit": {PUT_OBJECT},
         "plans": {PUT_OBJECT},
     },
+    "killed-wide-runner": {
+        **dict.fromkeys(("reports", "open-orders", "open-reports"), {SEND}),
+        "stack": {"cloudformation:DescribeStacks"},
+        "runner-group": {"autoscaling:CompleteLifecycleAction"},
+        **dict.fromkeys(("audit", "plans", "state"), {PUT_OBJECT}),
+        "elsewhere": {SEND, PUT_OBJECT, "autoscaling:CompleteLifecycleAction", "cloudformation:DescribeStacks"},
+    },
     "bare-mode": MODE,
     "base-alone": MODE,
     "off-mode": {},
@@ -250,13 +257,21 @@ CUSTOMER = {
             "plans": {PUT_OBJECT, DELETE_OBJECT},
         },
     ),
+    # A mode beside a boundary of the company's: roles carry that boundary, and no other.
+    "beside-company": {
+        **MODE,
+        **CEILING,
+        "plans": {PUT_OBJECT, DELETE_OBJECT},
+        "own-role": {"iam:PassRole"},
+        "own-role-of-company": set(shared_account.BOUND_ROLE),
+        "app-role": set(shared_account.PLAIN_ROLE),
+    },
     # A role that the app made has the same ceiling, and neither states nor plans.
     "app-session": {
         **CEILING,
         "stack-role": {SIMULATE},
         "repository": {PULL},
         "key": {"kms:Decrypt"},
-        **shared_account.WITHOUT_LIMITS,
     },
     # The policies of the endpoints let the account reach itself, the vendor's two queues, and a few public objects.
     "inside": {
@@ -287,6 +302,7 @@ CUSTOMER = {
             "their-role": {TAKE, "iam:PassRole", "iam:PutRolePolicy", SIMULATE},
             "stack-role": {"iam:PassRole", "iam:PutRolePolicy", SIMULATE},
             "own-role": {"iam:CreateRole", "iam:PassRole"},
+            "own-role-of-company": set(shared_account.BOUND_ROLE),
             "unbound-role": {"iam:DeleteRolePermissionsBoundary", *shared_account.BOUND_ROLE},
             **shared_account.EVERYTHING,
             "runner-machine": {"ec2:TerminateInstances", "ec2:ModifyInstanceAttribute"},

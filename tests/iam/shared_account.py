@@ -21,6 +21,8 @@ MORE_CODE = (
     ("batch", "job-queue/{}", ["SubmitJob"]),
     ("ec2", "launch-template/lt-{}", ["CreateLaunchTemplateVersion", "ModifyLaunchTemplate"]),
 )
+# A product of Service Catalog is made with the role that its launch constraint names.
+PRODUCT = ["servicecatalog:ProvisionProduct", "servicecatalog:CreateProvisioningArtifact"]
 MACHINE = [
     "ssm:SendCommand",
     "ssm:StartSession",
@@ -36,6 +38,12 @@ STANDING = {
     "maintenancewindow/1": ["RegisterTargetWithMaintenanceWindow", "RegisterTaskWithMaintenanceWindow"],
     "*": ["CreateActivation"],
 }
+# A second name of a bucket, which no statement about the bucket knows.
+ACCESS_POINT = ["s3:CreateAccessPoint", "s3:CreateAccessPointForObjectLambda", "s3:CreateMultiRegionAccessPoint"]
+# What has IAM Identity Center make roles in an account, by a role of its own service.
+PERMISSION_SET = ["sso:CreateAccountAssignment", "sso:ProvisionPermissionSet"]
+# The ways in which a role can come to be: by its maker, or by a service that works with its maker's rights.
+VIA = ({}, *({"aws:CalledVia": [f"{service}.amazonaws.com"]} for service in ("cloudformation", "cloudcontrolapi")))
 STACK = [
     "CancelUpdateStack",
     "CreateChangeSet",
@@ -84,6 +92,7 @@ ALL_CODE = [
     *(f"{service}:{action}" for service, (_, actions) in CODE.items() for action in actions),
     *(f"{service}:{action}" for service, _, actions in MORE_CODE for action in actions),
     *MACHINE,
+    *PRODUCT,
 ]
 # Whatever somebody who may do everything in the account may do with these.
 EVERYTHING = {
@@ -101,6 +110,8 @@ EVERYTHING = {
     "their-user": set(USER),
     **dict.fromkeys(("tag-of-ours", "tag-of-theirs", "tag-at-birth", "app-tag"), set(TAGGING)),
     "their-document": {"ssm:SendCommand"},
+    "access-point": set(ACCESS_POINT),
+    "permission-set": set(PERMISSION_SET),
     "standing": {f"ssm:{action}" for actions in STANDING.values() for action in actions},
 }
 # What of it is left to a mode and to a role of the app: what the install made, and reads.
@@ -122,10 +133,6 @@ CEILING = {
 }
 
 
-# What more is left to a role of the app, which has the boundary and not the policy Limits.
-WITHOUT_LIMITS = {name: EVERYTHING[name] for name in ("cluster-provider-of-theirs", "tagged-by-others")}
-
-
 class SharedAccount:
     """The account of `owner`, an install's `<tenant>--<install>`, whose boundary has the ARN `boundary`."""
 
@@ -138,6 +145,7 @@ class SharedAccount:
 
     def add(self):
         self.add_code()
+        self.add_second_names()
         self.add_stacks()
         self.add_roles()
         self.add_other_iam()
@@ -157,12 +165,24 @@ class SharedAccount:
                 self.account.add_resource(name, kind, arn, self.asked([f"{service}:{a}" for a in actions], tags))
             machine = self.account.arn("ec2", f"instance/i-{whose}")
             self.account.add_resource(f"{whose}-shell", kind, machine, self.asked(MACHINE, tags))
+            product = self.account.arn("catalog", f"product/prod-{whose}")
+            self.account.add_resource(f"{whose}-product", kind, product, self.asked(PRODUCT, tags))
         # A document has no tag of the install's; the machine decides.
         document = self.account.arn("ssm", "document/run")
         self.account.add_resource("document", "their-document", document, ["ssm:SendCommand"])
         for resource, actions in STANDING.items():
             arn = resource if resource == "*" else self.account.arn("ssm", resource)
             self.account.add_resource(f"standing-{resource}", "standing", arn, [f"ssm:{action}" for action in actions])
+
+    def add_second_names(self):
+        """Adds access points, and what gives people roles in the account."""
+        arns = [self.account.arn(service, "accesspoint/x") for service in ("s3", "s3-object-lambda")]
+        arns.append(f"arn:aws:s3::{self.account.number}:accesspoint/x.mrap")
+        for at, (arn, action) in enumerate(zip(arns, ACCESS_POINT, strict=True)):
+            self.account.add_resource(f"access-point-{at}", "access-point", arn, [action])
+        instance = "ssoins-0123456789abcdef"
+        permission_set = f"arn:aws:sso:::permissionSet/{instance}/ps-0123456789abcdef"
+        self.account.add_resource("permission-set", "permission-set", permission_set, PERMISSION_SET)
 
     def add_stacks(self):
         reads = ["cloudformation:GetTemplate"]
@@ -189,7 +209,8 @@ class SharedAccount:
             actions = PLAIN_ROLE + self.asked(BOUND_ROLE, self.bound)
             self.account.add_resource(f"role-{name}", kind, arn, actions)
             other = {"iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess"}
-            unbound = self.asked(BOUND_ROLE, {}) + self.asked(BOUND_ROLE, other)
+            contexts = [{**boundary, **via} for via in VIA for boundary in ({}, other)]
+            unbound = [asked for context in contexts for asked in self.asked(BOUND_ROLE, context)]
             self.account.add_resource(f"role-{name}-unbound", "unbound-role", arn, unbound)
             is_open = kind.replace("their-admin-role", "their-role") + "-open"
             self.account.add_resource(f"role-{name}-open", is_open, arn, OPEN_ROLE, trust)
@@ -209,6 +230,8 @@ class SharedAccount:
         self.account.add_resource("cluster-provider", "cluster-provider", cluster, self.asked(PROVIDER, own))
         theirs, name = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/B2"), "cluster-provider-of-theirs"
         self.account.add_resource(name, name, theirs, PROVIDER)
+        of_next = {"aws:ResourceTag/freehold:install": f"{self.account.name}-eu"}
+        self.account.add_resource(f"{name}-next-door", name, theirs, self.asked(PROVIDER, of_next))
         github = arn("oidc-provider/token.actions.githubusercontent.com")
         self.account.add_resource("their-provider", "their-provider", github, PROVIDER)
         self.account.add_resource("their-user", "their-user", arn("user/x"), USER)
@@ -245,7 +268,8 @@ class SharedAccount:
             for service, (resource, actions) in FENCED.items():
                 arn = self.account.arn(service, resource.format(at))
                 arn = f"arn:aws:iam::{self.account.number}:{resource.format(at)}" if service == "iam" else arn
-                asked = self.asked([f"{service}:{action}" for action in actions], {**mark, **tags})
+                names = [f"{service}:{action}" for action in actions]
+                asked = [one for keys in (mark, plain) for one in self.asked(names, {**keys, **tags})]
                 self.account.add_resource(f"fenced-{at}-{service}", kind, arn, asked)
         outside = self.account.arn("ssm", "managed-instance/mi-1")
         self.account.add_resource("outside", "outside", outside, self.asked(OUTSIDE, ours))

@@ -12,14 +12,14 @@ from customer import MODE_ROLES
 from endpoints import ENDPOINTS
 from vendor import ROLES
 
-MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "off-mode", "old-session", "app-session"}
+MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "beside-company", "off-mode", "old-session", "app-session"}
 # The kinds of principals whose decisions a statement can change, by the role or policy that has it.
 PRINCIPALS = {
     **{f"{logical}Role": {kind} for kind, logical in ROLES.items()},
     "RunnerRole": {"runner", "killed-runner"},
     "LogDelivery": {f"{name}-machine" for name in templates.DEFINITIONS},
     **dict.fromkeys(("Base", "Boundary"), MODE_PRINCIPALS),
-    "Limits": {*MODE_PRINCIPALS, "runner", "killed-runner"},
+    "Limits": {*MODE_PRINCIPALS, "runner", "killed-runner", "killed-wide-runner"},
 }
 # The kind of resource whose decisions a statement can change, by the resource whose policy it is.
 RESOURCES = {
@@ -186,7 +186,8 @@ def _narrowed(statement):
             yield f"without {templates.resource_text(value)}", {key: _without(values, at)}
     if "NotAction" in statement:
         exempt = templates.as_list(statement["NotAction"])
-        yield "exempt action", {"NotAction": [*exempt, f"{exempt[0].split(':')[0]}:*"]}
+        for service in sorted({action.split(":")[0] for action in exempt}):
+            yield f"exempt {service}", {"NotAction": [*exempt, f"{service}:*"]}
     exempt = templates.as_list(statement.get("NotResource", []))
     for at, value in enumerate(exempt):
         pattern = value["Fn::Sub"] if isinstance(value, dict) else value

@@ -8,8 +8,9 @@ from templates import ACCOUNT, properties
 
 # Every part of the boundary, as a policy of its own and beside a boundary of the company.
 BOUNDARIES = [
-    {"RevokeSessionsBefore": "2026-10-01T00:00:00Z", "EnableAppRoles": "false", "PermissionsBoundaryArn": boundary}
+    {"RevokeSessionsBefore": "2026-10-01T00:00:00Z", "EnableAppRoles": enabled, "PermissionsBoundaryArn": boundary}
     for boundary in ("", f"arn:aws-us-gov:iam::{ACCOUNT}:policy/{'b' * 128}")
+    for enabled in ("true", "false")
 ]
 
 

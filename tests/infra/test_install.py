@@ -197,7 +197,7 @@ class Install(unittest.TestCase):
             resource = {"aws:ResourceAccount": own}
             if name in ("SqsEndpoint", "S3Endpoint"):
                 self.assertEqual(condition, {"StringEquals": {"aws:PrincipalAccount": own, **resource}}, name)
-                self.assertEqual(len(more), 1, name)
+                self.assertEqual([each["Effect"] for each in more], [*["Deny"] * (name == "S3Endpoint"), "Allow"], name)
             else:
                 # Requests without a resource, such as sts:GetCallerIdentity, may have no account of a resource.
                 self.assertEqual(
@@ -209,7 +209,7 @@ class Install(unittest.TestCase):
 
     def test_beyond_this_account_the_endpoints_reach_two_queues_and_three_kinds_of_public_objects(self):
         def beyond(name):
-            return properties(self.template, name)["PolicyDocument"]["Statement"][1]
+            return properties(self.template, name)["PolicyDocument"]["Statement"][-1]
 
         queues, objects = beyond("SqsEndpoint"), beyond("S3Endpoint")
         self.assertEqual(queues["Resource"], [templates.ORDERS_QUEUE, templates.REPORTS_QUEUE])
@@ -229,6 +229,27 @@ class Install(unittest.TestCase):
                 "arn:aws:s3:::al2023-repos-eu-west-1-de612dc2/*",
             ],
         )
+
+    def test_no_access_point_of_s3_is_reached_by_its_endpoint_or_made(self):
+        """Amazon S3 User Guide, "Configuring IAM policies for using access points": an access point may belong to an
+        account other than its bucket's, and requests by its ARN or its alias have `s3:DataAccessPointAccount`.
+        """
+        denied = properties(self.template, "S3Endpoint")["PolicyDocument"]["Statement"][1]
+        never = next(s for s in statements(self.template["Resources"]["Boundary"]) if s["Sid"] == "NeverAtAll")
+
+        self.assertEqual(
+            denied,
+            {
+                "Effect": "Deny",
+                "Principal": "*",
+                "Action": "s3:*",
+                "Resource": "*",
+                "Condition": {"Null": {"s3:DataAccessPointAccount": "false"}},
+            },
+        )
+        for action in ("CreateAccessPoint", "CreateAccessPointForObjectLambda", "CreateMultiRegionAccessPoint"):
+            self.assertTrue(any(fnmatchcase(f"s3:{action}", pattern) for pattern in never["Action"]), action)
+        self.assertEqual((never["Resource"], "Condition" in never), ("*", False))
 
     def test_the_machine_can_read_its_metadata_and_names_its_volume(self):
         data = properties(self.template, "Machine")["LaunchTemplateData"]

@@ -98,7 +98,7 @@ class Inputs(unittest.TestCase):
     def test_a_sensitive_answer_stays_in_a_secret_that_the_runner_alone_reads(self):
         resources = self.template["Resources"]
         [read] = [s for s in statements(resources["RunnerRole"]) if s["Sid"] == "ReadSensitiveAnswers"]
-        [denied] = [s for s in statements(resources["Boundary"]) if s["Sid"] == "NotTheStacksSecrets"]
+        [denied] = [s for s in statements(resources["Boundary"]) if s.get("Sid") == "SecretsLogsAudit"]
 
         self.assertEqual(
             [arn["Fn::Sub"].rpartition(":")[2] for arn in read["Resource"]],
@@ -108,7 +108,8 @@ class Inputs(unittest.TestCase):
                 "fh-acme--globex/input/otp_seed",
             ],
         )
-        self.assertEqual(denied["Resource"].rpartition(":")[2], "fh-acme--globex/*")
+        self.assertIn("secretsmanager:*", denied["Action"])
+        self.assertEqual(denied["Resource"][0].rpartition(":")[2], "fh-acme--globex/*")
         self.assertNotIn("Condition", resources["SecretInputApiToken"])
         self.assertEqual(resources["SecretInputOtpSeed"]["Condition"], "HasInputOtpSeed")
         self.assertEqual(properties(self.template, "SecretInputApiToken")["SecretString"], {"Ref": "InputApiToken"})

@@ -139,10 +139,6 @@ def _limits(template, made, parameters):
         over = {"aws:PrincipalArn": arns(break_glass)}
         expected.append({"ArnEquals": over, "DateGreaterThanEquals": BEFORE_THE_END})
     statements = limits["PolicyDocument"]["Statement"]
-    always = _always(template["Metadata"]["Freehold"])
-    if statements[: len(always)] != always:
-        yield "Limits does not deny providers and tags of others"
-    statements = statements[len(always) :]
     if any((each["Effect"], each["Resource"], *_denied(each)) != ("Deny", "*", "*", []) for each in statements):
         yield "Limits has a statement that does not deny everything"
     found = [each["Condition"] for each in statements]
@@ -151,31 +147,6 @@ def _limits(template, made, parameters):
             yield f"Limits does not deny everything when {condition}"
     if len(found) != len(expected):
         yield f"Limits has {len(found)} statements, not {len(expected)}"
-
-
-def _always(names):
-    """Returns the statements of Limits that deny the same in every case."""
-    owner, tag = f"{names['Tenant']}--{names['Install']}", "aws:ResourceTag/freehold:"
-    deny = {"Effect": "Deny", "Resource": "*"}
-    tagging = ["batch:*agResource", "eks:*agResource", "elasticmapreduce:*Tags", "glue:*agResource", "iam:*OpenID*"]
-    return [
-        {
-            **deny,
-            "Sid": "ProvidersOfTheInstallOnly",
-            "Action": ["iam:*ClientID*", "iam:DeleteOpen*", "iam:UpdateOpen*"],
-            "Condition": {"StringNotEquals": {f"{tag}install": names["Install"]}},
-        },
-        {
-            **deny,
-            "Sid": "OwnersStay",
-            "Action": [*tagging, "states:*agResource"],
-            "Condition": {
-                "StringNotEquals": {f"{tag}owner": owner},
-                "Null": {f"{tag}owner": "false"},
-                "ForAnyValue:StringLike": {"aws:TagKeys": "freehold:*"},
-            },
-        },
-    ]
 
 
 def _denied(statement):
@@ -221,6 +192,8 @@ def _boundary(template, made, parameters):
     off = parameters.get("EnableAppRoles", "true") == "false"
     if off != ("AppRolesAreOff" in statements):
         yield "the app's roles ignore EnableAppRoles"
+    if off == ("StateIsTheModes" in statements):
+        yield "the app's roles reach states, or are denied these only"
     for sid in ("AppRolesAreOff", "StateIsTheModes"):
         if sid in statements and not _is_about_the_app(statements[sid], sid == "AppRolesAreOff"):
             yield f"{sid} is about other roles than the app's"

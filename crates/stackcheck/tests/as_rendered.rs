@@ -124,13 +124,14 @@ fn a_build_project_with_the_image_of_a_stranger_is_found() {
 #[test]
 fn a_boundary_that_lacks_a_statement_is_found() {
     for sid in [
-        "IamOfTheInstallOnly",
+        "OwnIam",
+        "NeverAtAll",
+        "OwnProviders",
+        "OwnersStay",
         "NotThisStack",
-        "NotTheStacksSecrets",
         "SecretReadsOnly",
-        "LogsAndAuditStay",
-        "KeyUseOnly",
-        "NotTheRunnersMachine",
+        "SecretsLogsAudit",
+        "NotTheRunner",
     ] {
         let found = found(&without_statement(sid));
 
