@@ -89,12 +89,12 @@ finding with its file, line and column.
 | source | error | warning |
 |---|---|---|
 | Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, another component reads an output that it does not declare or that is sensitive, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, an expression reads a variable that no file declares, a value for a variable that it does not declare, an action reads an output that it does not declare |
-| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities` | a key that is given twice, a resource type of AWS that does not exist, an action reads an output that it does not declare |
+| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities`, a role without `PermissionsBoundary` | a key that is given twice, a resource type of AWS that does not exist, an action reads an output that it does not declare, a role under a condition without `PermissionsBoundary` |
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |
 | Dockerfile | it is not in the source or has no `FROM`, or not the stage `target` | |
 
-A source in a repository is not checked; the check names the components that have one. The properties of CloudFormation's
+A source in a repository is not checked; the check names the components that have one. Other properties of CloudFormation's
 resource types are not checked, nor those of Terraform's providers. A template with a macro (`Transform`) may refer to what
 the macro makes.
 

@@ -262,8 +262,9 @@ fn parameters_are_those_of_the_template() {
 
 #[test]
 fn iam_resources_have_to_be_acknowledged() {
-    let template = "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {RoleName: x}\n";
-    let plain = template.replace("{RoleName: x}", "{Path: /}");
+    let template =
+        "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {RoleName: x, PermissionsBoundary: y}\n";
+    let plain = template.replace("RoleName: x", "Path: /");
 
     insta::assert_snapshot!(stack(template, "capabilities = [\"CAPABILITY_IAM\"]\n").check(), @r#"
     error: resource `R` of the template needs the capability `CAPABILITY_NAMED_IAM`
@@ -281,6 +282,27 @@ fn iam_resources_have_to_be_acknowledged() {
     "#);
     assert!(stack(&plain, "capabilities = [\"CAPABILITY_IAM\"]\n").check().is_empty());
     assert!(stack(template, "capabilities = [\"CAPABILITY_NAMED_IAM\"]\n").check().is_empty());
+}
+
+#[test]
+fn a_role_without_a_boundary_is_an_error_unless_a_condition_may_leave_it_out() {
+    let template = "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {Path: /}\n";
+    let acknowledged = "capabilities = [\"CAPABILITY_IAM\"]\n";
+    let conditional = format!("Conditions:\n  C: !Equals [a, b]\n{template}    Condition: C\n");
+    let transformed = format!("Transform: AWS::Serverless-2016-10-31\n{template}");
+
+    insta::assert_snapshot!(stack(template, acknowledged).check(), @r#"
+    error: role `R` has no `PermissionsBoundary`, so AWS denies the job to make it
+     --> components/topic.yaml:2:3
+      |
+    2 |   R:
+      |   ^
+      |
+      = help: add a parameter `Boundary` to the template, `PermissionsBoundary: !Ref Boundary` to the role, and `Boundary = "{{ .nuon.install_stack.outputs.boundary_arn }}"` to the component's parameters
+    "#);
+    let warned = stack(&conditional, acknowledged).check().to_string();
+    assert!(warned.starts_with("warning: role `R` has no `PermissionsBoundary`"), "{warned}");
+    assert!(stack(&transformed, acknowledged).check().is_empty());
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! Checks CloudFormation templates: their sections, the types of resources, the names that their functions use, and their
-//! parameters. The properties of resources are not checked, because no maintained crate has their schemas.
+//! Checks CloudFormation templates: their sections, the types of resources, the names that their functions use, their
+//! parameters, and the boundary of roles. Other properties of resources are not checked, because no maintained crate has
+//! their schemas.
 
 mod form;
 mod names;
 mod parameters;
 mod resource_types;
+mod roles;
 mod template;
 
 use std::collections::BTreeMap;
@@ -39,6 +41,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> F
     let sound = form::check(&template, &mut drafts);
     if sound && !macros {
         names::check(&template, &mut drafts);
+        roles::check(&template, &mut drafts);
     }
     if sound {
         parameters::check(&template, checked, held, &mut drafts);
