@@ -274,7 +274,7 @@ def _names(made, wanted):
 
 def _packages(made, wanted):
     """The S3 endpoint leads to the packages of Amazon Linux only where the machine may install them."""
-    _, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
+    *_, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
     if any(PACKAGES in str(resource) for resource in reads["Resource"]) != wanted:
         yield f"InstallPackages is {wanted}, and the S3 endpoint's policy says otherwise"
 
@@ -283,7 +283,7 @@ def _downloads(made, url):
     """The S3 endpoint leads to an object of the vendor's only where the machine downloads the runner."""
     if "S3Endpoint" not in made["Resources"]:
         return
-    _, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
+    *_, reads = properties(made, "S3Endpoint")["PolicyDocument"]["Statement"]
     if any("RunnerUrl" in str(resource) for resource in reads["Resource"]) != bool(url):
         yield f"the URL of the runner is `{url}`, and the S3 endpoint's policy says otherwise"
 
