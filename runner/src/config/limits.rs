@@ -34,6 +34,9 @@ pub struct Limits {
     pub disk_mib: u64,
     /// The number of files and directories in the workspace of a job.
     pub files: u64,
+    /// What a job may read from the disk of the workspaces, and what it may write to it, in MiB per second. By default
+    /// there is no limit, but the runner has priority.
+    pub disk_mib_per_sec: Option<u64>,
 }
 
 impl Default for Limits {
@@ -46,6 +49,7 @@ impl Default for Limits {
             open_files: 65_536,
             disk_mib: DISK_MIB,
             files: 1_000_000,
+            disk_mib_per_sec: None,
         }
     }
 }
@@ -63,6 +67,11 @@ impl Limits {
     /// Returns the memory of all processes of a job, in bytes.
     pub const fn memory(&self) -> u64 {
         self.memory_mib.saturating_mul(MIB)
+    }
+
+    /// Returns what a job may read and write each second, in bytes.
+    pub(crate) fn disk_rate(&self) -> Option<u64> {
+        self.disk_mib_per_sec.map(|mib| mib.saturating_mul(MIB))
     }
 
     /// Returns the size of `/tmp` in a box, in bytes. Its content counts as memory of the job.
@@ -100,6 +109,7 @@ impl Limits {
             ("disk_mib", self.disk_mib, 16),
             ("files", self.files, 100),
             ("cpu_percent", self.cpu_percent.unwrap_or(100), 5),
+            ("disk_mib_per_sec", self.disk_mib_per_sec.unwrap_or(1), 1),
         ];
         let (name, value, least) = each.into_iter().find(|(_, value, least)| value < least)?;
         Some(format!("`{name}` is {value} and must be at least {least}; write a larger value or leave it out"))

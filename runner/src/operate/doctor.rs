@@ -187,19 +187,31 @@ async fn sandbox(config: &Config) -> Vec<Finding> {
     }
     let (is_other, user) = sandbox::user();
     let user = if is_other { State::Works(user) } else { State::Off(user) };
-    let limits = match cgroup::delegated() {
+    let group = cgroup::delegated();
+    let limits = match &group {
         Ok(group) => State::Works(format!("for all processes of a job together, by `{}`", group.display())),
         Err(reason) => {
             State::Off(format!("for each process only, not for the memory and processors of a whole job: {reason}"))
         }
     };
+    let disk = group.and_then(|group| cgroup::disk(&group, &config.state_dir));
     let mut findings = match sandbox::walls(&config.limits).await {
         Ok(walls) => walls.into_iter().map(wall).collect(),
         Err(problem) => vec![Finding::new("sandbox", Err(problem))],
     };
     findings.push(Finding { what: "user of a job".into(), state: user });
     findings.push(Finding { what: "limits of a job".into(), state: limits });
+    findings.extend(disk_of_a_job(config.limits.disk_mib_per_sec, disk));
     findings
+}
+
+/// Returns the finding about the limit for a job's use of the disk, if the config has one.
+fn disk_of_a_job(limit: Option<u64>, disk: Result<String, String>) -> Option<Finding> {
+    let state = match (limit?, disk) {
+        (mib, Ok(disk)) => State::Works(format!("{mib} MiB per second read and {mib} written, of disk {disk}")),
+        (_, Err(reason)) => State::Off(format!("`limits.disk_mib_per_sec` does not apply: {reason}")),
+    };
+    Some(Finding { what: "disk of a job".into(), state })
 }
 
 /// Returns the finding of one check that the box isolates a job from the machine.
@@ -229,6 +241,21 @@ mod tests {
                      BLOCKED  sandbox           install it\n";
         assert_eq!(text(&findings), lines);
         assert!(findings[1].is_well() && !findings[2].is_well());
+    }
+
+    #[test]
+    fn a_limit_of_the_disk_is_said_with_what_holds_it_or_why_nothing_does() {
+        let said = |limit, disk: Result<&str, &str>| {
+            let finding = disk_of_a_job(limit, disk.map(str::to_owned).map_err(str::to_owned));
+            finding.map(|finding| text(&[finding]))
+        };
+
+        let held = said(Some(20), Ok("259:0")).unwrap();
+        let lacking = said(Some(20), Err("no cgroup v2")).unwrap();
+
+        assert_eq!(held, "ok       disk of a job  20 MiB per second read and 20 written, of disk 259:0\n");
+        assert_eq!(lacking, "off      disk of a job  `limits.disk_mib_per_sec` does not apply: no cgroup v2\n");
+        assert_eq!(said(None, Ok("259:0")), None);
     }
 
     #[test]

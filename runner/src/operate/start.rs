@@ -110,8 +110,14 @@ pub async fn run(
     let queues = aws::sdk_config(config.queue_region(), None).await;
     let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
     let agent = Arc::new(Agent { membership, ..assemble(&config, &identity, &spool, &sdk, &queues, kinds)? });
-    if let Err(reason) = cgroup::claim() {
-        warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
+    match cgroup::claim(&config.state_dir) {
+        Err(reason) => {
+            warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
+        }
+        Ok(Some(reason)) if config.limits.disk_mib_per_sec.is_some() => {
+            warn!("`limits.disk_mib_per_sec` does not apply: {reason}");
+        }
+        Ok(_) => {}
     }
     agent.boxes.refill();
     info!(

@@ -1,5 +1,7 @@
-//! The control group of a box, which limits memory, processor time and the number of processes for all processes of the
-//! box together (cgroups(7), version 2).
+//! The control group of a box, which limits memory, processor time, the number of processes and the use of the disk for
+//! all processes of the box together (cgroups(7), version 2).
+
+mod block_device;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,23 +15,56 @@ const TOP: &str = "/sys/fs/cgroup";
 /// processes itself.
 const OWN: &str = "runner";
 const NEEDED: [&str; 3] = ["cpu", "memory", "pids"];
-/// The processor weight of a box. The runner has 100, so it has priority over jobs.
+/// The controller of disks. Boxes are made without it where the machine lacks it.
+const DISK: &str = "io";
+/// The weight of a box for processors and disks. The runner has 100, so it has priority over jobs.
 const WEIGHT: u32 = 50;
 
 /// The group that the machine delegated to this process, or the reason why there is none. [`claim`] sets it.
-static CLAIMED: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+static CLAIMED: OnceLock<Result<Claimed, String>> = OnceLock::new();
 
-/// Prepares the group that the machine delegated to this process, so that boxes can get groups below it.
+#[derive(Debug)]
+struct Claimed {
+    home: PathBuf,
+    /// The disk of the workspaces, or the reason why its use cannot be limited.
+    disk: Result<String, String>,
+}
+
+/// Prepares the group that the machine delegated to this process, so that boxes can get groups below it. Returns the
+/// reason why the use of the disk on which `state_dir` is cannot be limited, or `None` when it can.
 ///
 /// # Errors
 /// The reason why the group cannot be used, as a sentence.
-pub fn claim() -> Result<(), String> {
+pub fn claim(state_dir: &Path) -> Result<Option<String>, String> {
     let claimed = CLAIMED.get_or_init(|| {
         let home = delegated()?;
         prepare(&home).map_err(|error| format!("`{}` cannot be used: {error}", home.display()))?;
-        Ok(home)
+        let disk = disk(&home, state_dir).and_then(|disk| try_disk(&home, disk));
+        Ok(Claimed { home, disk })
     });
-    claimed.as_ref().map(|_| ()).map_err(Clone::clone)
+    claimed.as_ref().map(|claimed| claimed.disk.as_ref().err().cloned()).map_err(Clone::clone)
+}
+
+/// Returns the disk on which `state_dir` is, if a group below `home` can limit its use. Changes nothing.
+///
+/// # Errors
+/// The reason why it cannot, as a sentence.
+pub(crate) fn disk(home: &Path, state_dir: &Path) -> Result<String, String> {
+    if !home.join("io.max").is_file() {
+        let home = home.display();
+        return Err(format!(
+            "`{home}` has no `io.max`; write `Delegate=yes` into the runner's unit, and see whether the \
+                            kernel has CONFIG_BLK_DEV_THROTTLING"
+        ));
+    }
+    block_device::of(state_dir)
+}
+
+/// Asks the kernel whether it limits the use of `disk`, by a limit of nothing for the runner's own group.
+fn try_disk(home: &Path, disk: String) -> Result<String, String> {
+    let limited = std::fs::write(home.join("cgroup.subtree_control"), format!("+{DISK}"))
+        .and_then(|()| std::fs::write(home.join(OWN).join("io.max"), format!("{disk} rbps=max wbps=max")));
+    limited.map(|()| disk.clone()).map_err(|error| format!("the kernel does not limit the use of disk {disk}: {error}"))
 }
 
 /// Returns the group that the machine delegated to this process, and changes nothing.
@@ -75,7 +110,7 @@ fn prepare(home: &Path) -> io::Result<()> {
 /// Makes a group for a box. Returns `None` when this process has not claimed a group.
 pub(super) fn new_group(name: &str, limits: &Limits) -> io::Result<Option<Group>> {
     match CLAIMED.get() {
-        Some(Ok(home)) => Group::make(home, name, limits).map(Some),
+        Some(Ok(Claimed { home, disk })) => Group::make(home, name, limits, disk.as_deref().ok()).map(Some),
         Some(Err(_)) | None => Ok(None),
     }
 }
@@ -85,7 +120,7 @@ pub(super) fn new_group(name: &str, limits: &Limits) -> io::Result<Option<Group>
 pub(super) struct Group(PathBuf);
 
 impl Group {
-    fn make(home: &Path, name: &str, limits: &Limits) -> io::Result<Self> {
+    fn make(home: &Path, name: &str, limits: &Limits, disk: Option<&str>) -> io::Result<Self> {
         let group = Self(home.join(name));
         make(&group.0)?;
         let set = |file: &str, value: String| std::fs::write(group.0.join(file), value);
@@ -99,6 +134,13 @@ impl Group {
         }
         // This file does not exist on a kernel without swap accounting.
         let _ = set("memory.swap.max", "0".to_owned());
+        if let Some(disk) = disk {
+            // This file does not exist where the scheduler of no disk knows weights.
+            let _ = set("io.weight", WEIGHT.to_string());
+            if let Some(rate) = limits.disk_rate() {
+                set("io.max", format!("{disk} rbps={rate} wbps={rate}"))?;
+            }
+        }
         Ok(group)
     }
 
@@ -144,9 +186,10 @@ mod tests {
     #[test]
     fn a_group_has_every_limit_of_the_config() {
         let home = tempfile::tempdir().unwrap();
-        let limits = Limits { memory_mib: 64, cpu_percent: Some(150), processes: 99, ..Limits::default() };
+        let (cpu_percent, disk_mib_per_sec) = (Some(150), Some(3));
+        let limits = Limits { memory_mib: 64, cpu_percent, processes: 99, disk_mib_per_sec, ..Limits::default() };
 
-        let group = Group::make(home.path(), "box-1", &limits).unwrap();
+        let group = Group::make(home.path(), "box-1", &limits, Some("259:0")).unwrap();
         group.add(7).unwrap();
 
         let read = |file: &str| std::fs::read_to_string(home.path().join("box-1").join(file)).unwrap();
@@ -154,6 +197,36 @@ mod tests {
         assert_eq!((read("memory.swap.max"), read("memory.oom.group")), ("0".to_owned(), "1".to_owned()));
         assert_eq!((read("pids.max"), read("cpu.max")), ("99".to_owned(), "150000 100000".to_owned()));
         assert_eq!((read("cpu.weight"), read("cgroup.procs")), ("50".to_owned(), "7".to_owned()));
+        assert_eq!([read("io.weight"), read("io.max")], ["50", "259:0 rbps=3145728 wbps=3145728"]);
+    }
+
+    #[test]
+    fn a_group_without_a_limit_or_without_a_disk_has_no_rate() {
+        let home = tempfile::tempdir().unwrap();
+        let slow = Limits { disk_mib_per_sec: Some(3), ..Limits::default() };
+
+        let _unlimited = Group::make(home.path(), "box-1", &Limits::default(), Some("259:0")).unwrap();
+        let _elsewhere = Group::make(home.path(), "box-2", &slow, None).unwrap();
+
+        assert!(!home.path().join("box-1/io.max").exists() && !home.path().join("box-2/io.max").exists());
+    }
+
+    #[test]
+    fn a_disk_is_limited_where_the_group_has_the_file_for_it() {
+        let home = tempfile::tempdir().unwrap();
+        let lacking = disk(home.path(), Path::new("/proc")).unwrap_err();
+        std::fs::write(home.path().join("io.max"), "").unwrap();
+        let elsewhere = disk(home.path(), Path::new("/proc")).unwrap_err();
+        std::fs::create_dir(home.path().join(OWN)).unwrap();
+
+        let tried = try_disk(home.path(), "259:0".to_owned());
+        std::fs::remove_dir_all(home.path().join(OWN)).unwrap();
+        let refused = try_disk(home.path(), "259:0".to_owned()).unwrap_err();
+
+        assert!(lacking.contains("has no `io.max`; write `Delegate=yes`"), "{lacking}");
+        assert!(elsewhere.contains("is not on a disk"), "{elsewhere}");
+        assert_eq!(tried, Ok("259:0".to_owned()));
+        assert!(refused.starts_with("the kernel does not limit the use of disk 259:0: "), "{refused}");
     }
 
     #[test]
