@@ -77,6 +77,7 @@ def _runner():
         Row("the same without a pause between jobs, p50", None, "", ("latency.bubblewrap.stream.p50",), milliseconds),
         Row("the same without a pause between jobs, p99", None, "", ("latency.bubblewrap.stream.p99",), milliseconds),
         Row("of the job's shell itself (taken off above)", None, "", ("latency.shell",), milliseconds),
+        Row("running job, memory of its box and its shell", 15, "5 MB", ("job.memory",), plain(1, "MB")),
         Row("idle runner, requests in 20 s", 1.1, "1", ("idle.requests",), plain(2)),
         Row("idle runner, memory", 12, "6 MB", ("idle.memory",), plain(1, "MB")),
         Row("idle runner, CPU a minute", 100, "5 ms", ("idle.cpu",), plain(0, "ms")),

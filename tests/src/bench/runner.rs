@@ -191,6 +191,32 @@ impl Measured {
     /// When that takes too long.
     pub async fn settled(&self) -> anyhow::Result<()> {
         self.idle().await?;
+        self.quiet().await
+    }
+
+    /// Waits until each of `jobs` has started, and the runner with its processes does nothing more.
+    ///
+    /// # Errors
+    /// When one of them ends, or that takes too long.
+    pub async fn running(&self, jobs: &[JobId]) -> anyhow::Result<()> {
+        let mut waiting = jobs.len();
+        while waiting > 0 {
+            match self.report().await?.body {
+                ReportBody::Attempt(AttemptReport { job, event: AttemptEvent::Started, .. }) if jobs.contains(&job) => {
+                    waiting -= 1;
+                }
+                ReportBody::Attempt(AttemptReport { event: AttemptEvent::Finished { outcome, .. }, .. }) => {
+                    bail!("a job ended: {outcome:?}")
+                }
+                ReportBody::Refused(refusal) => bail!("the order was refused: {}", refusal.detail),
+                ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat => {}
+            }
+        }
+        self.quiet().await
+    }
+
+    /// Waits until the runner, with its processes, does nothing.
+    async fn quiet(&self) -> anyhow::Result<()> {
         let deadline = Instant::now() + LIMIT;
         let (mut last, mut since) = (activity(self.pid()), Instant::now());
         while since.elapsed() < QUIET {

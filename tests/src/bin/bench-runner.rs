@@ -1,4 +1,5 @@
-//! Measures the real runner on a fast queue: how soon a job starts, what idling costs, what copying an image costs.
+//! Measures the real runner on a fast queue: how soon a job starts, what memory it takes, what idling costs, what copying
+//! an image costs.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -8,9 +9,9 @@ use clap::{Parser, Subcommand};
 use freehold_protocol::order::{ActionStep, BuildArtifact, Package, RunAction, Source, Work};
 use freehold_protocol::report::{AttemptEvent, Outcome};
 use freehold_protocol::{AppName, BuildId, Digest};
-use freehold_tests::bench::process::{memory_mib, whole_cpu_ms};
+use freehold_tests::bench::process::{memory_mib, tree_memory_mib, whole_cpu_ms};
 use freehold_tests::bench::runner::Measured;
-use freehold_tests::bench::{quantile, row};
+use freehold_tests::bench::{quantile, row, skipped};
 
 /// Measures a runner; prints JSON lines.
 #[derive(Debug, Parser)]
@@ -33,6 +34,8 @@ enum What {
         #[arg(long, default_value = "bubblewrap")]
         sandbox: String,
     },
+    /// Memory of a running job: its box, its shell, and what the runner keeps for it.
+    Memory,
     /// Requests, memory and CPU time of a runner without work.
     Idle {
         #[arg(long, default_value_t = 61)]
@@ -57,6 +60,7 @@ async fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
     match &arguments.what {
         What::Latency { jobs, sandbox } => latency(&arguments.runner, *jobs, sandbox).await,
+        What::Memory => memory(&arguments.runner).await,
         What::Idle { secs } => idle(&arguments.runner, *secs).await,
         What::Copy { image, target, name } => copy(&arguments.runner, image, target, name).await,
     }
@@ -81,26 +85,12 @@ async fn latency(program: &std::path::Path, jobs: u32, sandbox: &str) -> anyhow:
 async fn starts(runner: &mut Measured, jobs: u32, idle: bool) -> anyhow::Result<Vec<f64>> {
     let mut started = Vec::new();
     for round in 0..jobs + 10 {
-        let step = ActionStep {
-            name: "start".to_owned(),
-            command: "echo started=$EPOCHREALTIME".to_owned(),
-            inline_contents: String::new(),
-            env_vars: Default::default(),
-        };
-        let action = RunAction {
-            action: "bench".parse()?,
-            steps: vec![step],
-            directories: Vec::new(),
-            env_vars: Default::default(),
-            idempotent: false,
-            cluster: None,
-            image: String::new(),
-        };
+        let work = action("echo started=$EPOCHREALTIME")?;
         if idle {
             runner.settled().await?;
         }
         let sent = micros();
-        let job = runner.order("action:bench", Work::Action(action))?;
+        let job = runner.order("action:bench", work)?;
         let events = runner.ended(&job).await?;
         runner.idle().await?;
         // The first ones find cold caches.
@@ -110,6 +100,42 @@ async fn starts(runner: &mut Measured, jobs: u32, idle: bool) -> anyhow::Result<
         }
     }
     Ok(started)
+}
+
+/// Returns an action of one step.
+fn action(command: &str) -> anyhow::Result<Work> {
+    let step = ActionStep {
+        name: "start".to_owned(),
+        command: command.to_owned(),
+        inline_contents: String::new(),
+        env_vars: Default::default(),
+    };
+    Ok(Work::Action(RunAction {
+        action: "bench".parse()?,
+        steps: vec![step],
+        directories: Vec::new(),
+        env_vars: Default::default(),
+        idempotent: false,
+        cluster: None,
+        image: String::new(),
+    }))
+}
+
+/// Measures two jobs that wait at the same time, against the same runner without a job.
+async fn memory(program: &std::path::Path) -> anyhow::Result<()> {
+    let mut runner = Measured::start(program, "bubblewrap", None).await?;
+    runner.settled().await?;
+    let without = tree_memory_mib(runner.pid());
+    let first = runner.order("action:first", action("exec sleep 600")?)?;
+    let second = runner.order("action:second", action("exec sleep 600")?)?;
+    runner.running(&[first, second]).await?;
+    let more = tree_memory_mib(runner.pid()) - without;
+    if more.is_nan() {
+        skipped("job.memory", "the kernel does not tell the memory of a process that has another user");
+    } else {
+        row("job.memory", more / 2.0, "MiB");
+    }
+    Ok(())
 }
 
 /// Returns the time that the shell itself takes, from before its process starts to its first output.
