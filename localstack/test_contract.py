@@ -11,6 +11,8 @@ import sys
 import time
 import unittest
 
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.serialization import load_der_public_key
 
@@ -82,6 +84,28 @@ class Identity(Contract):
         self.refused("SignatureDoesNotMatch", role.client("sqs").list_queues)
         role.credentials.access_key, role._clients = "ASIAUNKNOWN000000000", {}
         self.refused("InvalidClientTokenId", role.client("sqs").list_queues)
+
+    def test_signed_request_that_somebody_else_sends_names_its_signer_and_no_signed_part_may_change(self):
+        role, url = self.account.role("fh-i1-runner"), f"https://sts.{REGION}.amazonaws.com/"
+        body = "Action=GetCallerIdentity&Version=2011-06-15"
+        form = {"Content-Type": "application/x-www-form-urlencoded", "X-Freehold-Runner": "abc"}
+        request = AWSRequest("POST", url, data=body, headers={**form, "Host": f"sts.{REGION}.amazonaws.com"})
+        SigV4Auth(role.credentials, "sts", REGION).add_auth(request)
+        signed = dict(request.headers)
+
+        answer = shared().http("POST", url, signed, body)
+
+        self.assertEqual(answer.status, 200, answer)
+        named = f"<Arn>arn:aws:sts::{self.account.id}:assumed-role/fh-i1-runner/contract</Arn>"
+        self.assertIn(named.encode(), answer.body)
+        for header, value in (
+            ("X-Freehold-Runner", "abd"),
+            ("Host", "sts.us-east-1.amazonaws.com"),
+            ("X-Amz-Date", "20200101T000000Z"),
+            ("X-Amz-Security-Token", "other"),
+        ):
+            with self.subTest(header):
+                self.assertEqual(shared().http("POST", url, {**signed, header: value}, body).status, 403)
 
     def test_cross_account_queue_needs_both_policies_and_lets_exactly_one_role_in(self):
         customer, stranger = shared().account(), shared().account()

@@ -32,13 +32,12 @@ From nothing to a running install. In the vendor's account:
   freehold build my-app
   freehold install create globex --app my-app \\
       --account 222222222222 --region eu-west-1
-  # goes to the customer, together with the file globex.enrolment
+  # goes to the customer
   freehold install stack globex -o globex.yaml
 
 In the customer's account, with the customer's credentials:
   freehold install verify-template globex.yaml
-  freehold install launch globex --template globex.yaml \\
-      --secret-file globex.enrolment
+  freehold install launch globex --template globex.yaml
   # only for a runner outside EC2, launched with
   # `--parameter RunnerPrincipal=ARN`: who may take the runner's role
   freehold install runner-config globex

@@ -15,14 +15,13 @@ use crate::error::{Error, Result, ResultExt};
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
 /// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
-const FROM_THE_STACK: [&str; 16] = [
+const FROM_THE_STACK: [&str; 15] = [
     "tenant",
     "install",
     "region",
     "orders_queue_url",
     "reports_queue_url",
     "tenant_key",
-    "enrolment_secret_arn",
     "repository",
     "bucket",
     "app_secrets",
@@ -60,13 +59,6 @@ enum Sandbox {
     None,
 }
 
-/// The place of a runner's enrolment secret: in Secrets Manager, or in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Enrolment {
-    Arn(String),
-    File(PathBuf),
-}
-
 /// The contents of a runner's config file.
 #[derive(Debug, Clone)]
 pub(crate) struct RunnerConfig {
@@ -76,7 +68,6 @@ pub(crate) struct RunnerConfig {
     pub(crate) orders_queue_url: String,
     pub(crate) reports_queue_url: String,
     pub(crate) tenant_key: PublicKey,
-    pub(crate) enrolment: Enrolment,
     pub(crate) repository: String,
     pub(crate) bucket: String,
     /// The role ARNs of the modes.
@@ -109,11 +100,6 @@ impl RunnerConfig {
         file.insert("orders_queue_url", value(&self.orders_queue_url));
         file.insert("reports_queue_url", value(&self.reports_queue_url));
         file.insert("tenant_key", value(self.tenant_key.to_string()));
-        match &self.enrolment {
-            Enrolment::Arn(_) if former.has("enrolment_secret_file") => None,
-            Enrolment::Arn(arn) => file.insert("enrolment_secret_arn", value(arn)),
-            Enrolment::File(path) => file.insert("enrolment_secret_file", value(absolute(path)?)),
-        };
         let state_dir = machine.state_dir.as_deref();
         if state_dir.is_some() || !former.has("state_dir") {
             file.insert("state_dir", value(absolute(state_dir.unwrap_or(Path::new(STATE_DIR)))?));
@@ -195,8 +181,7 @@ impl Former {
     /// Adds to `file` each of these settings that `file` does not have.
     fn keep_in(&self, file: &mut DocumentMut) {
         for (key, item) in self.0.iter().filter(|(key, _)| !FROM_THE_STACK.contains(key)) {
-            let is_other_secret = key == "enrolment_secret_file" && file.contains_key("enrolment_secret_arn");
-            if !is_other_secret && !file.contains_key(key) {
+            if !file.contains_key(key) {
                 file.insert(key, item.clone());
             }
         }
@@ -215,9 +200,6 @@ mod tests {
             orders_queue_url: "http://localhost:4566/111111111111/fh-acme--globex.fifo".into(),
             reports_queue_url: "http://localhost:4566/111111111111/fh-acme--reports".into(),
             tenant_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
-            enrolment: Enrolment::Arn(
-                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment".into(),
-            ),
             repository: "fh-acme/globex".into(),
             bucket: "fh-acme--globex--222222222222".into(),
             modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-acme--globex--provision".to_owned())]
@@ -250,7 +232,6 @@ mod tests {
         orders_queue_url = "http://localhost:4566/111111111111/fh-acme--globex.fifo"
         reports_queue_url = "http://localhost:4566/111111111111/fh-acme--reports"
         tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
-        enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment"
         state_dir = "/var/lib/freehold"
         slots = 2
         repository = "fh-acme/globex"

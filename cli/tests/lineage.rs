@@ -71,13 +71,13 @@ fn a_whole_bundle_is_verified_link_by_link() {
     statement         ok     shop/web bld_e2ebd70dcaf832586cef                                        signed by the root key for urn:freehold:tenant:acme:build-runner
     source            ok     shop/web bld_e2ebd70dcaf832586cef                                        oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
     build order       ok     shop/web bld_e2ebd70dcaf832586cef                                        order 1 of job job_797a566d49d90d2939e8, signed for the tenant
-    build runner key  ok     shop/web bld_e2ebd70dcaf832586cef                                        key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1 under enrolment key ef2f0e12a00daa36ff83316f497fc1ae
+    build runner key  ok     shop/web bld_e2ebd70dcaf832586cef                                        key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1
     build report      ok     shop/web bld_e2ebd70dcaf832586cef                                        attempt 1.1 succeeded, as runner 506ef1879d748ce0713b0dd01da32ad2 reported
     build times       ok     shop/web bld_e2ebd70dcaf832586cef                                        ordered 21000 ms before the report arrived
     order             ok     globex/web job_6804c79273041f1b3ac5                                      order 1 of job job_6804c79273041f1b3ac5, signed for the tenant
     sync              ok     globex/web job_6804c79273041f1b3ac5                                      sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of build bld_e2ebd70dcaf832586cef
     approval          ok     globex/web job_6804c79273041f1b3ac5                                      none required
-    runner key        ok     globex/web job_6804c79273041f1b3ac5                                      key 7300c0ae1429cd153252736a781b78f4 announced from i-1 under enrolment key 7a23ae1fd5a2673235fba9d6437f586c
+    runner key        ok     globex/web job_6804c79273041f1b3ac5                                      key 7300c0ae1429cd153252736a781b78f4 announced from i-1; unanchored
     deploy report     ok     globex/web job_6804c79273041f1b3ac5                                      attempt 1.1 succeeded, as runner 7300c0ae1429cd153252736a781b78f4 reported
     times             ok     globex/web job_6804c79273041f1b3ac5                                      ordered 21000 ms before the report arrived
 
@@ -106,7 +106,7 @@ fn a_bundle_under_another_root_key_does_not_hold() {
 /// Returns the golden bundle with a deploy that no runner of the customer reported: announcement and report are of keys that
 /// were made for it.
 fn forged() -> Value {
-    let (runner, enrolment) = (SigningKey::from_bytes(&[7; 32]), SigningKey::from_bytes(&[8; 32]));
+    let runner = SigningKey::from_bytes(&[7; 32]);
     let public = PublicKey::from(runner.verifying_key());
     let mut bundle = golden();
     let proof = &mut bundle["uses"][0]["proof"];
@@ -121,9 +121,8 @@ fn forged() -> Value {
         ..hello
     };
     let report = Report { runner: public.key_id(), ..report };
-    proof["hello"] = serde_json::to_value(Envelope::seal(&hello, &[&runner, &enrolment]).unwrap()).unwrap();
+    proof["hello"] = serde_json::to_value(Envelope::seal(&hello, &[&runner]).unwrap()).unwrap();
     proof["report"] = serde_json::to_value(Envelope::seal(&report, &[&runner]).unwrap()).unwrap();
-    proof["enrolment_key"] = serde_json::to_value(PublicKey::from(enrolment.verifying_key())).unwrap();
     proof["runner"] = json!(public.key_id());
     bundle
 }
@@ -143,10 +142,34 @@ fn a_report_of_a_key_that_is_not_the_runners_does_not_hold() {
     assert!(error.contains("expected `7300c0ae1429cd153252736a781b78f4`"), "{error}");
     let shown: Value = serde_json::from_slice(&not_compared.stdout).unwrap();
     assert_eq!(
-        (&shown["checked"]["verified"], &shown["checked"]["runner_keys_compared"]),
+        (&shown["checked"]["verified"], &shown["checked"]["anchored"]),
         (&json!(true), &json!(false)),
         "nobody can tell from the bundle alone"
     );
+    let warned = text(&not_compared.stderr);
+    assert!(warned.contains("the runner keys are unanchored: the bundle itself names them"), "{warned}");
+}
+
+/// The vendor has every message and every row, and makes a runner of its own. The customer's account names another key.
+#[test]
+fn a_bundle_is_anchored_by_the_keys_beside_the_customers_audit_records() {
+    let bundle = golden();
+    let hello: Envelope = serde_json::from_value(bundle["uses"][0]["proof"]["hello"].clone()).unwrap();
+    let ReportBody::Hello(hello) = hello.peek::<Report>().unwrap().body else { panic!("no hello") };
+    let audit = tempfile::tempdir().unwrap();
+    let id = hello.public_key.key_id();
+    std::fs::create_dir(audit.path().join(id.as_str())).unwrap();
+    std::fs::write(audit.path().join(format!("{id}.pub")), format!("{}\n", hello.public_key)).unwrap();
+    let own = ["--root-key", ROOT_KEY, "--audit", audit.path().to_str().unwrap()];
+
+    let whole = verify(&bundle, &own);
+    let of_the_vendor = verify(&forged(), &own);
+
+    assert_eq!(whole.status.code(), Some(0), "{}", text(&whole.stderr));
+    assert!(text(&whole.stdout).contains("announced from i-1; anchored in the customer's account"));
+    assert!(!text(&whole.stderr).contains("unanchored"));
+    assert_eq!(of_the_vendor.status.code(), Some(1));
+    assert!(!text(&of_the_vendor.stdout).contains("; anchored"), "{}", text(&of_the_vendor.stdout));
 }
 
 /// Changes one character of a signed message's payload; it stays base64.

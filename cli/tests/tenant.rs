@@ -182,7 +182,6 @@ fn an_install_stack_is_launched_once_and_says_what_its_runner_needs() {
 Metadata:
   Freehold: {Tenant: acme}
 Parameters:
-  EnrolmentSecret: {Type: String, NoEcho: true, MinLength: 20}
   EnableDeprovision: {Type: String, Default: 'false'}
 Conditions:
   Deprovision: !Equals [!Ref EnableDeprovision, 'true']
@@ -196,7 +195,6 @@ Outputs:
   TenantKey: {Value: 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=}
   OrdersQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme--globex.fifo'}
   ReportsQueueUrl: {Value: 'http://localhost:4566/111111111111/fh-acme--reports'}
-  EnrolmentSecretArn: {Value: 'arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment'}
   RepositoryName: {Value: fh-acme/globex}
   BucketName: {Value: !Ref Bucket}
   RunnerRoleArn: {Value: 'arn:aws:iam::222222222222:role/fh-acme--globex--runner'}
@@ -204,23 +202,20 @@ Outputs:
   DeprovisionRoleArn: {Condition: Deprovision, Value: 'arn:aws:iam::222222222222:role/fh-acme--globex--deprovision'}
 ";
     std::fs::write(cloud.path("globex.yaml"), template).unwrap();
-    std::fs::write(cloud.path("globex.enrolment"), "0123456789012345678901234\n").unwrap();
     let customer = "222222222222";
     let launch = ["install", "launch", "globex", "--template", "globex.yaml"];
 
-    let without_secret = cloud.freehold(customer, &launch);
     let wrong = format!("sha256:{}", "0".repeat(64));
     let other_template = cloud.freehold(customer, &[launch.as_slice(), &["--digest", &wrong]].concat());
     std::fs::write(cloud.path("nobody.yaml"), template.replace("Tenant: acme", "")).unwrap();
     let nobodys = cloud.freehold(customer, &["install", "launch", "globex", "--template", "nobody.yaml"]);
     let mistyped = cloud.freehold(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovison=true"]].concat());
-    let first = cloud.json(customer, &[launch.as_slice(), &["--secret-file", "globex.enrolment"]].concat());
+    let first = cloud.json(customer, &launch);
     let again = cloud.json(customer, &launch);
     let config = cloud.freehold(customer, &["install", "runner-config", "globex", "--slots", "2", "--sandbox", "none"]);
     let text = std::fs::read_to_string(cloud.path("globex-runner.toml")).unwrap();
     let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
 
-    assert_eq!(without_secret.status.code(), Some(2), "{}", output(&without_secret));
     assert_eq!(other_template.status.code(), Some(2), "{}", output(&other_template));
     assert!(output(&nobodys).contains("template `nobody.yaml` names no vendor"), "{}", output(&nobodys));
     assert!(output(&mistyped).contains("did you mean `EnableDeprovision`?"), "{}", output(&mistyped));

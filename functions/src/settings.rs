@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freehold_app::app_version::versions::Versions;
 use freehold_app::ports::{BuildMachine, Clock, Store};
+use freehold_aws::caller_identity::StsCallerIdentity;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
 use freehold_aws::objects::S3Objects;
@@ -129,6 +130,11 @@ impl Settings {
     pub fn build_machine(&self) -> Option<Arc<dyn BuildMachine>> {
         let group = std::env::var("FREEHOLD_BUILD_GROUP").ok()?;
         Some(Arc::new(ScalingGroup::new(&self.sdk, group)))
+    }
+
+    /// Returns AWS STS, which confirms the roles of runners.
+    pub fn callers(&self) -> Arc<StsCallerIdentity> {
+        Arc::new(StsCallerIdentity::new(&self.sdk))
     }
 
     /// Returns the tenant registry.

@@ -125,7 +125,6 @@ pub(crate) fn config(state_dir: &str, role: crate::config::Role) -> crate::confi
         orders_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme--{install}.fifo"
         reports_queue_url = "http://127.0.0.1:4566/111111111111/fh-acme--reports"
         tenant_key = "{key}"
-        enrolment_secret_file = "/none"
         state_dir = "{state_dir}"
         slots = 2
         sandbox = "none"

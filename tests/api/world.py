@@ -1,6 +1,5 @@
 """The world that the fuzzed requests meet: a tenant, an app with a build and a release, an install with a deploy."""
 
-import base64
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -13,8 +12,6 @@ RELEASE = "first"
 WAITING = "initech"
 # One in which nothing runs is deleted.
 UNUSED = "hooli"
-# The base point of Ed25519 (RFC 8032), since few texts of 32 bytes are a point of the curve.
-PUBLIC_KEY = base64.b64encode(bytes([0x58] + [0x66] * 31)).decode()
 
 
 @dataclass
@@ -61,8 +58,7 @@ def builder(programs):
 
 def create(programs, name):
     place = ("--app", APP, "--account", CUSTOMER, "--region", REGION)
-    secret = programs.files / f"{name}.enrolment"
-    return programs.freehold_json("install", "create", name, *place, "--secret-file", secret)
+    return programs.freehold_json("install", "create", name, *place)
 
 
 def install(programs):
@@ -71,9 +67,8 @@ def install(programs):
     template, config = programs.files / f"{INSTALL}.yaml", programs.files / "runner.toml"
     stack = (ROOT / "target/debug/freehold", "install", "stack", INSTALL, "-o", template)
     programs.wait_until("the install stack is ready", lambda: programs.succeeds(*stack))
-    files = ("--template", template, "--secret-file", programs.files / f"{INSTALL}.enrolment")
     principal = f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root"
-    programs.freehold_quietly("install", "launch", INSTALL, *files, "--parameter", principal, account=CUSTOMER)
+    programs.freehold_quietly("install", "launch", INSTALL, "--template", template, "--parameter", principal, account=CUSTOMER)
     place = ("--out", config, "--state-dir", programs.files / "runner-state", "--sandbox", programs.sandbox)
     programs.freehold_quietly("install", "runner-config", INSTALL, *place, account=CUSTOMER)
     start_runner(programs)
@@ -123,7 +118,6 @@ def known(programs, deployed, version, built, ended, waiting):
     found.know("regions", [REGION], "body.region")
     found.know("workflows", workflows, "path.workflow")
     found.know("jobs", [node["job"] for node in ended["nodes"]], "path.job")
-    found.know("keys", [PUBLIC_KEY], "body.enrolment_key")
     builds = [f"build#{build['build']}" for build in built["builds"]]
     rows = [f"number#{2**64 - 2:020}", f"release#{RELEASE}", f"workflow#{0:020}#{ended['workflow']}", *builds]
     uses = [f"use#{INSTALL}#queue#{node['job']}#1.1" for node in ended["nodes"]]

@@ -19,7 +19,7 @@ def create(app):
     """Creates the install, without what the product says that it cannot deploy."""
     answers = values.of_inputs(app.config.inputs())
     words = [word for name, value in answers.items() for word in ("--input", f"{name}={value}")]
-    place = ("--account", CUSTOMER, "--region", REGION, "--secret-file", app.programs.files / "enrolment")
+    place = ("--account", CUSTOMER, "--region", REGION)
     for _ in range(50):
         try:
             app.created = app.ask("install", "create", INSTALL, "--app", app.config.name, *place, *words)
@@ -39,7 +39,7 @@ def launch(app):
     programs.wait_until("the install stack is ready", lambda: programs.succeeds(*command))
     answers = values.of_parameters(template.read_text(), CUSTOMER)
     words = [word for name, value in answers.items() for word in ("--parameter", f"{name}={value}")]
-    place = ("--template", template, "--secret-file", files / "enrolment")
+    place = ("--template", template)
     app.ask("install", "launch", INSTALL, *place, *words, account=CUSTOMER)
     if app.cluster:
         clusters.admit(programs, app.cluster["name"], f"fh-{TENANT}--{INSTALL}--")

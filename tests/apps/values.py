@@ -4,8 +4,6 @@ import yaml
 
 from programs import INSTALL
 
-# The command answers it, from the file with the secret.
-ENROLMENT = "EnrolmentSecret"
 # What the names of parameters for secrets of the app begin with.
 SECRET = "AppSecret"
 BY_NAME = {
@@ -50,7 +48,7 @@ def of_parameters(template, account):
     answers = {"RunnerPrincipal": f"arn:aws:iam::{account}:root"}
     for name, one in yaml.load(template, Loader=Template)["Parameters"].items():
         is_open = "Default" not in one or name.startswith(SECRET)
-        if is_open and name not in (*answers, ENROLMENT):
+        if is_open and name not in answers:
             answers[name] = one["AllowedValues"][0] if "AllowedValues" in one else plausible(name, "string")
     return answers
 

@@ -60,10 +60,10 @@ def run(programs, cluster):
     programs.freehold("build", APP)
 
     programs.step(f"vendor: create install `{INSTALL}` for account {CUSTOMER}")
-    secret, template, workflow = create_install(programs)
+    template, workflow = create_install(programs)
 
     programs.step(f"customer: read the stack, launch it in account {CUSTOMER}, start the runner")
-    launch(programs, secret, template)
+    launch(programs, template)
 
     programs.step("provision: everything, in the order of its dependencies")
     programs.freehold("workflow", "watch", workflow)
@@ -144,20 +144,19 @@ def start_build_runner(programs):
 
 
 def create_install(programs):
-    """Returns the files of the enrolment secret and of the install's stack, and the workflow that provisions it."""
-    secret, template = programs.files / "globex.enrolment", programs.files / "globex.yaml"
+    """Returns the file of the install's stack, and the workflow that provisions it."""
+    template = programs.files / "globex.yaml"
     place = ("--app", APP, "--account", CUSTOMER, "--region", REGION)
-    created = programs.freehold_json("install", "create", INSTALL, *place, "--secret-file", secret)
-    print(f"install `{INSTALL}` waits for its runner; its enrolment secret stays on this machine")
+    created = programs.freehold_json("install", "create", INSTALL, *place)
+    print(f"install `{INSTALL}` waits for its runner")
     command = (BIN / "freehold", "install", "stack", INSTALL, "-o", template)
     programs.wait_until("the install stack is ready", lambda: programs.succeeds(*command))
-    return secret, template, created["workflow"]
+    return template, created["workflow"]
 
 
-def launch(programs, secret, template):
-    files = ("--template", template, "--secret-file", secret)
+def launch(programs, template):
     principal = f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root"
-    programs.freehold("install", "launch", INSTALL, *files, "--parameter", principal, account=CUSTOMER)
+    programs.freehold("install", "launch", INSTALL, "--template", template, "--parameter", principal, account=CUSTOMER)
     config, state = programs.files / "runner.toml", programs.files / "runner-state"
     tools = ("--sandbox", programs.sandbox, *(("--terraform", programs.terraform) if programs.terraform else ()))
     programs.freehold_quietly(

@@ -16,7 +16,7 @@ FUNCTIONS = ROOT / "target" / "lambda" / "local"
 PEOPLE = {"vendor": "vendor", "customer": "customer", "operations": "vendor"}
 PROFILES = {"vendor": ("acme", VENDOR), "customer": ("globex", CUSTOMER)}
 # What the vendor sends to the customer.
-SENT = ("globex.yaml", "globex.enrolment", "my-app.contract.json")
+SENT = ("globex.yaml", "my-app.contract.json")
 
 
 class Journey:

@@ -201,7 +201,6 @@ class Install:
 
     def add_stack_resources(self):
         key_policy = self.on.resolve(properties(self.template, "Key")["KeyPolicy"])
-        secret = self.on.attribute("Enrolment", "Id")
         images = ["ecr:PutImage", "ecr:BatchGetImage", "ecr:DeleteRepository"]
         secret_actions = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
         stack_actions = [f"cloudformation:{action}" for action in ("UpdateStack", "DetectStackDrift", "DescribeStacks")]
@@ -209,7 +208,6 @@ class Install:
         self.account.add_resource(
             "key", "key", self.on.attribute("Key", "Arn"), ["kms:Decrypt", "kms:PutKeyPolicy"], key_policy
         )
-        self.account.add_resource("secret", "secret", secret, secret_actions)
         key_of_digests = self.on.attribute("SecretsKey", "Id")
         self.account.add_resource("secrets-key", "secret", key_of_digests, secret_actions)
         app_secret = self.on.attribute("SecretAppSecretAdminPassword", "Id")

@@ -151,7 +151,6 @@ VENDOR = {
     "build-runner": {
         "build-queue": {RECEIVE},
         "build-group": {"autoscaling:SetDesiredCapacity"},
-        "build-enrolment": {"secretsmanager:GetSecretValue"},
         "source-credential": {"secretsmanager:GetSecretValue"},
         "reports": {SEND},
         "open-reports": {SEND},
@@ -198,7 +197,6 @@ VENDOR = {
         "execution": {"states:DescribeExecution", "states:StopExecution"},
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},
         **{f"function-{name}": {INVOKE, "lambda:UpdateFunctionCode"} for name in FUNCTIONS},
-        "build-enrolment": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
         "build-group": {"autoscaling:SetDesiredCapacity", "autoscaling:UpdateAutoScalingGroup"},
         "source-credential": {"secretsmanager:PutSecretValue"},
         "vendor-bucket": {LIST, "s3:DeleteBucket"},

@@ -108,18 +108,12 @@ class Tenant:
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
     def add_build_runner_surroundings(self):
-        """Adds the build runner's secret and group, the credential of a source, a role for sources and another role."""
+        """Adds the build runner's group, the credential of a source, a role for sources and another role."""
         trust = policies.open_to_account(self.account.number, "sts:*")
         source, other = (f"arn:aws:iam::{FOREIGN}:role/{name}" for name in (f"source-of-{self.name}", "other-source"))
         both = ["sts:AssumeRole", "sts:TagSession"]
         self.account.add_resource("source-role", "source-role", source, both, trust, account=FOREIGN)
         self.account.add_resource("other-source", "other-source", other, ["sts:AssumeRole"], trust, account=FOREIGN)
-        self.account.add_resource(
-            "enrolment",
-            "build-enrolment",
-            self.account.arn("secretsmanager", f"secret:fh-{self.name}/build-enrolment-AbCdEf"),
-            ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"],
-        )
         self.account.add_resource(
             "build-group",
             "build-group",

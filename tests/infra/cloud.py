@@ -22,7 +22,6 @@ STAND_IN = Path(__file__).with_name("stand_in.py")
 # CloudFormation quotas, "Template body size in a request".
 MOST_IN_A_REQUEST = 51_200
 BUCKET = f"fh-{TENANT}--{TENANT_ACCOUNT}--{REGION}"
-ENROLMENT = "an-enrolment-secret-of-a-test"
 DEADLINE_SECS = 60
 
 

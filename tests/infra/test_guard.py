@@ -140,9 +140,9 @@ class Guard(GuardCase):
             f"[!If [DeprovisionEnabled, {open_}, !Ref AWS::NoValue]]",
             f"!If [DeprovisionEnabled, [{open_}], []]",
             f"[!If [DeprovisionEnabled, !If [DeprovisionEnabled, {open_}, {open_}], !Ref AWS::NoValue]]",
-            "{Effect: !Ref EnrolmentSecret, Principal: '*'}",
+            "{Effect: !Ref HttpsProxy, Principal: '*'}",
             "{Effect: !If [RunnerEnabled, Deny, Allow], Principal: '*'}",
-            "{Effect: !If [RunnerEnabled, !Ref EnrolmentSecret, Deny], Principal: {AWS: x}}",
+            "{Effect: !If [RunnerEnabled, !Ref HttpsProxy, Deny], Principal: {AWS: x}}",
             "!If [RunnerEnabled, {Effect: !If [Private, Deny, Allow], Principal: '*'}, !Ref AWS::NoValue]",
             "{NotPrincipal: {AWS: x}, Effect: Allow}",
         ):
@@ -207,9 +207,9 @@ class Guard(GuardCase):
                     self.assertEqual(self.found(template)[0], rule)
         self.worse(
             "no_outside_principal",
-            "EnrolmentSecret",
+            "HttpsProxy",
             lambda t: properties(t, "Key")["KeyPolicy"]["Statement"][0].update(
-                Principal={"AWS": {"Ref": "EnrolmentSecret"}}
+                Principal={"AWS": {"Ref": "HttpsProxy"}}
             ),
         )
         for type_ in ("AWS::IAM::User", "AWS::IAM::AccessKey"):
@@ -294,7 +294,6 @@ class Guard(GuardCase):
 
     def test_what_is_not_encrypted_is_found(self):
         self.worse("encryption", "Bucket", lambda t: properties(t, "Bucket").pop("BucketEncryption"))
-        self.worse("encryption", "Enrolment", lambda t: properties(t, "Enrolment").pop("KmsKeyId"))
         for resource in (
             "{Type: AWS::SNS::Topic, Properties: {}}",
             "{Type: AWS::EC2::Volume, Properties: {Encrypted: false}}",

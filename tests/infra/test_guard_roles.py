@@ -181,7 +181,7 @@ class RolesAndBoundaries(GuardCase):
         ):
             with self.subTest(value):
                 self.worse("boundary", "MaintenanceRole", of(value))
-        self.worse("boundary", "EnrolmentSecret", of({"Fn::If": ["OwnBoundary", {"Ref": "EnrolmentSecret"}, own]}))
+        self.worse("boundary", "HttpsProxy", of({"Fn::If": ["OwnBoundary", {"Ref": "HttpsProxy"}, own]}))
         self.worse(
             "boundary",
             "ProvisionRole",

@@ -35,7 +35,6 @@ TYPES = {
     "AWS::Route53Resolver::FirewallRuleGroup",
     "AWS::Route53Resolver::FirewallRuleGroupAssociation",
     "AWS::S3::Bucket",
-    "AWS::SecretsManager::Secret",
 }
 
 
@@ -262,11 +261,10 @@ class Install(unittest.TestCase):
         self.assertEqual(self.template["Mappings"], {"BoundTo": {templates.REGION: {templates.ACCOUNT: INSTALL}}})
         self.assertIn("Fn::FindInMap", str(properties(self.template, "RunnerRole")["Description"]))
 
-    def test_the_enrolment_secret_is_never_shown(self):
-        parameter = self.template["Parameters"]["EnrolmentSecret"]
+    def test_the_vendor_gives_no_secret_to_it(self):
+        given = [name for name, one in self.template["Parameters"].items() if one.get("NoEcho")]
 
-        self.assertEqual((parameter["NoEcho"], parameter["MinLength"]), (True, 20))
-        self.assertNotIn("EnrolmentSecret'}", str(self.template["Outputs"]))
+        self.assertEqual([name for name in given if not name.startswith(("Input", "AppSecret"))], [])
 
     def test_launching_it_is_the_consent_to_the_contract_that_it_shows(self):
         parameter = self.template["Parameters"]["AcceptedContract"]
@@ -304,7 +302,6 @@ class Install(unittest.TestCase):
                 "BucketName",
                 "KeyArn",
                 "BoundaryArn",
-                "EnrolmentSecretArn",
                 "OrdersQueueUrl",
                 "ReportsQueueUrl",
                 "TenantKey",

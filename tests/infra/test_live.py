@@ -12,7 +12,7 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 import templates
-from cloud import BUCKET, DEADLINE_SECS, ENROLMENT, Cloud, orders_policy, reports_policy, settled, until
+from cloud import BUCKET, DEADLINE_SECS, Cloud, orders_policy, reports_policy, settled, until
 from templates import ACCOUNT, INSTALL, REGION, TENANT, TENANT_ACCOUNT
 
 ELSEWHERE = "333333333333"
@@ -44,7 +44,7 @@ class Live(unittest.TestCase):
         cls.make_orders_queue()
         cls.install, cls.install_out = cls.cloud.stack(
             f"freehold-{TENANT}--{INSTALL}",
-            {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root"},
+            {"RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root"},
             ACCOUNT,
             TemplateBody=templates.install_text(),
         )
@@ -344,7 +344,7 @@ class Live(unittest.TestCase):
         # AWS refuses the template before it makes anything; the local cloud fails at the first role.
         stack, outputs = self.cloud.stack(
             f"freehold-{TENANT}--{INSTALL}",
-            {"EnrolmentSecret": ENROLMENT},
+            {},
             ELSEWHERE,
             TemplateBody=templates.install_text(),
         )
@@ -380,7 +380,7 @@ class Live(unittest.TestCase):
             self.denied(self.cloud.assume, role=f"fh-{TENANT}--{INSTALL}--{mode}")
         self.denied(self.cloud.assume, role=f"fh-{TENANT}--{INSTALL}--deprovision", credentials=runner)
 
-    def test_the_runner_keeps_logs_and_audit_and_reads_its_secret(self):
+    def test_the_runner_keeps_logs_and_audit(self):
         runner = self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner")
         s3, bucket = self.cloud.client("s3", credentials=runner), self.install_out["BucketName"]
 
@@ -390,10 +390,6 @@ class Live(unittest.TestCase):
         self.denied(s3.delete_object, Bucket=bucket, Key="audit/1")
         self.denied(s3.get_object, Bucket=bucket, Key="terraform/a.tfstate")
         self.denied(s3.list_objects_v2, Bucket=bucket, Prefix="terraform/")
-        secret = self.cloud.client("secretsmanager", credentials=runner).get_secret_value(
-            SecretId=self.install_out["EnrolmentSecretArn"]
-        )
-        self.assertEqual(secret["SecretString"], ENROLMENT)
 
     def test_known_privilege_escalations_are_denied(self):
         admin = self.cloud.client("iam", ACCOUNT)
@@ -489,7 +485,6 @@ class Live(unittest.TestCase):
         self.denied(iam.create_role, RoleName=f"fh-{TENANT}--{INSTALL}--second", AssumeRolePolicyDocument=trust)
         self.denied(s3.put_object, Bucket=bucket, Key="audit/1", Body=b"forged")
         self.denied(s3.delete_bucket, Bucket=bucket)
-        self.denied(
-            self.cloud.client("secretsmanager", credentials=mode).get_secret_value,
-            SecretId=self.install_out["EnrolmentSecretArn"],
-        )
+        own = f"fh-{TENANT}--{INSTALL}/input/token"
+        self.cloud.client("secretsmanager", ACCOUNT).create_secret(Name=own, SecretString="x")
+        self.denied(self.cloud.client("secretsmanager", credentials=mode).get_secret_value, SecretId=own)

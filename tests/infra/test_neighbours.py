@@ -9,7 +9,7 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
-from cloud import BUCKET, ENROLMENT, Cloud, orders_policy, reports_policy
+from cloud import BUCKET, Cloud, orders_policy, reports_policy
 from templates import REGION, TENANT_ACCOUNT
 
 # The tenant and the account of each install.
@@ -63,7 +63,7 @@ class Neighbours(unittest.TestCase):
         root = f"arn:aws:iam::{account}:root"
         stack, out = cls.cloud.stack(
             f"freehold-{tenant}--{install}",
-            {"EnrolmentSecret": ENROLMENT, "RunnerPrincipal": root},
+            {"RunnerPrincipal": root},
             account,
             TemplateBody=text,
         )
@@ -115,7 +115,7 @@ class Neighbours(unittest.TestCase):
             found, {(mine, other) for mine in INSTALLS for other in INSTALLS if INSTALLS[mine][0] == INSTALLS[other][0]}
         )
 
-    def test_buckets_keys_secrets_and_registries_are_their_installs_alone(self):
+    def test_buckets_keys_and_registries_are_their_installs_alone(self):
         for role, service, ask in (
             (
                 "runner",
@@ -136,11 +136,6 @@ class Neighbours(unittest.TestCase):
                 "provision",
                 "kms",
                 lambda kms, of, _: self.may(kms.generate_data_key, KeyId=of["KeyArn"], KeySpec="AES_256"),
-            ),
-            (
-                "runner",
-                "secretsmanager",
-                lambda secrets, of, _: self.may(secrets.get_secret_value, SecretId=of["EnrolmentSecretArn"]),
             ),
         ):
             with self.subTest(f"{role} {service}"):

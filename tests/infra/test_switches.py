@@ -6,12 +6,11 @@ import unittest
 from botocore.exceptions import ClientError
 
 import templates
-from cloud import ENROLMENT, Cloud, orders_policy, reports_policy, settled, until
+from cloud import Cloud, orders_policy, reports_policy, settled, until
 from templates import ACCOUNT, REGION, TENANT
 
 INSTALL, STACK = "globex", "freehold-acme--globex"
 GIVEN = {
-    "EnrolmentSecret": ENROLMENT,
     "RunnerPrincipal": f"arn:aws:iam::{ACCOUNT}:root",
     "InputApiToken": "t0ken",
     "InputDebug": "true",
@@ -152,7 +151,7 @@ class Switches(Launched):
             lambda: runner.receive_message(QueueUrl=orders),
             lambda: self.cloud.client("ecr", credentials=self.runner).get_authorization_token(),
             lambda: self.cloud.client("secretsmanager", credentials=self.runner).get_secret_value(
-                SecretId=f"fh-{TENANT}--{INSTALL}/enrolment"
+                SecretId=f"fh-{TENANT}--{INSTALL}/input/api_token"
             ),
             lambda: self.cloud.assume(f"fh-{TENANT}--{INSTALL}--runner"),
         ):

@@ -338,7 +338,7 @@ class Tenant(unittest.TestCase):
                 if statement["Effect"] == "Allow":
                     self.assertEqual([a for a in as_list(statement["Action"]) if "*" in a], [], name)
 
-    def test_only_the_build_role_reads_secrets_and_only_those_of_its_enrolment_and_its_sources(self):
+    def test_only_the_build_role_reads_secrets_and_only_those_of_its_sources(self):
         roles = of_type(self.template, "AWS::IAM::Role") | of_type(self.template, "AWS::IAM::ManagedPolicy")
         read = {
             (name, resource_text(resource))
@@ -352,7 +352,6 @@ class Tenant(unittest.TestCase):
         self.assertEqual(
             read,
             {
-                ("BuildRunnerRole", "secretsmanager:secret:fh-T/build-enrolment-??????"),
                 ("BuildRunnerRole", "secretsmanager:secret:fh-T/source/*"),
             },
         )

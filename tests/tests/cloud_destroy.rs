@@ -14,7 +14,7 @@ async fn a_destroyed_tenant_leaves_nothing_tagged_behind() -> anyhow::Result<()>
     let file = |name: &str| world.directory().join(name).display().to_string();
     let create =
         ["install", "create", "globex", "--app", "small", "--account", "999999999999", "--region", "eu-west-1"];
-    world.vendor(&[&create[..], &["--secret-file", &file("mistyped.enrolment")]].concat()).await?;
+    world.vendor(&create).await?;
     world.run(&["install", "stack", "globex", "-o", &file("mistyped.yaml")]).await?.ended_with(0)?;
     world.vendor(&["install", "delete", "globex"]).await?;
     world.install("globex", "small").await?;

@@ -164,6 +164,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         inputs: std::collections::BTreeMap::new(),
         secrets: None,
         accepted_contract: None,
+        proof: None,
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);
     let mut unsigned = seal(&report(world.tenant(), failed.clone())?)?;

@@ -15,7 +15,6 @@ use serde_json::json;
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAccounts], programs: &[] };
 
 /// A 32-byte Ed25519 public key, the first of RFC 8032's test vectors.
-const KEY: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
 /// Names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
@@ -98,8 +97,7 @@ async fn the_api_refuses_broken_requests(world: &World) -> anyhow::Result<()> {
     let api = world.api_url().await?;
     let vendor = administrator(world).await?;
     let (installs, deploys) = (format!("{api}/v1/installs"), format!("{api}/v1/installs/globex-prod/deploys"));
-    let body = json!({"install": "umbrella", "app": "small", "account": "222222222222", "region": "eu-west-1",
-        "enrolment_key": KEY});
+    let body = json!({"install": "umbrella", "app": "small", "account": "222222222222", "region": "eu-west-1"});
     let body = body.to_string();
     let wrong_account = body.replace("222222222222", "2222");
     let key: &[(&str, &str)] = &[(IDEMPOTENCY_KEY, "one")];

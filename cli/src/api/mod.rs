@@ -58,7 +58,7 @@ impl Api {
         let base = profile.api_url(config).await?;
         let idempotency_key = match &profile.idempotency_key {
             Some(key) => checked_key(key)?,
-            None => crate::secret::random_hex()?,
+            None => crate::random::hex()?,
         };
         let way_out = if profile.api.is_some() {
             "correct the address in `--api` or FREEHOLD_API, or check the network"

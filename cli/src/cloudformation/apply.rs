@@ -65,7 +65,7 @@ impl Stacks {
     pub(crate) async fn apply(&self, change: &Change, progress: &Progress) -> Result<(Outcome, Stack)> {
         let name = &change.stack;
         let existing = self.ready_for_change(name, progress).await?;
-        let set = format!("freehold-{}", crate::secret::random_hex()?);
+        let set = format!("freehold-{}", crate::random::hex()?);
         progress.now(format!("asking CloudFormation what changes in stack `{name}`"));
         let kind = if existing.is_some() { ChangeSetType::Update } else { ChangeSetType::Create };
         let (set, id) = self.create_set(change, existing.as_ref(), &set, kind).await?;

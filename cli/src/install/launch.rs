@@ -16,8 +16,6 @@ use crate::output::Table;
 use crate::progress::Progress;
 use crate::tenant::Bucket;
 
-/// The stack parameter with the enrolment secret.
-const SECRET: &str = "EnrolmentSecret";
 /// The maximum size of a template inside a request, in bytes (AWS CloudFormation quotas, "Template body size in a
 /// request").
 const MOST_IN_A_REQUEST: usize = 51_200;
@@ -41,9 +39,6 @@ impl Launch {
         let (offered, former) = (consent::offered(&template), stacks.find(&name).await?);
         self.add_consent(offered.as_deref(), former.as_ref(), &mut parameters)?;
         if former.is_none() {
-            if !parameters.contains_key(SECRET) {
-                return Err(Error::invalid("the first launch needs the enrolment secret; pass `--secret-file FILE`"));
-            }
             leftovers::check(&config, &tenant, &self.install, &account).await?;
         }
         let kept = former.iter().flat_map(|stack| stack.parameters.keys());
@@ -114,9 +109,6 @@ impl Launch {
 
     fn parameters(&self) -> Result<BTreeMap<String, String>> {
         let mut all = BTreeMap::new();
-        if let Some(path) = &self.secret_file {
-            all.insert(SECRET.to_owned(), crate::secret::read(path)?);
-        }
         for one in &self.parameters {
             if all.insert(one.name.clone(), one.value.clone()).is_some() {
                 return Err(Error::invalid(format!("parameter `{}` is given twice; give it once", one.name)));

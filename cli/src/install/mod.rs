@@ -98,8 +98,8 @@ pub(crate) struct VerifyTemplate {
 Example:
   freehold install create globex --app my-app --account 222222222222 --region eu-west-1 --input domain=globex.example
 
-The command generates the enrolment secret and writes it to a file that only you can read; the secret is never sent.
-Give it to the customer together with the stack's template. When you run the command again, it uses the same file.")]
+The customer needs only the stack's template, and you need no secret of the customer's: the runner proves to AWS that it
+has the role that the stack makes in this account.")]
 pub(crate) struct Create {
     /// Name of the install.
     install: InstallId,
@@ -124,9 +124,6 @@ pub(crate) struct Create {
     /// A toggleable component that the install leaves out; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     off: Vec<ComponentName>,
-    /// File with the enrolment secret, created when absent; `<install>.enrolment` by default.
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
 }
 
 /// Show the inputs of an install, or change the inputs that the vendor sets.
@@ -203,7 +200,7 @@ pub(crate) struct Stack {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  freehold install launch globex --template globex.yaml --secret-file globex.enrolment
+  freehold install launch globex --template globex.yaml
   freehold install launch globex --template globex.yaml --parameter EnableDeprovision=true
   freehold install launch globex --template globex.yaml --accept-contract
 
@@ -217,9 +214,6 @@ pub(crate) struct Launch {
     /// The template that the vendor gave you.
     #[arg(long, value_name = "FILE")]
     template: PathBuf,
-    /// The enrolment secret that the vendor gave you; needed for the first launch.
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
     /// The template's SHA-256, as the vendor published it; any other template is refused.
     #[arg(long, value_name = "DIGEST")]
     digest: Option<Digest>,
@@ -254,9 +248,6 @@ pub(crate) struct RunnerConfig {
     /// Replace the file when it exists, and keep its settings of the machine.
     #[arg(long)]
     force: bool,
-    /// The runner reads the enrolment secret from this file instead of from Secrets Manager.
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
     #[command(flatten)]
     machine: crate::runner_config::Machine,
 }

@@ -15,7 +15,7 @@ use super::consent::ACCEPTED;
 use crate::cloudformation::{Stack, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::runner_config::{Enrolment, RunnerConfig};
+use crate::runner_config::RunnerConfig;
 
 /// The modes, and the stack outputs with their roles. The runner checks whether a mode is on when it assumes the role.
 const MODES: [(&str, &str); 3] =
@@ -26,10 +26,6 @@ impl Command {
         let path = self.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}-runner.toml", self.install)));
         let config = context.config().await?;
         let stack = install_stack(context, &config, &self.install).await?;
-        let enrolment = match &self.secret_file {
-            Some(path) => Enrolment::File(path.clone()),
-            None => Enrolment::Arn(stack.output("EnrolmentSecretArn")?.to_owned()),
-        };
         let runner = RunnerConfig {
             tenant: parsed(&stack, "TenantName")?,
             install: parsed(&stack, "InstallName")?,
@@ -37,7 +33,6 @@ impl Command {
             orders_queue_url: stack.output("OrdersQueueUrl")?.to_owned(),
             reports_queue_url: stack.output("ReportsQueueUrl")?.to_owned(),
             tenant_key: parsed(&stack, "TenantKey")?,
-            enrolment,
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("BucketName")?.to_owned(),
             modes: modes(&stack),

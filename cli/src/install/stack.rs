@@ -61,8 +61,7 @@ impl Stack {
         }
         if let Some(link) = link {
             note(
-                "The link is for the console of the customer's account. It is valid for 12 hours, or until your session ends. \
-                 The customer also needs the enrolment secret, which `freehold install create` wrote to a file.",
+                "The link is for the console of the customer's account. It is valid for 12 hours, or until your session ends.",
             );
             print(&link);
         }

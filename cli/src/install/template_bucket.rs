@@ -19,7 +19,7 @@ impl TemporaryBucket {
         key: &str,
         template: &[u8],
     ) -> Result<(Self, String)> {
-        let random: String = crate::secret::random_hex()?.chars().take(16).collect();
+        let random: String = crate::random::hex()?.chars().take(16).collect();
         let bucket = Bucket::new(config, format!("freehold-template-{account}-{random}"));
         bucket.create().await?;
         let made = Self(bucket);

@@ -1,6 +1,7 @@
 //! `freehold lineage`: shows and verifies what an artifact was made from and where it was deployed. The lineage comes
 //! from the tenant API or from a bundle.
 
+mod anchor;
 mod text;
 mod verify;
 
@@ -74,11 +75,14 @@ Examples:
   freehold lineage verify web.lineage.json
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo= \\
       --runner 7300c0ae1429cd153252736a781b78f4
+  aws s3 cp --recursive s3://fh-acme--globex--222222222222/audit/ audit
+  freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo= --audit audit
 
 A customer finds the tenant's root key in the output `TenantKey` of their install stack, and the id of the runner's key in
-what `freehold-runner doctor` prints. Without `--root-key` the bundle is verified with the key that it contains: this proves
-that its parts belong together, but not who made the bundle. Without `--runner`, whoever made the bundle may have made the
-report of a deploy too.")]
+what `freehold-runner doctor` prints, or in the bucket of the install, which has the keys of all runners beside their audit
+records. Without `--root-key` the bundle is verified with the key that it contains: this proves that its parts belong
+together, but not who made the bundle. Without `--runner` and `--audit`, the link `runner key` is unanchored: whoever made the
+bundle may have made the runner's key and the report of a deploy too.")]
 struct Verify {
     /// The bundle.
     file: PathBuf,
@@ -88,6 +92,9 @@ struct Verify {
     /// The id of a runner's key; a deploy that a runner with any other key reported fails verification. Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
     runners: Vec<String>,
+    /// A copy of `audit/` in the install's bucket: the keys of its runners count as `--runner`.
+    #[arg(long, value_name = "DIR")]
+    audit: Option<PathBuf>,
 }
 
 /// A lineage as `--json` prints it.
@@ -124,6 +131,7 @@ impl LineageArgs {
         }
         let checked = self.verify.then(|| {
             let mut checked = Verification::new(&lineage, self.root_key.as_ref());
+            checked.require_runners(&lineage, &[]);
             checked.require_deploy(&lineage, self.install.as_ref(), job.as_ref());
             checked
         });
@@ -162,7 +170,9 @@ impl Verify {
         let lineage: Lineage = serde_json::from_slice(&bytes)
             .map_err(|e| Error::invalid(format!("`{shown}` is not a lineage bundle: {e}")))?;
         let mut checked = Verification::new(&lineage, self.root_key.as_ref());
-        checked.require_runners(&lineage, &self.runners);
+        let mut runners = self.runners.clone();
+        runners.extend(self.audit.as_deref().map(anchor::keys).transpose()?.unwrap_or_default());
+        checked.require_runners(&lineage, &runners);
         let all = Shown { lineage: &lineage, checked: Some(&checked) };
         context.out.show(&all, |_| text::render(&lineage, Some(&checked), context.out))?;
         checked.verdict("the bundle itself")

@@ -8,6 +8,9 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::output::note;
 
+/// The word for a runner's key that nothing in the customer's account confirms.
+const UNANCHORED: &str = "unanchored";
+
 /// The result of verifying a lineage.
 #[derive(Debug, Serialize)]
 pub(super) struct Verification {
@@ -16,9 +19,9 @@ pub(super) struct Verification {
     pub(super) root_key: KeyId,
     /// Whether the caller passed the key. Otherwise the lineage itself contained it, and nobody compared it.
     pub(super) root_key_compared: bool,
-    /// Whether the caller passed the keys of the runners that reported deploys. Otherwise the lineage itself contained
-    /// them, and nobody compared them.
-    pub(super) runner_keys_compared: bool,
+    /// Whether the caller passed the keys of the runners that reported deploys, from the customer's account. Otherwise the
+    /// lineage itself contained them, and nobody compared them.
+    pub(super) anchored: bool,
     pub(super) links: Vec<VerifiedLink>,
 }
 
@@ -49,7 +52,7 @@ impl Verification {
             verified: links.iter().all(|link| link.ok),
             root_key: root.key_id(),
             root_key_compared: known.is_some(),
-            runner_keys_compared: false,
+            anchored: false,
             links,
         }
     }
@@ -68,10 +71,9 @@ impl Verification {
     /// Adds a broken link for each deploy that a runner with another key than `runners` reported. Without `runners`,
     /// every key is accepted.
     pub(super) fn require_runners(&mut self, lineage: &Lineage, runners: &[String]) {
-        self.runner_keys_compared = !runners.is_empty();
-        let strange = |used: &&Used| {
-            self.runner_keys_compared && !runners.iter().any(|runner| runner == used.proof.runner.as_str())
-        };
+        self.anchored = !runners.is_empty();
+        let strange =
+            |used: &&Used| self.anchored && !runners.iter().any(|runner| runner == used.proof.runner.as_str());
         let broken = lineage.uses.iter().filter(strange).map(|used| {
             let Used { proof, component, .. } = used;
             let finding = Err(Broken::Other {
@@ -83,11 +85,16 @@ impl Verification {
             VerifiedLink::from(Link { name: LinkName::RunnerKey, of, finding })
         });
         let mut broken: Vec<VerifiedLink> = broken.collect();
-        if self.runner_keys_compared && lineage.uses.is_empty() {
+        if self.anchored && lineage.uses.is_empty() {
             let (of, finding) = (lineage.artifact.to_string(), Err(Broken::Missing("the record of a deploy")));
             broken.push(Link { name: LinkName::RunnerKey, of, finding }.into());
         }
         self.verified &= broken.is_empty();
+        let word = if self.anchored { "anchored in the customer's account" } else { UNANCHORED };
+        let is_strange = |link: &VerifiedLink| broken.iter().any(|broken| broken.of == link.of);
+        let held =
+            self.links.iter_mut().filter(|link| link.link == LinkName::RunnerKey && link.ok && !is_strange(link));
+        held.for_each(|link| link.says = format!("{}; {word}", link.says));
         self.links.extend(broken);
     }
 
@@ -99,6 +106,12 @@ impl Verification {
                 "nobody checked the root key {}, which comes from {whose}; pass the root key that you know as \
                  `--root-key KEY`",
                 self.root_key
+            ));
+        }
+        if !self.anchored && self.links.iter().any(|link| link.link == LinkName::RunnerKey) {
+            note(&format!(
+                "the runner keys are {UNANCHORED}: {whose} names them, and nobody compared them; a customer passes the keys of \
+                 their runners to `freehold lineage verify` as `--runner KEY` or `--audit DIR`"
             ));
         }
         let mut broken = self.links.iter().filter(|link| !link.ok);

@@ -1,23 +1,17 @@
-//! `freehold tenant build-runner`: makes the enrolment secret, registers its key, and writes the config file.
+//! `freehold tenant build-runner`: registers the build runner and writes its config file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use aws_config::SdkConfig;
-use aws_sdk_secretsmanager::Client;
-use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
-use aws_sdk_secretsmanager::types::Tag;
-use freehold_protocol::api::{EnrolBuildRunnerRequest, TenantView};
-use freehold_protocol::envelope::enrolment_key;
+use freehold_protocol::api::TenantView;
 use freehold_protocol::{InstallId, TenantName};
 use serde_json::{Value, json};
 
 use super::BuildRunner;
-use super::names::{TENANT_TAG, enrolment_secret};
 use crate::api::tenant_stack;
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
-use crate::runner_config::{Enrolment, Former, RunnerConfig};
+use crate::error::{Error, Result};
+use crate::runner_config::{Former, RunnerConfig};
 
 impl BuildRunner {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -34,9 +28,6 @@ impl BuildRunner {
                 view.tenant
             )));
         }
-        let (arn, secret) = stored_secret(&config, &tenant).await?;
-        let key = enrolment_key(&tenant, &install, &secret).verifying_key().into();
-        let enrolment = self.secret_file.clone().map_or_else(|| Enrolment::Arn(arn.clone()), Enrolment::File);
         let runner = RunnerConfig {
             tenant: tenant.clone(),
             install,
@@ -44,7 +35,6 @@ impl BuildRunner {
             orders_queue_url: stack.output("BuildQueueUrl")?.to_owned(),
             reports_queue_url: view.reports_queue_url,
             tenant_key: view.tenant_key,
-            enrolment,
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("DeployBucket")?.to_owned(),
             modes: BTreeMap::new(),
@@ -58,15 +48,12 @@ impl BuildRunner {
         let former = if self.force { Former::of(&runner, &self.out)? } else { Former::default() };
         let text = runner.to_toml(&self.machine, &former)?;
         crate::file::may_create(&self.out, &text, self.force)?;
-        let _: Value = api.post(&["v1", "build-runner"], &EnrolBuildRunnerRequest { enrolment_key: key }).await?;
-        if let Some(path) = &self.secret_file {
-            crate::secret::create(path, &secret, self.force)?;
-        }
+        let _: Value = api.post(&["v1", "build-runner"], &json!({})).await?;
         crate::file::create(&self.out, &text, self.force)?;
         let role = stack.output("BuildRoleArn")?;
         let principal = stack.parameters.get("BuildRunnerPrincipal").filter(|arn| !arn.is_empty());
         let group = stack.outputs.get("BuildGroupName");
-        let value = json!({ "config": self.out, "role": role, "principal": principal, "secret": arn, "group": group });
+        let value = json!({ "config": self.out, "role": role, "principal": principal, "group": group });
         context.out.show(&value, |_| registered(&tenant, &self.out, role, (principal, group)))
     }
 }
@@ -103,25 +90,6 @@ fn registered(
         "the build runner of tenant `{tenant}` is registered; its config is in `{out}`\n\
          run the build runner with the credentials of {role}:\n  freehold-builder run --config {out}\n{who}"
     )
-}
-
-/// Returns the ARN and the value of the tenant's enrolment secret. Creates the secret when it does not exist.
-async fn stored_secret(config: &SdkConfig, tenant: &TenantName) -> Result<(String, String)> {
-    let client = Client::new(config);
-    let name = enrolment_secret(tenant);
-    let tag = Tag::builder().key(TENANT_TAG).value(tenant.as_str()).build();
-    let create = client.create_secret().name(&name).secret_string(crate::secret::new_secret()?).tags(tag);
-    let create = create.description(format!("Freehold tenant {tenant}: enrols the build runner"));
-    match create.send().await {
-        Ok(_) => {}
-        Err(error) if error.code() == Some("ResourceExistsException") => {}
-        Err(error) => drop(Err::<(), _>(error).doing(format!("make secret `{name}`"))?),
-    }
-    let found = client.get_secret_value().secret_id(&name).send().await.doing(format!("read secret `{name}`"))?;
-    match (found.arn(), found.secret_string()) {
-        (Some(arn), Some(secret)) => Ok((arn.to_owned(), secret.to_owned())),
-        _ => Err(Error::conflict(format!("secret `{name}` holds no text; delete it and run the command again"))),
-    }
 }
 
 #[cfg(test)]

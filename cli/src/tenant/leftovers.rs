@@ -4,7 +4,7 @@ use aws_config::SdkConfig;
 use freehold_protocol::TenantName;
 
 use super::Bucket;
-use super::names::{INSTALL_TAG, TENANT_TAG, enrolment_secret, named};
+use super::names::{INSTALL_TAG, TENANT_TAG, named};
 use super::remove::Remover;
 use super::resources::{is_going, tagged};
 use super::source;
@@ -39,7 +39,6 @@ impl Leftovers {
         found.ours.extend(remover.queues().await?);
         found.ours.extend(remover.log_groups().await?);
         found.ours.extend(roles(config, tenant).await?);
-        found.ours.extend(secret(config, tenant).await?);
         let sources = source::stored(config, tenant).await?;
         found.ours.extend(sources.iter().map(|(address, _)| address.secret_name(tenant)));
         if bucket.exists().await? {
@@ -110,15 +109,6 @@ async fn roles(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<String>> {
         }
     }
     Ok(ours)
-}
-
-async fn secret(config: &SdkConfig, tenant: &TenantName) -> Result<Option<String>> {
-    let name = enrolment_secret(tenant);
-    let found = aws_sdk_secretsmanager::Client::new(config).describe_secret().secret_id(&name).send().await;
-    match found {
-        Err(error) if error.as_service_error().is_some_and(|e| e.is_resource_not_found_exception()) => Ok(None),
-        found => Ok(found.doing(format!("look up secret `{name}`"))?.deleted_date().is_none().then_some(name)),
-    }
 }
 
 #[cfg(test)]

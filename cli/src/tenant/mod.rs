@@ -135,9 +135,7 @@ Otherwise you run it on a machine of yours.
 
 The build runner works as the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
-user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config.
-
-Secrets Manager keeps the enrolment secret as `fh-<tenant>/build-enrolment`; an existing secret is used again.")]
+user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config. The build runner is believed because it has that role.")]
 pub(crate) struct BuildRunner {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
@@ -148,9 +146,6 @@ pub(crate) struct BuildRunner {
     /// Replace the file when it exists.
     #[arg(long)]
     force: bool,
-    /// Write the secret to this file, for a runner that reads it there instead of from Secrets Manager.
-    #[arg(long, value_name = "FILE")]
-    secret_file: Option<PathBuf>,
     #[command(flatten)]
     machine: crate::runner_config::Machine,
 }

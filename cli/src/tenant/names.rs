@@ -75,11 +75,6 @@ pub(crate) fn bucket_name(tenant: &TenantName, account: &AccountId, region: &str
     names::tenant_bucket(tenant, account, region)
 }
 
-/// Returns the name of the build runner's enrolment secret.
-pub(super) fn enrolment_secret(tenant: &TenantName) -> String {
-    format!("fh-{tenant}/build-enrolment")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

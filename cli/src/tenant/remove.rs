@@ -6,7 +6,7 @@ use aws_sdk_cloudwatchlogs::types::LogGroup;
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_protocol::TenantName;
 
-use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, enrolment_secret, named, prefix};
+use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, named, prefix};
 use super::resources::{is_going, tagged};
 use super::source;
 use crate::error::{Result, ResultExt};
@@ -135,7 +135,7 @@ impl Remover {
         let sources = source::stored(&self.config, &self.tenant).await?;
         let sources = sources.iter().map(|(address, _)| address.secret_name(&self.tenant));
         let mut removed = Vec::new();
-        for name in std::iter::once(enrolment_secret(&self.tenant)).chain(sources) {
+        for name in sources {
             if source::delete(&self.config, &name).await? {
                 removed.push(format!("secret {name}"));
             }

@@ -92,7 +92,6 @@ fn place() -> tempfile::TempDir {
 const TEMPLATE: &str = r#"Metadata:
   Freehold: {Tenant: acme}
 Parameters:
-  EnrolmentSecret: {Type: String, NoEcho: true}
   EnableProvision: {Type: String, Default: "true"}
 Mappings:
   BoundTo:

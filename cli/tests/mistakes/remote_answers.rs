@@ -17,7 +17,7 @@ const fn noticed(what: &'static str, args: &'static [&'static str], code: i32, c
 
 const DEPLOY: &[&str] = &["tenant", "deploy", "--name", "acme", "--functions", "functions", "--architecture", "arm64"];
 
-pub(crate) const MISTAKES: [Mistake; 21] = [
+pub(crate) const MISTAKES: [Mistake; 20] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -46,12 +46,6 @@ pub(crate) const MISTAKES: [Mistake; 21] = [
         &["install", "launch", "globex", "--template", "globex.yaml"],
         2,
         Cloud::Aws(other_account),
-    ),
-    noticed(
-        "first launch without the secret",
-        &["install", "launch", "globex", "--template", "globex.yaml"],
-        2,
-        Cloud::Aws(without_tenant),
     ),
     noticed("typo in the name of an install", &["install", "show", "globx"], 3, Cloud::Tenant(tenant)),
     noticed("typo in the name of an app", &["app", "versions", "wbe"], 3, Cloud::Tenant(tenant)),

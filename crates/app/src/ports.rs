@@ -9,6 +9,7 @@ use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Descriptor;
 use freehold_protocol::provenance::Statement;
+use freehold_protocol::report::{CallerRequest, RoleProof};
 use freehold_protocol::{AccountId, Digest, Envelope, InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
@@ -103,6 +104,24 @@ pub trait Store: Send + Sync {
     /// Performs all writes or none. If the answer to a commit is lost, the store reads the rows again; the commit
     /// counts as done when the rows show that it was performed.
     async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError>;
+}
+
+/// What AWS STS answered to a request of a runner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Caller {
+    /// The request is signed with credentials of this account and this principal.
+    Known { account: String, arn: String },
+    /// The credentials have expired.
+    Expired,
+    /// The request is not signed with credentials that AWS gave out, or is not the one that was signed.
+    Refused(String),
+}
+
+/// AWS STS, which knows whose credentials signed a request.
+#[async_trait]
+pub trait CallerIdentity: Send + Sync {
+    /// Sends `request` with the signature of `proof` to STS. An answer that is not one of STS is a transient error.
+    async fn caller(&self, request: &CallerRequest, proof: &RoleProof) -> Result<Caller, PortError>;
 }
 
 /// The control plane's clock.

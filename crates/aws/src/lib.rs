@@ -1,5 +1,6 @@
 //! Implements the ports of `app` on AWS, one file per service. `AWS_ENDPOINT_URL` can redirect all calls.
 
+pub mod caller_identity;
 pub mod config;
 pub mod dead_letters;
 pub mod error;

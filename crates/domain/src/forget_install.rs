@@ -86,7 +86,7 @@ fn parts(deployed: &[ComponentName]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use freehold_protocol::envelope::enrolment_key;
+    use ed25519_dalek::SigningKey;
 
     use super::*;
     use crate::install::{Runner, Serves};
@@ -94,16 +94,15 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(100 * 3_600_000);
 
     fn install(serves: Serves) -> Install {
-        let key = enrolment_key(&"acme".parse().unwrap(), &"globex".parse().unwrap(), "secret").verifying_key().into();
         let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
-        Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default(), key)
+        Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default())
     }
 
     /// An install whose runner has announced itself.
     fn ran() -> Install {
         let mut install = install(Serves::App { app: "demo".parse().unwrap(), version: None });
         install.runner = Some(Runner {
-            public_key: install.enrolment_key.clone(),
+            public_key: SigningKey::from_bytes(&[1; 32]).verifying_key().into(),
             version: "0.1.0".into(),
             slots: 1,
             host: "i-1".into(),

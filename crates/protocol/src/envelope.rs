@@ -35,7 +35,7 @@ pub struct Envelope {
     pub payload_type: String,
     /// The payload's exact bytes, base64.
     pub payload: String,
-    /// One signature, or two for a runner's `hello`: its own key's and the enrolment key's.
+    /// The signatures. Messages have one.
     pub signatures: Vec<EnvelopeSignature>,
 }
 
@@ -380,18 +380,6 @@ pub fn pae(payload_type: &str, body: &[u8]) -> Vec<u8> {
 
 fn parse_payload<P: Payload>(bytes: &[u8]) -> Result<P, EnvelopeError> {
     serde_json::from_slice(bytes).map_err(|e| EnvelopeError::Malformed(format!("payload: {e}")))
-}
-
-/// Derives the enrolment key from an install's enrolment secret. The control plane stores only the public half of the
-/// key, and no message contains the secret.
-pub fn enrolment_key(tenant: &TenantName, install: &crate::InstallId, secret: &str) -> SigningKey {
-    let mut hash = Sha256::new();
-    hash.update(b"freehold enrolment v1\0");
-    for part in [tenant.as_str(), install.as_str(), secret] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    SigningKey::from_bytes(&hash.finalize().into())
 }
 
 #[cfg(test)]

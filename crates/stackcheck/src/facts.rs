@@ -74,16 +74,16 @@ mod tests {
     #[test]
     fn a_template_says_what_it_is_made_for_and_what_it_asks() {
         let facts = Facts::of(
-            "Parameters:\n  EnrolmentSecret: {Type: String}\n  EnableRunner: {Type: String, Default: \"true\"}\n\
+            "Parameters:\n  HttpsProxy: {Type: String}\n  EnableRunner: {Type: String, Default: \"true\"}\n\
              Mappings:\n  BoundTo:\n    eu-west-1:\n      \"222222222222\": \"globex\"\nResources: {}\n",
         )
         .unwrap();
 
         let bound = Bound { region: "eu-west-1".into(), account: "222222222222".into(), install: "globex".into() };
         assert_eq!(facts.bound_to, [bound]);
-        assert_eq!(facts.parameters().collect::<Vec<_>>(), ["EnableRunner", "EnrolmentSecret"]);
-        assert_eq!((facts.default("EnableRunner"), facts.default("EnrolmentSecret")), (Some("true"), None));
-        assert!(facts.has_parameter("EnrolmentSecret") && !facts.has_parameter("EnableRuner"));
+        assert_eq!(facts.parameters().collect::<Vec<_>>(), ["EnableRunner", "HttpsProxy"]);
+        assert_eq!((facts.default("EnableRunner"), facts.default("HttpsProxy")), (Some("true"), None));
+        assert!(facts.has_parameter("HttpsProxy") && !facts.has_parameter("EnableRuner"));
     }
 
     #[test]

@@ -263,7 +263,7 @@ fn small_changes_are_found() {
         ("Default: \"a,b\"}", "Default: \"arn:aws:iam::999999999999:root\"}"),
         (
             "InputZones: {Description: The customer's answer, Value: !Ref InputZones}",
-            "InputZones: {Description: The customer's answer, Value: !Ref EnrolmentSecret}",
+            "InputZones: {Description: The customer's answer, Value: !Ref HttpsProxy}",
         ),
         (
             "InputApiToken: {Type: String, Description: \"api_token\", NoEcho: true",
@@ -281,7 +281,7 @@ fn small_changes_are_found() {
         ("{PasswordLength: 32, ExcludePunctuation: true}", "{PasswordLength: 4, ExcludePunctuation: true}"),
         ("Condition: HasAppSecretApiKey", "Condition: HasAppSecretCertificate"),
         ("HasAppSecretApiKey: !Not", "HasAppSecretApiKey: !And"),
-        ("SecretString: !Ref AppSecretApiKey", "SecretString: !Ref EnrolmentSecret"),
+        ("SecretString: !Ref AppSecretApiKey", "SecretString: !Ref HttpsProxy"),
         ("Name: fh-acme--globex/secrets-key", "Name: fh-acme--globex--secret/secrets-key"),
         ("secret:fh-acme--globex--secret/*\n                  - !GetAtt", "secret:*\n                  - !GetAtt"),
         ("NotAction: [\"secretsmanager:Get*\"", "NotAction: [\"secretsmanager:*\""),

@@ -56,7 +56,7 @@ fn a_principal_from_outside_is_found_wherever_it_stands() {
     let (everybody, line) = after(key, &worse("\"*\""));
     let (other, _) = after(key, &worse("arn:aws:iam::999999999999:root"));
     let (number, _) = after(key, &worse("\"999999999999\""));
-    let (parameter, _) = after(key, &worse("!Ref EnrolmentSecret"));
+    let (parameter, _) = after(key, &worse("!Ref HttpsProxy"));
     let (service, _) = after("{Service: ec2.amazonaws.com}", "{Service: ec2.example.com}");
     let (user, _) = with("  Somebody: {Type: AWS::IAM::User}");
 
@@ -65,7 +65,7 @@ fn a_principal_from_outside_is_found_wherever_it_stands() {
     assert_eq!(everybody.reason, "everybody in the world is let in");
     assert_eq!(other.reason, "`arn:aws:iam::999999999999:root` may belong to another account");
     assert_eq!(number.reason, "`999999999999` may belong to another account");
-    assert_eq!(parameter.reason, "`${EnrolmentSecret}` may belong to another account");
+    assert_eq!(parameter.reason, "`${HttpsProxy}` may belong to another account");
     assert_eq!(
         (service.of.as_str(), service.reason.as_str()),
         ("RunnerRole", "`ec2.example.com` is not a service of AWS")
@@ -127,9 +127,8 @@ fn a_policy_that_is_not_written_out_is_found() {
     let (queue, line) =
         with(&format!("  Open: {{Type: AWS::SNS::TopicPolicy, Properties: {{PolicyDocument: {text}}}}}"));
     let (key, _) = with(&format!("  Open: {{Type: AWS::KMS::Key, Properties: {{KeyPolicy: !Sub {text}}}}}"));
-    let (role, _) = with(
-        "  Open: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {Statement: !Ref EnrolmentSecret}}}",
-    );
+    let (role, _) =
+        with("  Open: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {Statement: !Ref HttpsProxy}}}");
 
     assert_eq!((queue.rule, queue.of.as_str()), (Rule::NoWildcardAssumeRole, "Open"));
     assert_eq!(queue.reason, "`PolicyDocument` must be written out, so that it can be checked");

@@ -2,12 +2,11 @@
 
 use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
-    CreateReleaseRequest, DeployComponentsRequest, EnrolBuildRunnerRequest, ErrorBody, ErrorKind, ForgetInstallRequest,
-    ForgetStarted, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs,
-    InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView,
-    Revoked, RunActionRequest, SetInputsRequest, SetTogglesRequest, SourceUpload, SyncAppRequest,
-    TeardownInstallRequest, TenantView, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted,
-    WorkflowView,
+    CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
+    IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack,
+    InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked,
+    RunActionRequest, SetInputsRequest, SetTogglesRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest,
+    TenantView, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -162,7 +161,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
     let g = generator;
     match operation {
         Operation::ShowTenant => (None, schema::<TenantView>(g)),
-        Operation::EnrolBuildRunner => (Some(schema::<EnrolBuildRunnerRequest>(g)), schema::<TenantView>(g)),
+        Operation::EnrolBuildRunner => (None, schema::<TenantView>(g)),
         Operation::ListApps => (None, schema::<Page<AppView>>(g)),
         Operation::ShowApp => (None, schema::<AppView>(g)),
         Operation::UploadSource => (Some(schema::<UploadSourceRequest>(g)), schema::<SourceUpload>(g)),

@@ -8,9 +8,9 @@ use freehold_app::contract::terms::{show_contract, show_terms};
 use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
-    BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest,
-    EnrolBuildRunnerRequest, ForgetInstallRequest, InstallCreated, ReasonRequest, RunActionRequest, SetInputsRequest,
-    SetTogglesRequest, SyncAppRequest, TeardownInstallRequest, UploadSourceRequest, WorkflowStarted,
+    BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ForgetInstallRequest,
+    InstallCreated, ReasonRequest, RunActionRequest, SetInputsRequest, SetTogglesRequest, SyncAppRequest,
+    TeardownInstallRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId};
 
@@ -27,7 +27,7 @@ impl Api {
         match operation {
             Operation::ShowTenant => to_json(&self.show_tenant.show_tenant().await?),
             Operation::EnrolBuildRunner => {
-                self.enrol_build_runner.enrol(&call.json::<EnrolBuildRunnerRequest>()?).await?;
+                self.enrol_build_runner.enrol().await?;
                 to_json(&self.show_tenant.show_tenant().await?)
             }
             Operation::ListApps => to_json(&read::list_apps(store, after).await?),

@@ -16,6 +16,7 @@ async fn main() -> Result<(), Error> {
         store: settings.store()?,
         outbox: settings.outbox()?,
         callbacks: settings.callbacks(),
+        callers: settings.callers(),
         clock: settings.clock(),
     };
     let queue = settings.source_queue()?;

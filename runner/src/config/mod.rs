@@ -38,7 +38,6 @@ pub struct Config {
     pub reports_queue_url: String,
     /// The tenant's root public key. The signer of every order must have a certificate from this key.
     pub tenant_key: PublicKey,
-    pub enrolment: Enrolment,
     /// The directory of the runner's key, journal, spool and workspaces.
     pub state_dir: PathBuf,
     /// The number of jobs that may run at the same time.
@@ -91,15 +90,6 @@ pub struct ScalingGroup {
     pub name: String,
     /// How long the build runner waits for work before its machine ends.
     pub idle: Duration,
-}
-
-/// The place of the enrolment secret.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Enrolment {
-    /// The ARN of a secret in AWS Secrets Manager.
-    Secret(String),
-    /// The path of a file. White space around the secret is ignored.
-    File(PathBuf),
 }
 
 /// The isolation of a job from the machine.
@@ -169,10 +159,6 @@ struct Raw {
     orders_queue_url: String,
     reports_queue_url: String,
     tenant_key: String,
-    #[serde(default)]
-    enrolment_secret_arn: String,
-    #[serde(default)]
-    enrolment_secret_file: String,
     state_dir: String,
     #[serde(default = "default_slots")]
     slots: u32,
@@ -262,7 +248,6 @@ impl Config {
             orders_queue_url: reader.queue("orders_queue_url", raw.orders_queue_url)?,
             reports_queue_url: reader.queue("reports_queue_url", raw.reports_queue_url)?,
             tenant_key: reader.parsed("tenant_key", &raw.tenant_key)?,
-            enrolment: reader.enrolment(raw.enrolment_secret_arn, raw.enrolment_secret_file)?,
             limits: reader.limits(raw.limits, Path::new(&raw.state_dir), raw.slots)?,
             state_dir: reader.state_dir(raw.state_dir)?,
             slots: reader.slots(raw.slots)?,
@@ -382,17 +367,6 @@ impl Reader<'_> {
             }
             Role::Build if idle_secs == 0 => Err(self.wrong("idle_secs", "0 is out of range; write at least 1")),
             Role::Build => Ok(Some(ScalingGroup { name, idle: Duration::from_secs(idle_secs) })),
-        }
-    }
-
-    fn enrolment(&self, arn: String, file: String) -> Result<Enrolment, ConfigError> {
-        match (arn.is_empty(), file.is_empty()) {
-            (false, true) => Ok(Enrolment::Secret(arn)),
-            (true, false) => Ok(Enrolment::File(PathBuf::from(file))),
-            _ => Err(self.wrong(
-                "enrolment_secret_arn",
-                "write exactly one of `enrolment_secret_arn` and `enrolment_secret_file`",
-            )),
         }
     }
 

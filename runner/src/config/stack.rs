@@ -18,13 +18,12 @@ use crate::repeat::Repeat;
 /// The time between two reads of the stack.
 const LOOK: Duration = Duration::from_secs(10 * 60);
 /// Each key of the config with the output of the stack that has its value.
-const OUTPUTS: [(&str, &str); 10] = [
+const OUTPUTS: [(&str, &str); 9] = [
     ("tenant", "TenantName"),
     ("install", "InstallName"),
     ("orders_queue_url", "OrdersQueueUrl"),
     ("reports_queue_url", "ReportsQueueUrl"),
     ("tenant_key", "TenantKey"),
-    ("enrolment_secret_arn", "EnrolmentSecretArn"),
     ("repository", "RepositoryName"),
     ("bucket", "BucketName"),
     ("accepted_contract", "AcceptedContract"),
@@ -201,10 +200,6 @@ mod tests {
             ("OrdersQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo".to_owned()),
             ("ReportsQueueUrl", "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--reports".to_owned()),
             ("TenantKey", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".to_owned()),
-            (
-                "EnrolmentSecretArn",
-                "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex/enrolment".to_owned(),
-            ),
             ("RepositoryName", "fh-acme/globex".to_owned()),
             ("BucketName", "fh-acme--globex--222222222222".to_owned()),
             ("AcceptedContract", format!("sha256:{}", "0".repeat(64))),

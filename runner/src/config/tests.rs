@@ -9,7 +9,6 @@ region = "eu-west-1"
 orders_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--globex-prod.fifo"
 reports_queue_url = "https://sqs.eu-central-1.amazonaws.com/111111111111/fh-acme--reports"
 tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
-enrolment_secret_arn = "arn:aws:secretsmanager:eu-west-1:222222222222:secret:fh-acme--globex-prod/enrolment"
 state_dir = "/var/lib/freehold"
 repository = "fh-acme/globex-prod"
 
@@ -70,7 +69,6 @@ fn every_wrong_value_names_the_file_the_key_and_the_way_out() {
         ("state_dir = \"/var", "state_dir = \"var", "`state_dir`", "absolute path"),
         ("repository =", "slots = 0\nrepository =", "`slots`", "1 to 64"),
         ("[modes]", "[limits]\nprocesses = 1\n[modes]", "`limits`", "leave it out"),
-        ("repository =", "enrolment_secret_file = \"/x\"\nrepository =", "`enrolment_secret_arn`", "exactly one"),
         ("repository =", "accepted_contract = \"yes\"\nrepository =", "`accepted_contract`", "install stack's outputs"),
         ("reports_queue_url = \"https", "reports_queue_url = \"ftp", "`reports_queue_url`", "outputs"),
         ("orders_queue_url = \"https", "orders_queue_url = \"http", "`orders_queue_url`", "with `https://`"),

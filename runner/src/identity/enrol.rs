@@ -1,71 +1,74 @@
-//! Announces the runner at each start and when a secret of the app changed, and sends one heartbeat an hour.
+//! Announces the runner at each start, when a secret of the app changed, and again and again: each hello has a new proof
+//! of the runner's role, which counts for 15 minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
-use ed25519_dalek::SigningKey;
 use freehold_protocol::Digest;
-use freehold_protocol::envelope::{PublicKey, enrolment_key};
-use freehold_protocol::report::Hello;
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::report::{Hello, RoleProof};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
-use zeroize::Zeroizing;
 
 use crate::aws;
 use crate::backoff::Backoff;
-use crate::config::Enrolment;
 use crate::identity::denial::Refused;
+use crate::identity::role_proof::{ProveError, RoleProver};
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::work::agent::Agent;
 
-/// The interval between heartbeats.
-const HEARTBEAT: Duration = Duration::from_secs(60 * 60);
+/// The time after which the first hello of a process is repeated. Each pause is twice as long as the one before. So when
+/// the control plane could not accept a hello in time, it gets another one after at most the time that its trouble took.
+const REPEAT: Duration = Duration::from_secs(60);
+/// The longest time between two hellos. They also show that an idle runner is alive.
+const LONGEST: Duration = Duration::from_secs(60 * 60);
+/// The time after which a hello that the reports queue has not taken is replaced by one with a new proof.
+const FRESH: Duration = Duration::from_secs(5 * 60);
 /// The longest pause between two signs of progress of the loop ([`Beat::alive`]).
 const ROUND: Duration = Duration::from_secs(10 * 60);
-/// The time after which a runner that has never enrolled ends, if its enrolment secret cannot be read.
+/// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
 /// The time after which such a runner ends, if the reports queue refuses it.
 const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
 /// The interval at which a runner whose hello waits looks why.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// The reason why the enrolment secret cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// The runner may not read the secret, or the secret does not exist or is empty.
-    #[error("cannot read the enrolment secret `{name}`: {reason}; {way_out}")]
-    Refused { name: String, reason: String, way_out: &'static str },
-    /// The secret cannot be read at the moment; a retry may succeed.
-    #[error("cannot read the enrolment secret `{name}` now: {reason}")]
-    Transient { name: String, reason: String },
-}
-
 /// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
 
-/// Announces the runner at the start, and again whenever a secret of the app has changed. Sends a heartbeat every hour.
-pub async fn run(agent: Arc<Agent>, secrets: aws_sdk_secretsmanager::Client, key: PublicKey, beat: Beat) {
+/// What became of a hello.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    /// The reports queue has it.
+    Taken,
+    /// It was dropped, or its proof became too old before the reports queue took it.
+    Again,
+    /// The runner gave up.
+    GaveUp,
+}
+
+/// Announces the runner at the start, again whenever a secret of the app has changed, and repeatedly.
+pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Beat) {
     let mut announced = digests(&agent).await;
-    announce(&agent, &secrets, (&key, &announced), &beat).await;
-    let mut last = Instant::now();
+    announce(&agent, &prover, (&key, &announced), &beat).await;
+    let (mut last, mut pause) = (Instant::now(), REPEAT);
     loop {
-        tokio::time::sleep(ROUND.min(HEARTBEAT.saturating_sub(last.elapsed()))).await;
+        tokio::time::sleep(ROUND.min(pause.saturating_sub(last.elapsed()))).await;
         beat.alive();
         let now = digests(&agent).await;
         if now.is_some() && now != announced {
             info!("A secret of the app changed: this runner announces itself again");
             announced = now;
-            announce(&agent, &secrets, (&key, &announced), &beat).await;
+            pause = REPEAT;
+        } else if last.elapsed() >= pause {
+            pause = LONGEST.min(pause * 2);
+        } else {
+            continue;
         }
-        if last.elapsed() >= HEARTBEAT {
-            last = Instant::now();
-            if let Err(error) = agent.reporter.heartbeat() {
-                warn!("{}", aws::explain(&error));
-            }
-        }
+        announce(&agent, &prover, (&key, &announced), &beat).await;
+        last = Instant::now();
     }
 }
 
@@ -84,60 +87,52 @@ async fn digests(agent: &Agent) -> Digests {
     }
 }
 
-async fn announce(
-    agent: &Agent,
-    secrets: &aws_sdk_secretsmanager::Client,
-    (key, digests): (&PublicKey, &Digests),
-    beat: &Beat,
-) {
+async fn announce(agent: &Agent, prover: &RoleProver, (key, digests): (&PublicKey, &Digests), beat: &Beat) {
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let started = Instant::now();
-    loop {
+    while agent.fatal.get().is_none() {
         beat.alive();
-        let secret = read_secret(&agent.config.enrolment, secrets).await;
-        let enrolment = match &secret {
-            Ok(secret) => Some(enrolment_key(&agent.config.tenant, &agent.config.install, secret)),
+        match prover.prove(&agent.config, key).await {
+            Ok(proof) => {
+                if let Some(number) = hello(agent, (key, digests), proof) {
+                    if agent.enrolled.is_set() {
+                        return;
+                    }
+                    match accepted(agent, number, beat).await {
+                        Sent::Taken => return agent.enrolled.set(),
+                        Sent::Again => {}
+                        Sent::GaveUp => return,
+                    }
+                }
+            }
             Err(error) => {
                 warn!("{error}");
-                None
+                let never = !agent.enrolled.is_set() && matches!(error, ProveError::NoRole(..));
+                if never && started.elapsed() > GIVE_UP {
+                    agent.give_up(format!("cannot enrol: {error}"));
+                    return;
+                }
             }
-        };
-        if (enrolment.is_some() || agent.enrolled.is_set())
-            && let Some(number) = hello(agent, (key, digests), enrolment.as_ref())
-        {
-            if agent.enrolled.is_set() {
-                return;
-            }
-            if accepted(agent, number, beat).await {
-                agent.enrolled.set();
-                return;
-            }
-        }
-        if agent.fatal.get().is_some() {
-            return;
-        }
-        if let Err(error @ SecretError::Refused { .. }) = &secret
-            && started.elapsed() > GIVE_UP
-        {
-            agent.give_up(format!("cannot enrol: {error}"));
-            return;
         }
         tokio::time::sleep(backoff.failed()).await;
     }
 }
 
-/// Waits until the reports queue has the hello with this number. Returns false when it never will, and when the runner gave
-/// up because the queue refuses it.
-async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> bool {
+/// Waits until the reports queue has the hello with this number.
+async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
     let mut warned = Repeat::default();
     let mut denied_since: Option<Instant> = None;
+    let said = Instant::now();
     loop {
         beat.alive();
         if let Ok(accepted) = tokio::time::timeout(LOOK, agent.reporter.accepted_hello(number)).await {
-            return accepted;
+            return if accepted { Sent::Taken } else { Sent::Again };
         }
         let Some(denied) = agent.reporter.denied() else {
             denied_since = None;
+            if said.elapsed() >= FRESH {
+                return Sent::Again;
+            }
             continue;
         };
         let text = match agent.standing.refused(&denied).await {
@@ -152,7 +147,7 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> bool {
                     agent.give_up(format!(
                         "cannot enrol: the reports queue has refused this runner for {minutes} minutes: {text}"
                     ));
-                    return false;
+                    return Sent::GaveUp;
                 }
                 text
             }
@@ -164,7 +159,7 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> bool {
 }
 
 /// Puts a hello into the spool, and returns its number.
-fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Option<&SigningKey>) -> Option<u64> {
+fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), proof: RoleProof) -> Option<u64> {
     let hello = Hello {
         public_key: key.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -173,8 +168,9 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Optio
         inputs: agent.config.inputs.clone(),
         secrets: digests.clone(),
         accepted_contract: agent.config.accepted_contract.clone(),
+        proof: Some(proof),
     };
-    match agent.reporter.hello(hello, enrolment) {
+    match agent.reporter.hello(hello) {
         Ok(number) => {
             info!(runner.key = %key.key_id(), "Announced this runner with key `{}`", key.key_id());
             Some(number)
@@ -182,49 +178,6 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), enrolment: Optio
         Err(error) => {
             error!("{}", aws::explain(&error));
             None
-        }
-    }
-}
-
-/// Reads the enrolment secret from a file or from Secrets Manager.
-///
-/// # Errors
-/// A [`SecretError`] that names a way out.
-pub async fn read_secret(
-    from: &Enrolment,
-    secrets: &aws_sdk_secretsmanager::Client,
-) -> Result<Zeroizing<String>, SecretError> {
-    match from {
-        Enrolment::File(path) => {
-            let refused = |reason| SecretError::Refused {
-                name: path.display().to_string(),
-                reason,
-                way_out: "write the secret of the install stack into the file that `enrolment_secret_file` names",
-            };
-            let text = std::fs::read_to_string(path).map(Zeroizing::new).map_err(|error| refused(error.to_string()))?;
-            let secret = text.trim();
-            if secret.is_empty() {
-                Err(refused("it is empty".to_owned()))
-            } else {
-                Ok(Zeroizing::new(secret.to_owned()))
-            }
-        }
-        Enrolment::Secret(arn) => {
-            let refused = |reason| SecretError::Refused {
-                name: arn.clone(),
-                reason,
-                way_out: "allow `secretsmanager:GetSecretValue` on it (and `kms:Decrypt` on its key) for the runner role",
-            };
-            match secrets.get_secret_value().secret_id(arn).send().await {
-                Ok(answer) => match answer.secret_string.map(Zeroizing::new).filter(|text| !text.trim().is_empty()) {
-                    Some(text) => Ok(Zeroizing::new(text.trim().to_owned())),
-                    None => Err(refused("it is empty".to_owned())),
-                },
-                Err(error) if aws::is_denied(error.code()) || error.code() == Some("ResourceNotFoundException") => {
-                    Err(refused(aws::explain(&error)))
-                }
-                Err(error) => Err(SecretError::Transient { name: arn.clone(), reason: aws::explain(&error) }),
-            }
         }
     }
 }

@@ -9,7 +9,7 @@ use tracing::warn;
 
 use crate::files;
 
-/// The name of the file with the id of the key that was announced with the enrolment secret.
+/// The name of the file with the id of the key that was announced.
 const MARKER: &str = "enrolled";
 
 /// Whether the reports queue has the hello of this runner's key.
@@ -29,7 +29,7 @@ impl Enrolled {
         Self { path, key, is_set: watch::Sender::new(marked) }
     }
 
-    /// Returns whether the reports queue has a hello of the key that the enrolment secret signed.
+    /// Returns whether the reports queue has a hello of the key.
     pub fn is_set(&self) -> bool {
         *self.is_set.borrow()
     }

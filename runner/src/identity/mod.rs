@@ -9,6 +9,7 @@ pub mod enrolment_marker;
 pub mod job_aws;
 pub mod mode;
 pub mod renewal;
+pub mod role_proof;
 pub mod runner_key;
 pub mod sensitive_inputs;
 mod session_policy;

@@ -110,7 +110,7 @@ fn renew(
         former.push(current.public_key());
         write(&path, &Renewal { from: current.id().clone(), at: now, former })?;
     }
-    // The marker belongs to the old key. If it stayed, the new key would be announced without the enrolment secret.
+    // The marker belongs to the old key. The new key takes no orders before it is announced.
     let marker = enrolment_marker::marker(state_dir);
     match std::fs::remove_file(&marker) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replaced_key_is_renewed_once_and_must_be_announced_with_the_secret() {
+    fn a_replaced_key_is_renewed_once_and_must_be_announced() {
         let (state, first) = enrolled();
         learn(state.path(), &notice(first.id())).unwrap();
 

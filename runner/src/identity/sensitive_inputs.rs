@@ -196,7 +196,7 @@ mod tests {
     #[tokio::test]
     async fn an_order_cannot_ask_for_another_secret() {
         let mut input = token("string", true);
-        input["name"] = json!("../enrolment");
+        input["name"] = json!("../secrets-key");
 
         let error = answers("x").await.added(&asking(input), &JobLog::default()).await.unwrap_err();
 

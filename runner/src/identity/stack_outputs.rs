@@ -86,7 +86,6 @@ region = "eu-west-1"
 orders_queue_url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex-prod.fifo"
 reports_queue_url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--reports"
 tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
-enrolment_secret_file = "/secret"
 state_dir = "/var/lib/freehold"
 [modes]
 provision = "arn:aws:iam::222222222222:role/fh-acme--globex-prod--provision"

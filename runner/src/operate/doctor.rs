@@ -10,7 +10,6 @@ use freehold_protocol::order::Mode;
 use crate::aws;
 use crate::config::{Config, Role, SandboxKind};
 use crate::identity::denial::{AwsAccount, StackState, Standing};
-use crate::identity::enrol;
 use crate::identity::mode::Switch;
 use crate::identity::runner_key::Identity;
 use crate::operate::checks;
@@ -69,9 +68,6 @@ pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding
     }
     findings.push(Finding::new("orders queue", checks::orders(&queues, &config.orders_queue_url).await));
     findings.push(Finding::new("reports queue", checks::reports(&queues, &config.reports_queue_url).await));
-    let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
-    let secret = enrol::read_secret(&config.enrolment, &secrets).await;
-    findings.push(Finding::new("enrolment secret", secret.map(|_| "readable".into()).map_err(|e| e.to_string())));
     if config.role == Role::Install {
         findings.extend(modes(config, &sdk, &standing).await);
     }

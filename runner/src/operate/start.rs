@@ -19,6 +19,7 @@ use crate::identity::enrol;
 use crate::identity::enrolment_marker::Enrolled;
 use crate::identity::mode::Roles;
 use crate::identity::renewal::{self, RenewalError};
+use crate::identity::role_proof::RoleProver;
 use crate::identity::runner_key::Identity;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::trusts::{AppRoles, IamRoles};
@@ -128,7 +129,7 @@ pub async fn run(
         env!("CARGO_PKG_VERSION"),
         config.install
     );
-    let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
+    let prover = RoleProver::new(&config, &sdk);
     let changed = async {
         match &source {
             Some(source) => source.changed(&config).await,
@@ -140,7 +141,7 @@ pub async fn run(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        exit = supervise_loops(&agent, &spool, &outbox, secrets, (identity.public_key(), signals)) => Ok(exit),
+        exit = supervise_loops(&agent, &spool, &outbox, prover, (identity.public_key(), signals)) => Ok(exit),
         () = changed => Ok(Exit::Drained),
     }
 }
@@ -200,7 +201,7 @@ async fn supervise_loops(
     agent: &Arc<Agent>,
     spool: &Arc<Spool>,
     outbox: &Arc<dyn Outbox>,
-    secrets: aws_sdk_secretsmanager::Client,
+    prover: RoleProver,
     (key, signals): (PublicKey, &mut Signals),
 ) -> Exit {
     let sender = supervise(
@@ -216,7 +217,7 @@ async fn supervise_loops(
         "enrol",
         ENROL_LIMIT,
         || agent.fatal.get().is_some(),
-        |beat| enrol::run(agent.clone(), secrets.clone(), key.clone(), beat),
+        |beat| enrol::run(agent.clone(), prover.clone(), key.clone(), beat),
     );
     let enrol = async {
         enrol.await;

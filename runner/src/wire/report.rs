@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ed25519_dalek::SigningKey;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Refusal, Report, ReportBody};
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
 
@@ -42,22 +41,12 @@ impl Reporter {
         self.identity.id()
     }
 
-    /// Announces the runner, and returns the number of the report. It is signed by the runner's own key. When the enrolment
-    /// secret can be read, the key derived from it signs too.
+    /// Announces the runner, and returns the number of the report.
     ///
     /// # Errors
     /// A [`ReportError`].
-    pub fn hello(&self, hello: Hello, enrolment: Option<&SigningKey>) -> Result<u64, ReportError> {
-        let keys: Vec<&SigningKey> = std::iter::once(self.identity.key()).chain(enrolment).collect();
-        self.send(ReportBody::Hello(hello), &keys, Class::Hello, false)
-    }
-
-    /// Reports that the runner is alive.
-    ///
-    /// # Errors
-    /// A [`ReportError`].
-    pub fn heartbeat(&self) -> Result<(), ReportError> {
-        self.send(ReportBody::Heartbeat, &[self.identity.key()], Class::Heartbeat, false).map(drop)
+    pub fn hello(&self, hello: Hello) -> Result<u64, ReportError> {
+        self.send(ReportBody::Hello(hello), Class::Hello, false)
     }
 
     /// Reports a refused message. The report is durable when this function returns.
@@ -65,7 +54,7 @@ impl Reporter {
     /// # Errors
     /// A [`ReportError`]. The message must then stay in the queue.
     pub fn refused(&self, refusal: Refusal) -> Result<(), ReportError> {
-        self.send(ReportBody::Refused(refusal), &[self.identity.key()], Class::Keep, true).map(drop)
+        self.send(ReportBody::Refused(refusal), Class::Keep, true).map(drop)
     }
 
     /// Waits until the `hello` report with this number has left the spool. Returns whether the reports queue accepted it.
@@ -98,10 +87,10 @@ impl Reporter {
             }
             AttemptEvent::Finished { .. } => (Class::Keep, true),
         };
-        self.send(ReportBody::Attempt(report), &[self.identity.key()], class, durable).map(drop)
+        self.send(ReportBody::Attempt(report), class, durable).map(drop)
     }
 
-    fn send(&self, body: ReportBody, keys: &[&SigningKey], class: Class, durable: bool) -> Result<u64, ReportError> {
+    fn send(&self, body: ReportBody, class: Class, durable: bool) -> Result<u64, ReportError> {
         let report = Report {
             tenant: self.tenant.clone(),
             install: self.install.clone(),
@@ -109,7 +98,7 @@ impl Reporter {
             at: clock::local(),
             body,
         };
-        let envelope = Envelope::seal(&report, keys)?.to_json()?;
+        let envelope = Envelope::seal(&report, &[self.identity.key()])?.to_json()?;
         Ok(self.spool.add(&envelope, class, durable)?)
     }
 }

@@ -1,7 +1,7 @@
 //! Jobs as the agent would make them, with a log, a stop signal and grants of the test's own.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use freehold_protocol::order::{Artifact, BuildArtifact, Mode, Order, Redelivery,
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Digest, Envelope, Timestamp};
-use freehold_runner::config::{Config, Enrolment, Role, SandboxKind};
+use freehold_runner::config::{Config, Role, SandboxKind};
 use freehold_runner::record::log::JobLog;
 use freehold_runner::work::job::{
     Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
@@ -227,7 +227,6 @@ fn config(directory: &Path) -> Config {
         orders_queue_url: "http://127.0.0.1:1/orders".into(),
         reports_queue_url: "http://127.0.0.1:1/reports".into(),
         tenant_key: root().verifying_key().into(),
-        enrolment: Enrolment::File(PathBuf::from("/nowhere")),
         state_dir: directory.join("state"),
         slots: 4,
         repository: REPOSITORY.into(),

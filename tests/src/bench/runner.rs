@@ -51,17 +51,14 @@ impl Measured {
         answer_sts_and_ecr(&sqs, target);
         let state = tempfile::Builder::new().prefix("freehold-bench-").tempdir()?;
         let install = if target.is_some() { "build" } else { "globex" };
-        let secret = state.path().join("secret");
-        std::fs::write(&secret, "a secret for measurements only")?;
         let config = state.path().join("runner.toml");
         let key = String::from(PublicKey::from(SigningKey::from_bytes(&ROOT).verifying_key()));
         let text = format!(
             "tenant = \"{TENANT}\"\ninstall = \"{install}\"\nregion = \"eu-west-1\"\norders_queue_url = \"{}\"\n\
-             reports_queue_url = \"{}\"\ntenant_key = \"{key}\"\nenrolment_secret_file = \"{}\"\nstate_dir = \"{}\"\n\
+             reports_queue_url = \"{}\"\ntenant_key = \"{key}\"\nstate_dir = \"{}\"\n\
              repository = \"app\"\nsandbox = \"{sandbox}\"\n{}\n[modes]\nmaintenance = \"arn:aws:iam::222222222222:role/m\"\n",
             sqs.queue_url(ORDERS),
             sqs.queue_url(REPORTS),
-            secret.display(),
             state.path().join("state").display(),
             if target.is_some() { "bucket = \"none\"" } else { "" },
         );
@@ -75,6 +72,7 @@ impl Measured {
         command
             .env("AWS_ACCESS_KEY_ID", "222222222222")
             .env("AWS_SECRET_ACCESS_KEY", "local")
+            .env("AWS_SESSION_TOKEN", "local")
             .env("AWS_REGION", "eu-west-1");
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).kill_on_drop(true);
         let child = command.spawn().with_context(|| format!("starting `{}`", program.display()))?;

@@ -153,7 +153,6 @@ fn config(arguments: &Arguments) -> anyhow::Result<Config> {
         orders_queue_url = "http://127.0.0.1:1/orders"
         reports_queue_url = "http://127.0.0.1:1/reports"
         tenant_key = "{key}"
-        enrolment_secret_file = "/none"
         state_dir = "{}"
         repository = "fh-globex-prod"
         bucket = "fh-globex-prod"

@@ -325,13 +325,13 @@ impl World {
     async fn launch_new(&self, name: &str, app: &str, inputs: &[&str], answers: &[&str]) -> anyhow::Result<Install> {
         let account = self.new_customer()?;
         let file = |suffix: &str| self.file(&format!("{name}{suffix}")).display().to_string();
-        let (secret, template, config, state) = (file(".enrolment"), file(".yaml"), file(".toml"), file("-state"));
+        let (template, config, state) = (file(".yaml"), file(".toml"), file("-state"));
         let create = ["install", "create", name, "--app", app, "--account", &account, "--region", REGION];
         let inputs: Vec<&str> = inputs.iter().flat_map(|input| ["--input", input]).collect();
-        let created = self.vendor(&[&create[..], &["--secret-file", &secret], &inputs].concat()).await?;
+        let created = self.vendor(&[&create[..], &inputs].concat()).await?;
         self.retry("the install's queue is made", &["install", "stack", name, "-o", &template]).await?;
         let principal = format!("RunnerPrincipal=arn:aws:iam::{account}:root");
-        let launch = ["install", "launch", name, "--template", &template, "--secret-file", &secret];
+        let launch = ["install", "launch", name, "--template", &template];
         let answers: Vec<&str> = answers.iter().flat_map(|answer| ["--parameter", answer]).collect();
         let launch = [&launch[..], &["--parameter", &principal, "--json"], &answers].concat();
         self.command(&account, &launch).await?.json()?;

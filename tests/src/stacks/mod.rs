@@ -45,7 +45,7 @@ impl Case {
 fn install(version: &AppVersion) -> anyhow::Result<Install> {
     let serves = Serves::App { app: version.app.clone(), version: None };
     let (id, account) = ("globex".parse()?, "222222222222".parse()?);
-    Ok(Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::from_millis(0), key()))
+    Ok(Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::from_millis(0)))
 }
 
 fn place(region: &str, runner: Option<RunnerProgram>) -> anyhow::Result<Place> {

@@ -8,7 +8,6 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::job::{Job, JobState};
 use freehold_protocol::api::LineagePage;
-use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Approval, FORMAT, Lineage, Made, Proof, Used};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, InstallId, TenantName};
@@ -16,7 +15,7 @@ use freehold_protocol::{Digest, InstallId, TenantName};
 use crate::AppError;
 use crate::ports::{RootKey, Store};
 use crate::read::List;
-use crate::table::evidence::{self, Evidence, MadeBy, ProofRecord, UsedBy, artifact_pk};
+use crate::table::evidence::{self, MadeBy, ProofRecord, UsedBy, artifact_pk};
 use crate::table::{self, Stored, build_key, load, load_all, parse};
 
 /// The maximum number of uses on one page.
@@ -138,10 +137,6 @@ impl ShowLineage {
         let store = &*self.store;
         let order = evidence::kept(store, &evidence::order_key(&record.job, record.fence.dispatch)).await?;
         let hello = evidence::kept(store, &evidence::hello_key(&record.install, &record.runner)).await?;
-        let enrolment_key = match &hello {
-            Some(Evidence::Hello { enrolment_key, .. }) => Some(PublicKey::clone(enrolment_key)),
-            Some(Evidence::Order { .. }) | None => None,
-        };
         Ok(Proof {
             install: record.install,
             job: record.job,
@@ -151,7 +146,6 @@ impl ShowLineage {
             order: order.map(|order| order.signed().envelope()),
             report: Some(record.report.envelope()),
             hello: hello.map(|hello| hello.signed().envelope()),
-            enrolment_key,
         })
     }
 }

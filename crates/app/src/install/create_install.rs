@@ -59,7 +59,7 @@ impl CreateInstall {
             next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,
-            ..Install::new(id.clone(), serves, account, region, now, request.enrolment_key.clone())
+            ..Install::new(id.clone(), serves, account, region, now)
         };
         let workflow_id = fresh.provisioning();
         let (install, serial) = fresh.begin(&workflow_id, true)?;
@@ -96,8 +96,7 @@ impl CreateInstall {
         let workflow = install.provisioning();
         let same = install.app() == Some(&request.app)
             && install.account == request.account
-            && install.region == request.region
-            && install.enrolment_key == request.enrolment_key;
+            && install.region == request.region;
         if !same {
             return Err(AppError::conflict(format!("install `{}` exists already; choose another name", install.id)));
         }

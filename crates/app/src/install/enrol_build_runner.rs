@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use freehold_domain::install::{BUILD_INSTALL, Install, Serves};
-use freehold_protocol::api::EnrolBuildRunnerRequest;
 use freehold_protocol::{AccountId, InstallId};
 
 use crate::AppError;
@@ -30,11 +29,11 @@ pub fn build_install() -> Result<InstallId, AppError> {
 }
 
 impl EnrolBuildRunner {
-    /// Registers the public enrolment key of the tenant's own build runner. Another key replaces the first one.
+    /// Registers the tenant's own build runner. Its role in the tenant's account proves that it is the build runner.
     ///
     /// # Errors
     /// The store's errors.
-    pub async fn enrol(&self, request: &EnrolBuildRunnerRequest) -> Result<(), AppError> {
+    pub async fn enrol(&self) -> Result<(), AppError> {
         let id = build_install()?;
         let enrolled = table::change(&*self.store, ("install", &id), || async {
             let known: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
@@ -42,11 +41,9 @@ impl EnrolBuildRunner {
                 Some(known) => known.value.clone(),
                 None => {
                     let (account, region) = (self.account.clone(), self.region.clone());
-                    let key = request.enrolment_key.clone();
-                    Install::new(id.clone(), Serves::Builds, account, region, self.clock.now(), key)
+                    Install::new(id.clone(), Serves::Builds, account, region, self.clock.now())
                 }
             };
-            install.enrolment_key = request.enrolment_key.clone();
             install.orders_queue_url = Some(self.build_queue_url.clone());
             if known.as_ref().is_some_and(|known| known.value == install) {
                 return Ok(Decided::Keep(()));

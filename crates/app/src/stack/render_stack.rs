@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ed25519_dalek::SigningKey;
 use freehold_domain::deployability::undeployable;
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::api::InstallStack;
 use freehold_protocol::app_version::{AppVersion, network_zones};
-use freehold_protocol::envelope::{PublicKey, enrolment_key};
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AccountId, AppName, Digest, IdError, InstallId, TenantName, Timestamp, names};
 use serde::Serialize;
@@ -218,7 +219,7 @@ pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError>
     let tenant: TenantName = "t".repeat(16).parse()?;
     let id: InstallId = "i".repeat(20).parse()?;
     let account: AccountId = "0".repeat(12).parse()?;
-    let key = PublicKey::from(enrolment_key(&tenant, &id, "").verifying_key());
+    let root_key = PublicKey::from(SigningKey::from_bytes(&[0; 32]).verifying_key());
     let region = "ap-southeast-1".to_owned();
     let queue = format!("https://sqs.{region}.amazonaws.com/{account}/fh-{tenant}--");
     let place = Place {
@@ -227,12 +228,12 @@ pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError>
         region: region.clone(),
         orders_queue_url: format!("{queue}{id}.fifo"),
         reports_queue_url: format!("{queue}reports"),
-        root_key: key.clone(),
+        root_key,
         runner: None,
     };
     let given = version.inputs.iter().filter(|input| !input.customer && input.default.is_none());
     let inputs = given.map(|input| (input.name.clone(), Value::from("example"))).collect();
     let serves = Serves::App { app: version.app.clone(), version: None };
-    let install = Install { inputs, ..Install::new(id, serves, account, region, Timestamp::default(), key) };
+    let install = Install { inputs, ..Install::new(id, serves, account, region, Timestamp::default()) };
     Ok((place, install))
 }

@@ -79,8 +79,7 @@ mod tests {
     fn install() -> Install {
         let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
         let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
-        let key = ed25519_dalek::SigningKey::from_bytes(&[1; 32]).verifying_key().into();
-        Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::default(), key)
+        Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::default())
     }
 
     fn rendered(text: &str) -> Result<Value, String> {

@@ -18,7 +18,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::workflow::Use;
-use freehold_protocol::envelope::{EnvelopeSignature, PublicKey};
+use freehold_protocol::envelope::EnvelopeSignature;
 use freehold_protocol::order::Work;
 use freehold_protocol::report::Fence;
 use freehold_protocol::{
@@ -172,9 +172,8 @@ pub enum Evidence {
         #[serde(default, skip_serializing_if = "Cut::is_nothing")]
         cut: Cut,
     },
-    /// The announcement of a runner, with the enrolment key that co-signed it. The install's current enrolment key may
-    /// be another one.
-    Hello { install: InstallId, runner: KeyId, enrolment_key: Box<PublicKey>, signed: Signed },
+    /// The announcement of a runner.
+    Hello { install: InstallId, runner: KeyId, signed: Signed },
 }
 
 impl Evidence {

@@ -8,6 +8,8 @@ mod memory;
 mod objects;
 mod queues;
 mod store;
+mod sts;
 
 pub use faults::{Fault, Faults};
 pub use memory::Memory;
+pub use sts::prove;

@@ -33,8 +33,8 @@ use freehold_app::workflow::put_back_messages::PutBackMessages;
 use freehold_domain::workflow::RunTrigger;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
-    BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, EnrolBuildRunnerRequest,
-    InstallToggles, RunActionRequest, SetTogglesRequest, TeardownInstallRequest,
+    BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, InstallToggles,
+    RunActionRequest, SetTogglesRequest, TeardownInstallRequest,
 };
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
@@ -246,8 +246,7 @@ impl World {
     }
 
     pub(crate) async fn enrol(&mut self) {
-        let request = EnrolBuildRunnerRequest { enrolment_key: Runner::enrolment(&self.tenant, "build") };
-        client(async || self.enrol_build_runner().enrol(&request).await).await.unwrap();
+        client(async || self.enrol_build_runner().enrol().await).await.unwrap();
         let mut runner = Runner::new(&self.tenant, "build", queue_url("build"), 10);
         runner.slots = 4;
         self.runners.entry("build".into()).or_insert(runner);
@@ -270,7 +269,6 @@ impl World {
             unknown_region: false,
             inputs: [("greeting".to_owned(), json!("hi"))].into(),
             toggles: BTreeMap::new(),
-            enrolment_key: Runner::enrolment(&self.tenant, name),
         }
     }
 

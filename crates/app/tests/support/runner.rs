@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
-use freehold_protocol::envelope::{PublicKey, enrolment_key};
+use freehold_app::testing::prove;
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Source, Work};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor, sha256};
 use freehold_protocol::report::{
-    AttemptEvent, AttemptReport, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
+    AttemptEvent, AttemptReport, CallerRequest, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
+    RoleProof,
 };
-use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp};
+use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, names};
 use serde_json::json;
 
 use super::doubles::MemoryRegistry;
@@ -46,7 +48,9 @@ pub(crate) struct Runner {
     pub(crate) install: InstallId,
     pub(crate) queue: String,
     pub(crate) key: SigningKey,
-    pub(crate) secret: String,
+    /// The account and the role of its credentials.
+    pub(crate) account: String,
+    pub(crate) role: String,
     pub(crate) slots: u32,
     /// What the customer answered in the install stack, by parameter.
     pub(crate) answers: BTreeMap<String, String>,
@@ -75,7 +79,12 @@ impl Runner {
             install: install.parse().unwrap(),
             queue,
             key: SigningKey::from_bytes(&[seed; 32]),
-            secret: format!("secret of {install}"),
+            account: if install == "build" { "111111111111" } else { "222222222222" }.into(),
+            role: if install == "build" {
+                names::tenant_part(tenant, "build-runner")
+            } else {
+                names::install_part(tenant, &install.parse().unwrap(), "runner")
+            },
             slots: 2,
             answers: BTreeMap::new(),
             secrets: None,
@@ -91,12 +100,6 @@ impl Runner {
         }
     }
 
-    /// Returns the public half of the key that the enrolment secret stands for.
-    pub(crate) fn enrolment(tenant: &TenantName, install: &str) -> PublicKey {
-        let install: InstallId = install.parse().unwrap();
-        enrolment_key(tenant, &install, &format!("secret of {install}")).verifying_key().into()
-    }
-
     pub(crate) fn report(&self, body: ReportBody, at: Timestamp) -> Report {
         let key: PublicKey = self.key.verifying_key().into();
         Report { tenant: self.tenant.clone(), install: self.install.clone(), runner: key.key_id(), at, body }
@@ -106,7 +109,21 @@ impl Runner {
         Envelope::seal(report, &[&self.key]).unwrap().to_json().unwrap()
     }
 
+    /// Returns the same machine with the credentials of another role.
+    pub(crate) fn with_role(self, account: &str, role: &str) -> Self {
+        Self { account: account.into(), role: role.into(), ..self }
+    }
+
+    /// Returns the request to STS that is bound to this runner's key.
+    pub(crate) fn caller_request(&self) -> CallerRequest {
+        CallerRequest::new("eu-west-1", &self.tenant, &self.install, &self.key.verifying_key().into()).unwrap()
+    }
+
     pub(crate) fn hello(&self, at: Timestamp) -> String {
+        self.hello_with(Some(prove(&self.account, &self.role, &self.caller_request(), at)), at)
+    }
+
+    pub(crate) fn hello_with(&self, proof: Option<RoleProof>, at: Timestamp) -> String {
         let public_key = self.key.verifying_key().into();
         let inputs = self.answers.clone();
         let hello = Hello {
@@ -117,10 +134,10 @@ impl Runner {
             inputs,
             secrets: self.secrets.clone(),
             accepted_contract: self.accepted_contract.clone(),
+            proof,
         };
         let report = self.report(ReportBody::Hello(hello), at);
-        let enrolment = enrolment_key(&self.tenant, &self.install, &self.secret);
-        Envelope::seal(&report, &[&self.key, &enrolment]).unwrap().to_json().unwrap()
+        self.sign(&report)
     }
 
     pub(crate) fn says(&self, job: &JobId, fence: Fence, seq: u64, event: AttemptEvent, at: Timestamp) -> String {

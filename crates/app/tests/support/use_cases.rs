@@ -119,6 +119,7 @@ impl World {
             store: memory.clone(),
             outbox: memory.clone(),
             callbacks: memory.clone(),
+            callers: memory.clone(),
             clock: memory.clone(),
         }
     }

@@ -18,7 +18,7 @@ pub const RESERVED_INSTALLS: [&str; 5] = [BUILD_INSTALL, "dead", "dispatch", "gr
 pub const MAX_SLOTS: u32 = 32;
 
 /// The maximum number of keys of replaced runners that an install keeps. The install's row in the table has at most 400
-/// KB, and a holder of the enrolment key can announce any number of keys.
+/// KB, and a holder of the runner's role can announce any number of keys.
 const MAX_RETIRED: usize = 4000;
 
 /// An install: one app in one customer account, or the tenant's build runner.
@@ -29,8 +29,6 @@ pub struct Install {
     pub account: AccountId,
     pub region: String,
     pub created_at: Timestamp,
-    /// The public half of the key that is derived from the enrolment secret.
-    pub enrolment_key: PublicKey,
     /// The vendor's values of inputs, by input name, exactly as the vendor gave them.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
@@ -160,21 +158,13 @@ pub enum HelloStep {
 
 impl Install {
     /// Returns a new install, which has no runner, no queue and no values of inputs yet.
-    pub fn new(
-        id: InstallId,
-        serves: Serves,
-        account: AccountId,
-        region: String,
-        created_at: Timestamp,
-        enrolment_key: PublicKey,
-    ) -> Self {
+    pub fn new(id: InstallId, serves: Serves, account: AccountId, region: String, created_at: Timestamp) -> Self {
         Self {
             id,
             serves,
             account,
             region,
             created_at,
-            enrolment_key,
             inputs: BTreeMap::new(),
             toggles: BTreeMap::new(),
             answers: BTreeMap::new(),

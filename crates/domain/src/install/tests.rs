@@ -1,17 +1,17 @@
 //! Installs: names, switches, runners and the keys of runners.
 
+use ed25519_dalek::SigningKey;
+
 use super::*;
 
 fn install() -> Install {
     let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
     let (id, account) = ("globex".parse().unwrap(), "222222222222".parse().unwrap());
-    Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default(), key(9))
+    Install::new(id, serves, account, "eu-west-1".into(), Timestamp::default())
 }
 
 fn key(seed: u8) -> PublicKey {
-    freehold_protocol::envelope::enrolment_key(&"acme".parse().unwrap(), &"globex".parse().unwrap(), &seed.to_string())
-        .verifying_key()
-        .into()
+    SigningKey::from_bytes(&[seed; 32]).verifying_key().into()
 }
 
 fn hello(seed: u8) -> Hello {
@@ -24,6 +24,7 @@ fn hello(seed: u8) -> Hello {
         inputs,
         secrets: None,
         accepted_contract: None,
+        proof: None,
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::envelope::PublicKey;
 use crate::{BuildId, ComponentName, Digest, WorkflowId};
 
 /// `POST /v1/apps/{app}/builds`: builds every component of a version that has no artifact.
@@ -44,12 +43,4 @@ pub struct BuildView {
     /// The vendor's reason for revoking the artifact; absent when it is not revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked: Option<String>,
-}
-
-/// `POST /v1/build-runner`: registers the tenant's build runner. A repeated request with the same key changes nothing.
-/// Another key replaces the registered one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct EnrolBuildRunnerRequest {
-    pub enrolment_key: PublicKey,
 }

@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::envelope::PublicKey;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
 
-/// `POST /v1/installs`: creates an install. The request contains only the public key that the caller derived from the
-/// enrolment secret, not the secret.
+/// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreateInstallRequest {
@@ -27,7 +25,6 @@ pub struct CreateInstallRequest {
     /// Whether the install has a toggleable component, by its name. Other components have the default of the config.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub toggles: BTreeMap<ComponentName, bool>,
-    pub enrolment_key: PublicKey,
 }
 
 #[cfg(feature = "schema")]

@@ -22,7 +22,7 @@ pub use apps::{
 pub use artifacts::{
     ArtifactView, ArtifactsView, CreateReleaseRequest, LineagePage, REASON, ReasonRequest, ReleaseView, Revoked,
 };
-pub use builds::{BuildComponentsRequest, BuildStarted, BuildView, EnrolBuildRunnerRequest};
+pub use builds::{BuildComponentsRequest, BuildStarted, BuildView};
 pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};

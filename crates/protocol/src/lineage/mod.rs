@@ -111,13 +111,10 @@ pub struct Proof {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub report: Option<Envelope>,
-    /// The runner's announcement, signed by the runner's own key and by the enrolment key.
+    /// The runner's announcement, signed by the runner's own key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<serde_json::Value>"))]
     pub hello: Option<Envelope>,
-    /// The public half of the enrolment key that the install had at the time of the announcement.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub enrolment_key: Option<PublicKey>,
 }
 
 /// The name of a link: a fact that connects two parts of a lineage.
@@ -138,7 +135,7 @@ pub enum LinkName {
     /// The tenant ordered the build.
     #[serde(rename = "build order")]
     BuildOrder,
-    /// The build runner announced its key in a message that the build runner's enrolment key signed.
+    /// The build runner announced its key in a message that the key signed.
     #[serde(rename = "build runner key")]
     BuildRunnerKey,
     /// The build runner reported that it made the artifact.
@@ -156,7 +153,9 @@ pub enum LinkName {
     /// The deploy has every approval that it needs.
     #[serde(rename = "approval")]
     Approval,
-    /// The runner announced its key in a message that the enrolment key of the install signed.
+    /// The runner announced its key in a message that the key signed. Whether it is the key of the customer's runner, only
+    /// the customer's account can show: AWS proved it to the control plane when the runner announced itself, and nobody
+    /// can repeat that proof.
     #[serde(rename = "runner key")]
     RunnerKey,
     /// The runner reported that it deployed the artifact.

@@ -126,18 +126,16 @@ impl Check<'_> {
         Ok(Believed { order, from })
     }
 
-    /// Verifies that the runner's own key and the enrolment key both signed the runner's announcement.
+    /// Verifies that the announced key signed the runner's announcement.
     fn runner_key(&self, proof: &Proof) -> Finding {
         let envelope = proof.hello.as_ref().ok_or(Broken::Missing("the announcement of the runner's key"))?;
-        let enrolment = proof.enrolment_key.as_ref().ok_or(Broken::Missing("the enrolment key of the install"))?;
         let hello = announced(envelope)?;
         let report: Report = opened("the announcement of the runner's key", envelope, &hello.public_key)?;
-        opened::<Report>("the announcement of the runner's key", envelope, enrolment)?;
         same("the tenant of the announcement", &report.tenant, &self.lineage.tenant)?;
         same("the install of the announcement", &report.install, &proof.install)?;
         same("the runner of the announcement", &report.runner, &hello.public_key.key_id())?;
         same("the announced key", &hello.public_key.key_id(), &proof.runner)?;
-        Ok(format!("key {} announced from {} under enrolment key {}", proof.runner, hello.host, enrolment.key_id()))
+        Ok(format!("key {} announced from {}", proof.runner, hello.host))
     }
 
     /// Verifies the report with the key from the announcement. A separate link verifies the announcement.

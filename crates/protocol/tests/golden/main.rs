@@ -24,7 +24,7 @@ use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
 };
 use freehold_protocol::report::{
-    AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
+    AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody, RoleProof,
 };
 use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, Timestamp, WorkflowId};
 use serde::Serialize;
@@ -268,14 +268,22 @@ fn reports() {
         inputs: BTreeMap::new(),
         secrets: None,
         accepted_contract: None,
+        proof: None,
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
     golden("report-hello-inputs", &report(ReportBody::Hello(Hello { inputs, ..hello.clone() })));
     let secrets = Some(BTreeMap::from([("token".to_owned(), Digest::of(b"a keyed digest"))]));
     golden("report-hello-secrets", &report(ReportBody::Hello(Hello { secrets, ..hello.clone() })));
-    let accepted = Hello { accepted_contract: Some(Digest::of(b"terms")), ..hello };
+    let accepted = Hello { accepted_contract: Some(Digest::of(b"terms")), ..hello.clone() };
     golden("report-hello-accepted-contract", &report(ReportBody::Hello(accepted)));
+    let proof = RoleProof {
+        at: Timestamp::from_millis(1_795_420_134_000),
+        access_key_id: "ASIA0123456789ABCDEF".into(),
+        session_token: "FwoGZXIvYXdz+/=".into(),
+        signature: "7d".repeat(32),
+    };
+    golden("report-hello-proof", &report(ReportBody::Hello(Hello { proof: Some(proof), ..hello })));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));
     golden("report-started", &attempt(AttemptEvent::Started));
     golden("report-progress", &attempt(AttemptEvent::Progress { log: "line\n".into() }));

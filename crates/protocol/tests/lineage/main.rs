@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::canonical;
-use freehold_protocol::envelope::{Delegate, PublicKey, enrolment_key};
+use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::lineage::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
 use freehold_protocol::order::{
     Artifact, BuildArtifact, Descriptor, Mode, Order, Package, Recipe, Signer, Source, SyncImage, Work,
@@ -61,7 +61,6 @@ fn descriptor(text: &str) -> Descriptor {
 struct Place {
     install: InstallId,
     runner: SigningKey,
-    enrolment: SigningKey,
     workflow: WorkflowId,
     job: JobId,
     /// When its order was issued.
@@ -72,14 +71,7 @@ impl Place {
     fn new(install: &str, seed: u8, at: Timestamp) -> Self {
         let install: InstallId = install.parse().unwrap();
         let workflow = WorkflowId::derive(install.as_str(), "golden");
-        Self {
-            enrolment: enrolment_key(&tenant(), &install, "secret"),
-            runner: key(seed),
-            job: JobId::derive(&workflow, "web"),
-            workflow,
-            install,
-            at,
-        }
+        Self { runner: key(seed), job: JobId::derive(&workflow, "web"), workflow, install, at }
     }
 
     fn order(&self, work: Work, context: Value) -> Order {
@@ -120,6 +112,7 @@ impl Place {
             inputs: BTreeMap::new(),
             secrets: None,
             accepted_contract: None,
+            proof: None,
         };
         self.report(AT, ReportBody::Hello(hello))
     }
@@ -139,8 +132,7 @@ impl Place {
             at: self.at.plus_secs(21),
             order: Some(ordered(order)),
             report: Some(Envelope::seal(report, &[&self.runner]).unwrap()),
-            hello: Some(Envelope::seal(&self.hello(), &[&self.runner, &self.enrolment]).unwrap()),
-            enrolment_key: Some(public(&self.enrolment)),
+            hello: Some(Envelope::seal(&self.hello(), &[&self.runner]).unwrap()),
         }
     }
 }
@@ -287,13 +279,13 @@ fn an_untouched_lineage_holds_link_by_link() {
     statement: signed by the root key for urn:freehold:tenant:acme:build-runner
     source: oci://registry.example/web sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
     build order: order 1 of job job_797a566d49d90d2939e8, signed for the tenant
-    build runner key: key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1 under enrolment key ef2f0e12a00daa36ff83316f497fc1ae
+    build runner key: key 506ef1879d748ce0713b0dd01da32ad2 announced from i-1
     build report: attempt 1.1 succeeded, as runner 506ef1879d748ce0713b0dd01da32ad2 reported
     build times: ordered 21000 ms before the report arrived
     order: order 1 of job job_6804c79273041f1b3ac5, signed for the tenant
     sync: sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f of build bld_e2ebd70dcaf832586cef
     approval: none required
-    runner key: key 7300c0ae1429cd153252736a781b78f4 announced from i-1 under enrolment key 7a23ae1fd5a2673235fba9d6437f586c
+    runner key: key 7300c0ae1429cd153252736a781b78f4 announced from i-1
     deploy report: attempt 1.1 succeeded, as runner 7300c0ae1429cd153252736a781b78f4 reported
     times: ordered 21000 ms before the report arrived
     ");
@@ -385,16 +377,14 @@ fn another_root_key_breaks_what_stands_on_it() {
 
 #[test]
 fn a_missing_piece_is_a_gap_of_its_link() {
-    let gaps: [Change; 10] = [
+    let gaps: [Change; 8] = [
         |l| l.builds.clear(),
         |l| l.builds[0].provenance = None,
         |l| l.builds[0].proof.order = None,
         |l| l.builds[0].proof.hello = None,
-        |l| l.builds[0].proof.enrolment_key = None,
         |l| l.builds[0].proof.report = None,
         |l| l.uses[0].proof.order = None,
         |l| l.uses[0].proof.hello = None,
-        |l| l.uses[0].proof.enrolment_key = None,
         |l| l.uses[0].proof.report = None,
     ];
 
@@ -405,11 +395,9 @@ fn a_missing_piece_is_a_gap_of_its_link() {
     statement: artifact `sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f` has no provenance; build its component again
     build order: the signed order is missing
     build runner key: the announcement of the runner's key is missing
-    build runner key: the enrolment key of the install is missing
     build report: the signed report of success is missing
     order: the signed order is missing
     runner key: the announcement of the runner's key is missing
-    runner key: the enrolment key of the install is missing
     deploy report: the signed report of success is missing
     ");
 }

@@ -95,7 +95,7 @@ mod tests {
     fn a_text_that_does_not_belong_is_refused_with_the_reason() {
         for (hole, text, why) in [
             (Hole::Line, "a\nb", "is not one line"),
-            (Hole::SecretDescription, "The enrolment secret", "is not one line that begins with `Answer to `"),
+            (Hole::SecretDescription, "The secret", "is not one line that begins with `Answer to `"),
             (Hole::Default, "a\u{7}", "holds a control character"),
             (Hole::Default, "arn:aws:iam::999999999999:root", "names account 999999999999"),
             (Hole::DefaultNumber, "many", "is not a number"),

@@ -33,8 +33,6 @@ pub enum Class {
     Log,
     /// Replaced by the next `hello` report.
     Hello,
-    /// Replaced by the next heartbeat report.
-    Heartbeat,
 }
 
 /// The reports that wait in one state directory.
@@ -79,16 +77,15 @@ impl Class {
             Self::Keep => "keep",
             Self::Log => "log",
             Self::Hello => "hello",
-            Self::Heartbeat => "heartbeat",
         }
     }
 
     fn of(name: &str) -> Option<Self> {
-        [Self::Keep, Self::Log, Self::Hello, Self::Heartbeat].into_iter().find(|class| class.as_str() == name)
+        [Self::Keep, Self::Log, Self::Hello].into_iter().find(|class| class.as_str() == name)
     }
 
     const fn only_newest(self) -> bool {
-        matches!(self, Self::Hello | Self::Heartbeat)
+        matches!(self, Self::Hello)
     }
 }
 

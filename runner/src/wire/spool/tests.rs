@@ -156,20 +156,14 @@ fn log_reports_go_first_when_the_spool_is_full_and_others_never() {
 }
 
 #[test]
-fn only_the_newest_hello_and_heartbeat_wait() {
+fn only_the_newest_hello_waits() {
     let directory = tempfile::tempdir().unwrap();
     let spool = Spool::open(directory.path()).unwrap();
-    for (text, class) in [
-        ("h1", Class::Hello),
-        ("b1", Class::Heartbeat),
-        ("k", Class::Keep),
-        ("h2", Class::Hello),
-        ("b2", Class::Heartbeat),
-    ] {
+    for (text, class) in [("h1", Class::Hello), ("k", Class::Keep), ("h2", Class::Hello)] {
         spool.add(&report(text), class, false).unwrap();
     }
 
-    assert_eq!(waiting(&spool), ["k", "h2", "b2"]);
+    assert_eq!(waiting(&spool), ["k", "h2"]);
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use freehold_domain::install::{HelloStep, Install, InstallError};
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES, MAX_HELLO_BYTES};
 use freehold_protocol::report::{Hello, Report};
-use freehold_protocol::{Envelope, KeyId, Timestamp};
+use freehold_protocol::{Envelope, KeyId};
 use serde_json::json;
 
-use super::{AcceptReport, Accepted, unbelievable};
+use super::role::Role;
+use super::{AcceptReport, Accepted, Arrival, unbelievable};
 use crate::AppError;
 use crate::ports::Expect;
 use crate::table::evidence::{self, Evidence, Signed};
@@ -19,14 +20,18 @@ impl AcceptReport {
         &self,
         envelope: &Envelope,
         install: &Install,
-        (hello, sent_at): (&Hello, Timestamp),
+        (hello, arrival): (&Hello, &Arrival),
         body: &str,
     ) -> Result<Accepted, AppError> {
         if body.len() > MAX_HELLO_BYTES {
             return Err(AppError::invalid(format!("a hello has {} bytes; the limit is {MAX_HELLO_BYTES}", body.len())));
         }
         envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
-        envelope.open::<Report>(&install.enrolment_key).map_err(unbelievable)?;
+        if let Role::Unproven(reason) = self.role_of(install, hello, arrival.taken_at).await? {
+            // The runner repeats its hello with a new proof, so this one is not worth a record.
+            tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
+            return Ok(Accepted::Refused(reason));
+        }
         let too_much = too_much(hello);
         if let Some(reason) = &too_much {
             tracing::warn!(install.id = %install.id, "Refused the answers of a hello: {reason}");
@@ -40,7 +45,7 @@ impl AcceptReport {
                 hello.inputs.clone_from(&current.value.answers);
                 hello.secrets = None;
             }
-            let (next, late) = match current.value.on_hello(&hello, sent_at, self.clock.now()) {
+            let (next, late) = match current.value.on_hello(&hello, arrival.sent_at, self.clock.now()) {
                 Ok(HelloStep::Changed(next)) => (Some(*next), false),
                 Ok(HelloStep::Late(next)) => (Some(*next), true),
                 Ok(HelloStep::Already) => (None, false),
@@ -74,7 +79,7 @@ impl AcceptReport {
         }
     }
 
-    /// Stores the first announcement of a runner's key, with the enrolment key that co-signed the announcement.
+    /// Stores the first announcement of a runner's key.
     pub(super) async fn keep_hello(
         &self,
         envelope: &Envelope,
@@ -84,7 +89,6 @@ impl AcceptReport {
         let evidence = Evidence::Hello {
             install: install.id.clone(),
             runner: hello.public_key.key_id(),
-            enrolment_key: Box::new(install.enrolment_key.clone()),
             signed: Signed::of(envelope)?,
         };
         evidence::keep_first(&*self.store, &evidence).await?;

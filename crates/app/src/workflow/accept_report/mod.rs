@@ -6,6 +6,7 @@ mod bounds;
 mod contact;
 mod hello;
 mod refusal;
+mod role;
 mod unknown_key;
 
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use freehold_protocol::report::{Report, ReportBody};
 use freehold_protocol::{Envelope, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
-use crate::ports::{Callbacks, Clock, Outbox, Store};
+use crate::ports::{Callbacks, CallerIdentity, Clock, Outbox, Store};
 use crate::table::{self, Stored, load};
 
 pub use attempt::resume_run;
@@ -28,6 +29,7 @@ pub struct AcceptReport {
     pub store: Arc<dyn Store>,
     pub outbox: Arc<dyn Outbox>,
     pub callbacks: Arc<dyn Callbacks>,
+    pub callers: Arc<dyn CallerIdentity>,
     pub clock: Arc<dyn Clock>,
 }
 
@@ -83,7 +85,7 @@ impl AcceptReport {
             return Ok(of_a_namesake(&claimed));
         }
         if let ReportBody::Hello(hello) = &claimed.body {
-            return self.hello(&envelope, &install.value, (hello, arrival.sent_at), body).await;
+            return self.hello(&envelope, &install.value, (hello, &arrival), body).await;
         }
         let key = match speaker(&install.value, &claimed.runner) {
             Some(key) => key.clone(),

@@ -5,7 +5,6 @@ use freehold_app::ports::{Expect, Key, Store as _, Write};
 use freehold_app::read::{self, List};
 use freehold_app::table::evidence::{self, UsedBy};
 use freehold_app::table::put;
-use freehold_protocol::api::EnrolBuildRunnerRequest;
 use freehold_protocol::lineage::{Lineage, LinkName, Used};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, EnvelopeError};
@@ -90,9 +89,6 @@ async fn what_happened_under_a_runner_that_was_replaced_stays_proven() {
     let mut next = Runner::new(&world.tenant, "globex", world.runners["globex"].queue.clone(), 21);
     next.seen = world.runners["globex"].seen;
     world.runners.insert("globex".into(), next);
-    // The build runner is registered anew, under another enrolment key.
-    let enrolment_key = Runner::enrolment(&world.tenant, "other");
-    world.enrol_build_runner().enrol(&EnrolBuildRunnerRequest { enrolment_key }).await.unwrap();
     world.hello("globex");
     world.settle().await;
     world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();

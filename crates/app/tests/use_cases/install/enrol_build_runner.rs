@@ -1,29 +1,23 @@
-//! The build runner is registered once, and again under another enrolment key.
+//! The build runner is registered once, and again when its queue has changed.
 
-use freehold_app::install::enrol_build_runner::build_install;
+use freehold_app::install::enrol_build_runner::{EnrolBuildRunner, build_install};
 use freehold_app::table;
 use freehold_domain::install::Serves;
-use freehold_protocol::api::EnrolBuildRunnerRequest;
 
 use crate::support::World;
-use crate::support::runner::Runner;
-
-fn key(world: &World, name: &str) -> EnrolBuildRunnerRequest {
-    EnrolBuildRunnerRequest { enrolment_key: Runner::enrolment(&world.tenant, name) }
-}
 
 #[tokio::test]
-async fn the_same_key_again_changes_nothing_and_another_key_replaces_it() {
+async fn the_same_again_changes_nothing_and_another_queue_replaces_the_first() {
     let world = World::new();
-    let (first, other) = (key(&world, "build"), key(&world, "other"));
-    world.enrol_build_runner().enrol(&first).await.unwrap();
+    world.enrol_build_runner().enrol().await.unwrap();
     let rows = world.memory.rows();
 
-    world.enrol_build_runner().enrol(&first).await.unwrap();
+    world.enrol_build_runner().enrol().await.unwrap();
     assert_eq!(world.memory.rows(), rows);
-    world.enrol_build_runner().enrol(&other).await.unwrap();
+    let other = EnrolBuildRunner { build_queue_url: "https://other".into(), ..world.enrol_build_runner() };
+    other.enrol().await.unwrap();
 
     let install = table::install(&*world.memory, &build_install().unwrap()).await.unwrap().value;
-    assert_eq!((install.serves, install.enrolment_key), (Serves::Builds, other.enrolment_key));
-    assert_eq!(install.orders_queue_url, Some(world.enrol_build_runner().build_queue_url));
+    assert_eq!((install.serves, install.account), (Serves::Builds, other.account));
+    assert_eq!(install.orders_queue_url, Some(other.build_queue_url));
 }

@@ -1,10 +1,11 @@
 //! The install stack of an app that asks the customer nothing and names no roles. The checks in `tests/infra`, `tests/iam`
 //! and `tests/stacks` read its golden file.
 
+use ed25519_dalek::SigningKey;
 use freehold_app::stack::render_stack::{Place, RunnerProgram, template};
 use freehold_domain::install::{Install, Serves};
 use freehold_protocol::app_version::AppVersion;
-use freehold_protocol::envelope::{PublicKey, enrolment_key};
+use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{Digest, Timestamp};
 use serde_json::json;
 
@@ -39,7 +40,7 @@ pub(super) fn app() -> AppVersion {
 }
 
 fn key() -> PublicKey {
-    enrolment_key(&"acme".parse().unwrap(), &"golden".parse().unwrap(), "").verifying_key().into()
+    SigningKey::from_bytes(&[0; 32]).verifying_key().into()
 }
 
 /// Returns a tenant in `region`.
@@ -64,7 +65,7 @@ pub(super) fn place(names: Names, region: &str) -> Place {
 pub(super) fn install(names: Names) -> Install {
     let serves = Serves::App { app: app().app, version: None };
     let (id, account) = (names.install.parse().unwrap(), names.account.parse().unwrap());
-    Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::from_millis(0), key())
+    Install::new(id, serves, account, "eu-west-1".to_owned(), Timestamp::from_millis(0))
 }
 
 /// Returns the stack of an install whose tenant is in `region`; the install is in `eu-west-1`.

@@ -1,28 +1,34 @@
 //! A runner takes no order before the reports queue has the hello of its key.
 
+use aws_credential_types::Credentials;
+use aws_credential_types::provider::SharedCredentialsProvider;
+
 use super::*;
-use crate::config::Enrolment;
 use crate::identity::enrol;
 use crate::identity::enrolment_marker::Enrolled;
+use crate::identity::role_proof::RoleProver;
 use crate::wire::spool;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 impl World {
-    /// A machine whose key is new, and which can read the enrolment secret.
-    fn with_secret(play: Play) -> Self {
-        let mut world = Self::unannounced(play);
-        let secret = world.state.path().join("secret");
-        std::fs::write(&secret, "a secret of the install stack").unwrap();
-        let agent = Arc::get_mut(&mut world.agent).unwrap();
-        agent.config = Arc::new(Config { enrolment: Enrolment::File(secret), ..(*agent.config).clone() });
-        world
+    /// A machine whose key is new.
+    fn new_key(play: Play) -> Self {
+        Self::unannounced(play)
+    }
+
+    /// Proves with credentials of a role.
+    fn prover(&self) -> RoleProver {
+        let credentials = Credentials::new("ASIA0123456789ABCDEF", "secret", Some("token".to_owned()), None, "test");
+        let sdk = aws_config::SdkConfig::builder()
+            .behavior_version(aws_config::BehaviorVersion::latest())
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .build();
+        RoleProver::new(&self.agent.config, &sdk)
     }
 
     /// Runs all loops of the runner until `done`, or for `limit`. Returns whether it was done.
     async fn at_work(&self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
-        let sdk = aws_config::SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
-        let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
         let watch = async {
             while !done(self) {
                 tokio::time::sleep(Duration::from_millis(100)).await;
@@ -32,7 +38,7 @@ impl World {
         tokio::select! {
             () = poll::run(self.agent.clone(), Default::default()) => panic!("the poll loop ended"),
             () = spool::sender::run(&self.spool, self.taken.as_ref(), &beat) => panic!("the sender ended"),
-            () = enrol::run(self.agent.clone(), secrets, self.key.clone(), Default::default()) => panic!("enrol ended"),
+            () = enrol::run(self.agent.clone(), self.prover(), self.key.clone(), Default::default()) => panic!("enrol ended"),
             done = tokio::time::timeout(limit, watch) => done.is_ok(),
         }
     }
@@ -44,7 +50,7 @@ impl World {
 
 #[tokio::test(start_paused = true)]
 async fn an_order_waits_until_the_reports_queue_has_the_hello() {
-    let world = World::with_secret(Play::Succeed);
+    let world = World::new_key(Play::Succeed);
     world.taken.deaf.store(true, Ordering::Relaxed);
     world.queue.send(sealed(&order(1, 7)));
 
@@ -63,7 +69,7 @@ async fn an_order_waits_until_the_reports_queue_has_the_hello() {
 
 #[tokio::test(start_paused = true)]
 async fn an_enrolled_runner_takes_orders_at_a_start_while_the_reports_queue_does_not_answer() {
-    let world = World::with_secret(Play::Succeed);
+    let world = World::new_key(Play::Succeed);
     assert!(world.at_work(HOUR, |world| world.is_marked()).await);
 
     let world = world.killed();
@@ -75,7 +81,7 @@ async fn an_enrolled_runner_takes_orders_at_a_start_while_the_reports_queue_does
 
 #[tokio::test(start_paused = true)]
 async fn a_cancel_that_came_while_the_runner_was_not_enrolled_stops_its_job() {
-    let world = World::with_secret(Play::Wait);
+    let world = World::new_key(Play::Wait);
     world.taken.deaf.store(true, Ordering::Relaxed);
     world.queue.send(sealed(&order(1, 7)));
     world.queue.send(cancel(None));
@@ -89,7 +95,7 @@ async fn a_cancel_that_came_while_the_runner_was_not_enrolled_stops_its_job() {
 
 #[tokio::test(start_paused = true)]
 async fn a_runner_that_is_switched_off_before_it_is_enrolled_waits_until_it_is_on() {
-    let world = World::with_secret(Play::Succeed);
+    let world = World::new_key(Play::Succeed);
     world.taken.closed.store(true, Ordering::Relaxed);
     world.switch(false);
     world.queue.send(sealed(&order(1, 7)));
@@ -106,10 +112,8 @@ async fn a_runner_that_is_switched_off_before_it_is_enrolled_waits_until_it_is_o
 
 #[tokio::test(start_paused = true)]
 async fn a_runner_that_the_reports_queue_refuses_for_long_ends_and_says_why() {
-    let world = World::with_secret(Play::Succeed);
+    let world = World::new_key(Play::Succeed);
     world.taken.closed.store(true, Ordering::Relaxed);
-    let sdk = aws_config::SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
-    let secrets = aws_sdk_secretsmanager::Client::new(&sdk);
     let beat = Default::default();
     let begun = Instant::now();
 
@@ -117,10 +121,67 @@ async fn a_runner_that_the_reports_queue_refuses_for_long_ends_and_says_why() {
     tokio::select! {
         () = poll::run(world.agent.clone(), Default::default()) => {}
         () = spool::sender::run(&world.spool, world.taken.as_ref(), &beat) => panic!("the sender ended"),
-        () = enrol::run(world.agent.clone(), secrets, world.key.clone(), Default::default()) => panic!("enrol ended"),
+        () = enrol::run(world.agent.clone(), world.prover(), world.key.clone(), Default::default()) => panic!("enrol ended"),
     }
 
     let why = world.agent.fatal.get().unwrap();
     assert!(why.starts_with("cannot enrol: the reports queue has refused this runner for 15 minutes:"), "{why}");
     assert!(begun.elapsed() < Duration::from_secs(20 * 60), "{:?}", begun.elapsed());
+}
+
+/// Returns the times of the proofs that the reports queue has taken.
+fn hellos(world: &World) -> usize {
+    world.sent().iter().filter(|report| *report == "hello").count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hello_is_repeated_with_growing_pauses_up_to_an_hour() {
+    let mut counts = Vec::new();
+    for minutes in [2, 4, 8, 62, 64, 600] {
+        let world = World::new_key(Play::Succeed);
+        world.at_work(Duration::from_secs(minutes * 60), |_| false).await;
+        counts.push(hellos(&world));
+    }
+
+    // After 0, 1, 3, 7, 15, 31 and 63 minutes, and then each hour.
+    assert_eq!(counts, [2, 3, 4, 6, 7, 7 + 8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hello_that_waits_for_the_reports_queue_is_replaced_by_one_with_a_new_proof() {
+    let world = World::new_key(Play::Succeed);
+    world.taken.deaf.store(true, Ordering::Relaxed);
+    let waiting = |minutes: u64| {
+        let world = &world;
+        async move {
+            world.at_work(Duration::from_secs(minutes * 60), |_| false).await;
+            let files: Vec<_> = std::fs::read_dir(world.state.path().join("spool")).unwrap().collect();
+            let name = files[0].as_ref().unwrap().file_name().into_string().unwrap();
+            (files.len(), name[..20].parse::<u64>().unwrap())
+        }
+    };
+
+    // Each start says hello once.
+    let (first, second, third) = (waiting(1).await, waiting(4).await, waiting(16).await);
+
+    assert_eq!((first.0, second.0, third.0), (1, 1, 1));
+    assert_eq!((second.1 - first.1, third.1 - second.1), (1, 1 + 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_runner_without_a_role_ends_and_names_the_role() {
+    let world = World::new_key(Play::Succeed);
+    let sdk = aws_config::SdkConfig::builder().behavior_version(aws_config::BehaviorVersion::latest()).build();
+    let prover = RoleProver::new(&world.agent.config, &sdk);
+
+    tokio::select! {
+        () = poll::run(world.agent.clone(), Default::default()) => {}
+        () = enrol::run(world.agent.clone(), prover, world.key.clone(), Default::default()) => panic!("enrol ended"),
+    }
+
+    let why = world.agent.fatal.get().unwrap();
+    assert!(
+        why.starts_with("cannot enrol: no AWS credentials were found; give this runner credentials of role"),
+        "{why}"
+    );
 }

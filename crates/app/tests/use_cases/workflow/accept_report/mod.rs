@@ -2,6 +2,7 @@
 
 mod last_report;
 mod replaced_runner;
+mod role;
 
 use freehold_app::AppError;
 use freehold_app::Kind;
@@ -192,26 +193,6 @@ async fn a_heartbeat_is_always_a_sign_of_life() {
 
     let shown = read::show_install(&world.versions(), &globex()).await.unwrap();
     assert_eq!(shown.runner.unwrap().last_contact, Some(world.now()));
-}
-
-#[tokio::test]
-async fn a_hello_needs_its_own_key_and_the_enrolment_key() {
-    let world = World::with_install().await;
-    let mut thief = Runner::new(&world.tenant, "globex", queue_url("globex"), 40);
-    let good = Envelope::parse(thief.hello(world.now()).as_bytes()).unwrap();
-    thief.secret = "guessed".into();
-    let wrong_secret = thief.hello(world.now());
-    let with = |range: std::ops::Range<usize>| {
-        let signatures = good.signatures[range].to_vec();
-        Envelope { signatures, ..good.clone() }.to_json().unwrap()
-    };
-    let before = world.memory.rows();
-
-    for body in [wrong_secret, with(0..1), with(1..2)] {
-        assert_eq!(accept(&world, &body).await.unwrap_err().kind, Kind::Invalid);
-    }
-
-    assert_eq!(world.memory.rows(), before);
 }
 
 #[tokio::test]

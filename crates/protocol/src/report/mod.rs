@@ -1,5 +1,7 @@
 //! Reports: the messages of a runner about itself and about its jobs.
 
+mod role_proof;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +13,7 @@ use crate::provenance::BuildFacts;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
+pub use role_proof::{CallerRequest, RoleProof, RoleProofError};
 
 /// The signed message with which a runner answers orders or announces itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,9 +35,9 @@ impl Payload for Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub enum ReportBody {
-    /// A runner announces itself. The runner's own key and the enrolment key both sign the envelope.
+    /// A runner announces itself.
     Hello(Hello),
-    /// An idle runner shows once an hour that it is still running.
+    /// An idle runner shows that it is still running. Runners repeat their hello instead; older versions send this report.
     Heartbeat,
     /// A message about one attempt.
     Attempt(AttemptReport),
@@ -63,6 +66,10 @@ pub struct Hello {
     /// The digest of the terms that the customer agreed to; absent when the install stack does not ask for consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
+    /// The proof that the runner has the role of its install. Only hellos of earlier versions are without it; the control
+    /// plane does not accept them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<RoleProof>,
 }
 
 /// One message about one attempt.

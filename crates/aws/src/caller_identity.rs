@@ -1,0 +1,122 @@
+//! STS: asks whose credentials signed a request that a runner made.
+
+use async_trait::async_trait;
+use aws_config::{Region, SdkConfig};
+use aws_sdk_sts::Client;
+use aws_sdk_sts::config::interceptors::BeforeTransmitInterceptorContextMut;
+use aws_sdk_sts::config::{ConfigBag, Intercept, RuntimeComponents};
+use aws_smithy_runtime_api::box_error::BoxError;
+use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
+use aws_smithy_runtime_api::client::result::SdkError;
+use aws_smithy_types::error::metadata::ProvideErrorMetadata;
+use freehold_app::ports::{Caller, CallerIdentity, PortError};
+use freehold_aws_errors::code_and_message;
+use freehold_protocol::report::{CallerRequest, RoleProof};
+
+use crate::error::port_error;
+
+const STS: &str = "AWS STS";
+/// The error codes with which STS refuses a request whose signature or credentials are wrong (AWS STS API reference,
+/// "Common errors"). With another code, or none, the answer does not say whose credentials signed the request.
+const REFUSALS: [&str; 6] = [
+    "SignatureDoesNotMatch",
+    "InvalidClientTokenId",
+    "UnrecognizedClientException",
+    "IncompleteSignature",
+    "MissingAuthenticationToken",
+    "InvalidSignatureException",
+];
+const EXPIRED: [&str; 2] = ["ExpiredToken", "ExpiredTokenException"];
+
+/// Sends requests to STS in the region that they are signed for. With `AWS_ENDPOINT_URL`, all go to that address.
+#[derive(Debug, Clone)]
+pub struct StsCallerIdentity {
+    config: SdkConfig,
+}
+
+impl StsCallerIdentity {
+    /// Returns STS as `config` reaches it.
+    pub fn new(config: &SdkConfig) -> Self {
+        Self { config: config.clone() }
+    }
+
+    fn client(&self, request: &CallerRequest) -> Client {
+        let config = aws_sdk_sts::config::Builder::from(&self.config).region(Region::new(request.region().to_owned()));
+        let config = match self.config.endpoint_url() {
+            Some(_) => config,
+            None => config.endpoint_url(format!("https://{}", request.host())),
+        };
+        Client::from_conf(config.build())
+    }
+}
+
+#[async_trait]
+impl CallerIdentity for StsCallerIdentity {
+    async fn caller(&self, request: &CallerRequest, proof: &RoleProof) -> Result<Caller, PortError> {
+        let headers = request.headers(proof);
+        let headers = headers.map_err(|error| PortError::Failed { what: STS.to_owned(), reason: error.to_string() })?;
+        let call = self.client(request).get_caller_identity().customize().interceptor(SignedElsewhere { headers });
+        match call.send().await {
+            Ok(found) => match (found.account, found.arn) {
+                (Some(account), Some(arn)) => Ok(Caller::Known { account, arn }),
+                _ => Err(no_answer("the answer names no account and ARN".to_owned())),
+            },
+            Err(error) => refused(error),
+        }
+    }
+}
+
+/// Returns what a failed request says about its signature. An answer that is not one of STS says nothing.
+fn refused<E>(error: SdkError<E, HttpResponse>) -> Result<Caller, PortError>
+where
+    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+{
+    let is_client_error = error.raw_response().is_some_and(|response| response.status().is_client_error());
+    let reason = code_and_message(&error).unwrap_or_default();
+    match error.code() {
+        Some(code) if is_client_error && EXPIRED.contains(&code) => Ok(Caller::Expired),
+        Some(code) if is_client_error && REFUSALS.contains(&code) => Ok(Caller::Refused(reason)),
+        _ => match port_error(STS, error) {
+            // This function's own role has no part in the request, so nothing that STS says is about it.
+            PortError::Denied { reason, .. } | PortError::Failed { reason, .. } => Err(no_answer(reason)),
+            transient @ PortError::Transient { .. } => Err(transient),
+        },
+    }
+}
+
+fn no_answer(reason: String) -> PortError {
+    PortError::Transient { what: STS.to_owned(), reason }
+}
+
+/// Sends the request of the SDK with the headers that the runner signed instead of those that the SDK signed. The
+/// credentials of this function do not leave it.
+#[derive(Debug)]
+struct SignedElsewhere {
+    headers: Vec<(&'static str, String)>,
+}
+
+impl Intercept for SignedElsewhere {
+    fn name(&self) -> &'static str {
+        "SignedElsewhere"
+    }
+
+    fn modify_before_transmit(
+        &self,
+        context: &mut BeforeTransmitInterceptorContextMut<'_>,
+        _: &RuntimeComponents,
+        _: &mut ConfigBag,
+    ) -> Result<(), BoxError> {
+        let request = context.request_mut();
+        if request.body().bytes() != Some(CallerRequest::BODY.as_bytes()) {
+            return Err("the request to STS has another body than the one that the runner signed".into());
+        }
+        let own: Vec<String> = request.headers().iter().map(|(name, _)| name.to_owned()).collect();
+        for name in own.iter().filter(|name| name.as_str() != "content-length") {
+            request.headers_mut().remove(name.as_str());
+        }
+        for (name, value) in &self.headers {
+            request.headers_mut().try_insert(*name, value.clone())?;
+        }
+        Ok(())
+    }
+}
