@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_contract_of_a_template_is_its_parameters_default() {
-        let template = "Parameters:\n  EnrolmentSecret:\n    Default: no\n  AcceptedContract:\n    Type: String\n    \
+        let template = "Parameters:\n  RunnerPrincipal:\n    Default: no\n  AcceptedContract:\n    Type: String\n    \
                         Description: >-\n      which\n    Default: sha256:abc\n  Other:\n    Default: x\n";
 
         assert_eq!(offered(template).as_deref(), Some("sha256:abc"));

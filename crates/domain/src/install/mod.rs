@@ -248,7 +248,7 @@ impl Install {
         if !is_current && self.retired.len() >= MAX_RETIRED {
             match self.serves {
                 // Each machine of the build runner has a new key and lives for one stretch of work. A key comes back only
-                // with the enrolment secret, which accepts any new key too.
+                // with a proof of the role, which accepts any new key too.
                 Serves::Builds => next.forget_oldest_key(),
                 Serves::App { .. } => return Err(InstallError::TooManyKeys { install: self.id.clone(), key }),
             }
