@@ -77,6 +77,12 @@ def hard_link(seen):
     return reached("the runner reported the file") if "stolen" in seen.outputs else answer("", seen)
 
 
+def swapped(seen):
+    if "stolen" in seen.outputs:
+        return reached("the runner reported the file")
+    return refused(seen.outputs.get("how", seen.reason))
+
+
 def setuid(seen):
     data = os.stat(seen.workspace / "setuid") if (seen.workspace / "setuid").exists() else None
     if data and data.st_uid == 0 and data.st_mode & stat.S_ISUID:
@@ -126,6 +132,7 @@ OUTSIDE = {
     "files-belong-to-another-user": owner,
     "symlink-for-outputs": symlink,
     "hard-link-for-outputs": hard_link,
+    "swapped-outputs": swapped,
     "setuid-file": setuid,
     "log-flood": log,
     "stays-behind": daemon,

@@ -18,6 +18,8 @@ const REFUSED: &[i64] = &[
     libc::SYS_ptrace,
     libc::SYS_process_vm_readv,
     libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_process_mrelease,
     libc::SYS_kcmp,
     libc::SYS_pidfd_getfd,
     libc::SYS_userfaultfd,
@@ -25,6 +27,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_setns,
     libc::SYS_open_by_handle_at,
     libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
     libc::SYS_fanotify_init,
     // Calls for keyrings, which namespaces do not isolate.
     libc::SYS_keyctl,
@@ -61,6 +64,7 @@ const MOUNTS: &[i64] = &[libc::SYS_mount, libc::SYS_umount2, libc::SYS_pivot_roo
 /// The newer system calls for mounts. A program that makes an image gets `ENOSYS` and then uses the older ones.
 const NEWER_MOUNTS: &[i64] = &[
     libc::SYS_open_tree,
+    OPEN_TREE_ATTR,
     libc::SYS_move_mount,
     libc::SYS_mount_setattr,
     libc::SYS_fsopen,
@@ -68,6 +72,9 @@ const NEWER_MOUNTS: &[i64] = &[
     libc::SYS_fsmount,
     libc::SYS_fspick,
 ];
+
+/// `open_tree_attr` has this number on every architecture. `libc` does not know the call, which came with Linux 6.15.
+const OPEN_TREE_ATTR: i64 = 467;
 
 #[cfg(target_arch = "x86_64")]
 const REFUSED_HERE: &[i64] = &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib];
@@ -87,6 +94,9 @@ const NEW_NAMESPACES: [i32; 7] = [
 ];
 /// The requests `TIOCSTI` and `TIOCLINUX`, which insert input into a terminal, ioctl_tty(2).
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
+/// The arguments of `personality` that every program may use: Linux, 32-bit Linux, and the question which one it has.
+/// Others switch off that memory lies at random addresses, or make data executable.
+const PERSONALITIES: [u64; 3] = [0, 8, 0xffff_ffff];
 const FAMILIES: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
 /// The bits of a socket's type without its flags.
 const TYPE_MASK: u64 = 0xf;
@@ -121,6 +131,8 @@ fn refused(purpose: Purpose) -> Result<Rules, String> {
     }
     let terminal = TERMINAL.into_iter().map(|what| rule(vec![condition(1, Width::Dword, Op::Eq, what)?]));
     rules.insert(libc::SYS_ioctl, terminal.collect::<Result<_, _>>()?);
+    let others = PERSONALITIES.into_iter().map(|known| condition(0, Width::Dword, Op::Ne, known));
+    rules.insert(libc::SYS_personality, vec![rule(others.collect::<Result<_, _>>()?)?]);
     let raw = condition(1, Width::Dword, Op::MaskedEq(TYPE_MASK), u64::from(libc::SOCK_RAW.unsigned_abs()))?;
     rules.insert(libc::SYS_socket, vec![rule(vec![raw])?]);
     Ok(rules)

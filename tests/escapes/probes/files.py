@@ -7,11 +7,14 @@ import pty
 import stat
 import struct
 import termios
+import time
 
 from probe import NOBODY, ROOT, Lacking, Refused, SeenOutside, any_of, in_child, may_write, probe
 from syscalls import call
 
 MOUNTS = "mount namespace"
+PLAIN_FILES = "the runner takes plain files only"
+NOT_PLAIN = "step `probe`, outputs: they are not in a regular file"
 
 
 # Without a box these are files and a folder of the machine that the runner may write to; in it, also the machine's own.
@@ -51,11 +54,33 @@ def change_what_is_shown(facts):
     return any_of(*[lambda path=path: change(path) for path in facts["shown"]])
 
 
-@probe("the runner takes plain files only", "step `probe`, outputs: they are not in a regular file")
+@probe(PLAIN_FILES, NOT_PLAIN)
 def symlink_for_outputs(facts):
     """puts a symbolic link to a file of the runner's in place of its outputs"""
     os.unlink(os.environ["FREEHOLD_OUTPUTS"])
     os.symlink(facts["stolen"], os.environ["FREEHOLD_OUTPUTS"])
+    raise SeenOutside
+
+
+# Without a box, the runner refuses the link itself, and whether it meets the link is chance.
+@probe(PLAIN_FILES, NOT_PLAIN, "plain", reached_by=NOBODY)
+def swapped_outputs(facts):
+    """puts a plain file and a link to a file of the runner's in place of its outputs, in turns, while they are read"""
+    path, plain = os.environ["FREEHOLD_OUTPUTS"], '{"verdict": "refused", "how": "plain"}'
+    if os.fork() == 0:
+        nothing = os.open("/dev/null", os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(nothing, descriptor)
+        os.setsid()
+        deadline = time.monotonic() + 3
+        while time.monotonic() < deadline:
+            os.symlink(facts["stolen"], "next")
+            os.rename("next", path)
+            with open("next", "w") as file:
+                file.write(plain)
+            os.rename("next", path)
+        os._exit(0)
+    time.sleep(0.2)
     raise SeenOutside
 
 

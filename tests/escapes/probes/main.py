@@ -11,12 +11,13 @@ import limits
 import mounts
 import neighbours
 import network
+import newer
 import processes
 import proxy
 from probe import PROBES, answer
 
 # Each of them fills PROBES when it is imported.
-MODULES = (network, proxy, processes, neighbours, files, mounts, kernel, abi, limits)
+MODULES = (network, proxy, processes, neighbours, files, mounts, kernel, newer, abi, limits)
 
 
 def main():

@@ -5,17 +5,22 @@ Each first reaches a host of the contract the same way: a proxy that refuses eve
 
 import os
 import socket
+import ssl
 from urllib.parse import urlsplit
 
-from probe import Lacking, Refused, any_of, probe
+from probe import NOBODY, Lacking, Refused, any_of, probe
 
 WALL = "allow list of the proxy"
 REFUSALS = ("400", "403")
 SECONDS = 5
 
 
-def ask(head):
-    """Sends `head` to the proxy and returns the status of its answer, and what follows."""
+# An alert of TLS: fatal, `access_denied` (RFC 8446, "Alert Protocol").
+ALERT, ACCESS_DENIED = 0x15, b"\x02\x31"
+
+
+def ask(head, then=b""):
+    """Sends `head` to the proxy. Returns the status of its answer, or what answers `then` in a tunnel."""
     address = urlsplit(os.environ.get("http_proxy") or os.environ.get("HTTP_PROXY") or "")
     if not address.hostname:
         raise Lacking("there is no proxy")
@@ -27,9 +32,12 @@ def ask(head):
             if not more:
                 break
             answer += more
-    words = answer.split(None, 2)
-    if len(words) < 2:
-        raise Refused("closed")
+        words = answer.split(None, 2)
+        if len(words) < 2:
+            raise Refused("closed")
+        if then and words[1] == b"200":
+            connection.sendall(then)
+            return connection.recv(4096)
     return words[1].decode()
 
 
@@ -127,6 +135,29 @@ def proxy_by_host_header(facts):
         return f"GET {other} as {allowed}"
 
     return any_of(by_path, by_name)
+
+
+# Without a box, nobody reads what goes through a tunnel.
+@probe("server name that the proxy reads", "access_denied", reached_by=NOBODY)
+def proxy_by_server_name(facts):
+    """asks for a tunnel to a host of the contract, and in it for another host of the same provider (domain fronting)"""
+    allowed = facts["allowed_host"]
+    answer = ask(f"CONNECT {allowed}:443 HTTP/1.1\r\nHost: {allowed}:443", hello(allowed))
+    if isinstance(answer, str) or not answer or answer[0] == ALERT:
+        raise Refused(f"also for `{allowed}` itself: {answer}")
+    answer = ask(f"CONNECT {allowed}:443 HTTP/1.1\r\nHost: {allowed}:443", hello(facts["other_host"]))
+    if answer[:1] == bytes([ALERT]) and answer.endswith(ACCESS_DENIED):
+        raise Refused("access_denied")
+    return f"TLS for `{facts['other_host']}` went through, and {answer[:40]} came back"
+
+
+def hello(name):
+    """Returns the first message of TLS to a server of that name."""
+    received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+    try:
+        ssl.create_default_context().wrap_bio(received, sent, server_hostname=name).do_handshake()
+    except ssl.SSLWantReadError:
+        return sent.read()
 
 
 @probe("the proxy resolves what the contract names only", "403")

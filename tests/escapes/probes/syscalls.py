@@ -9,25 +9,35 @@ from probe import Lacking
 LIBC = ctypes.CDLL(None, use_errno=True)
 LIBC.syscall.restype = ctypes.c_long
 
-# x86-64 and arm64; calls from 424 on have the same number everywhere.
+# x86-64 and arm64 (which has no `modify_ldt`); calls from 424 on have the same number everywhere.
 NUMBERS = {
+    "clone": (56, 220),
     "ptrace": (101, 117),
+    "personality": (135, 92),
+    "modify_ldt": (154, None),
     "pivot_root": (155, 41),
     "adjtimex": (159, 171),
+    "acct": (163, 89),
     "mount": (165, 40),
     "reboot": (169, 142),
+    "kexec_load": (246, 104),
     "add_key": (248, 217),
     "keyctl": (250, 219),
+    "ioprio_set": (251, 30),
     "unshare": (272, 97),
     "perf_event_open": (298, 241),
+    "fanotify_init": (300, 262),
     "name_to_handle_at": (303, 264),
     "open_by_handle_at": (304, 265),
     "setns": (308, 268),
     "process_vm_readv": (310, 270),
+    "kcmp": (312, 272),
     "finit_module": (313, 273),
     "bpf": (321, 280),
     "userfaultfd": (323, 282),
     "io_uring_setup": (425, 425),
+    "io_uring_enter": (426, 426),
+    "io_uring_register": (427, 427),
     "open_tree": (428, 428),
     "fsopen": (430, 430),
     "fsconfig": (431, 431),
@@ -35,7 +45,10 @@ NUMBERS = {
     "pidfd_open": (434, 434),
     "clone3": (435, 435),
     "pidfd_getfd": (438, 438),
+    "process_madvise": (440, 440),
     "mount_setattr": (442, 442),
+    "quotactl_fd": (443, 443),
+    "open_tree_attr": (467, 467),
 }
 
 CLONE_NEWNS = 0x00020000
