@@ -232,7 +232,9 @@ fn a_link_is_followed_inside_of_the_app_only() {
 fn a_file_as_terraform_takes_it_is_no_mistake() {
     let text = "\u{feff}terraform {\r\n  required_version = \">= 1.5\"\r\n}\r\nlocals {\r\n  a = provider::aws::arn_parse(var.x)\r\n  b = <<-EOT\r\n    %{ for k in [1] ~}\r\n    ${k}\r\n    %{ endfor ~}\r\n  EOT\r\n  c = { for k, v in var.m : k => v... if v != null }\r\n  d = var.x[*].id\r\n  e = var.x.*.id\r\n}\r\n";
 
-    let config = module(&[("modules/own/main.tf", text)]);
+    let declared = "variable \"x\" {\n  default = []\n}\nvariable \"m\" {\n  default = {}\n}\n";
+
+    let config = module(&[("modules/own/main.tf", text), ("modules/own/variables.tf", declared)]);
 
     assert!(config.check().is_empty(), "{}", config.check());
 }
@@ -334,13 +336,13 @@ fn a_variable_that_no_file_of_its_module_declares_is_a_warning() {
     ]);
 
     insta::assert_snapshot!(config.check(), @r#"
-    warning: the module in `modules/own` reads `var.absent`, which none of its files declares
-     --> modules/own/main.tf:7:7
+    warning: the module in `modules/own/in` reads `var.region`, which none of its files declares
+     --> modules/own/in/main.tf:2:11
       |
-    7 |   b = var.absent
-      |       ^^^
+    2 |   value = var.region
+      |           ^^^
       |
-      = help: declare it: `variable "absent" {}`, or correct the name
+      = help: declare it: `variable "region" {}`, or correct the name
 
     warning: the module in `modules/own` reads `var.regoin`, which none of its files declares
      --> modules/own/main.tf:6:10
@@ -350,13 +352,13 @@ fn a_variable_that_no_file_of_its_module_declares_is_a_warning() {
       |
       = help: did you mean `region`?
 
-    warning: the module in `modules/own/in` reads `var.region`, which none of its files declares
-     --> modules/own/in/main.tf:2:11
+    warning: the module in `modules/own` reads `var.absent`, which none of its files declares
+     --> modules/own/main.tf:7:7
       |
-    2 |   value = var.region
-      |           ^^^
+    7 |   b = var.absent
+      |       ^^^
       |
-      = help: declare it: `variable "region" {}`, or correct the name
+      = help: declare it: `variable "absent" {}`, or correct the name
     "#);
     let with_json = config.with("modules/own/more.tf.json", "{}").with("modules/own/in/more.tf.json", "{}");
     assert_eq!(with_json.check().to_string(), "");
