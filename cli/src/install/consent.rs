@@ -82,7 +82,6 @@ mod tests {
         Launch {
             install: "globex".parse().unwrap(),
             template: "globex.yaml".into(),
-            secret_file: None,
             digest: None,
             template_bucket: None,
             accept_contract,

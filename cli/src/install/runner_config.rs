@@ -43,13 +43,13 @@ impl Command {
             app_secrets: app_secrets(&stack),
             accepted_contract: accepted(&stack)?,
         };
-        let enrolment = runner.write(&self.machine, &path, self.force)?;
+        runner.write(&self.machine, &path, self.force)?;
         let role = stack.output("RunnerRoleArn")?;
         let out = path.display();
         context.out.show(&json!({ "config": path, "role": role }), |_| {
             format!(
                 "the runner's config is in `{out}`\nrun the runner with the credentials of {role}:\n  \
-                     freehold-runner run --config {out}\nit enrols with {enrolment}"
+                     freehold-runner run --config {out}"
             )
         })
     }
