@@ -215,7 +215,7 @@ def _wider(arn):
 
 
 def _narrowed_test(operator, key, values):
-    if operator != "Null" and key.startswith("aws:ResourceTag/freehold:"):
+    if "Not" in operator and key.startswith("aws:ResourceTag/freehold:"):
         yield "exempt a neighbour's tag", [*values, f"{values[0]}-eu"]
     elif operator == "ArnNotLike":
         yield f"exempt {key}", [*values, "arn:aws:iam::*:role/freehold/*"]
