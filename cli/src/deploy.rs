@@ -10,6 +10,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inputs::{Input, by_name};
 use crate::output::Output;
+use crate::sealed_inputs::sealed;
 
 /// Deploy an app version, or changed inputs, to an install.
 #[derive(Debug, Args)]
@@ -61,6 +62,7 @@ impl Deploy {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let inputs = by_name(&self.inputs)?;
         let api = context.api().await?;
+        let inputs = sealed(&api, &self.install, inputs).await?;
         let version = match &self.version {
             None => None,
             Some(VersionName::Digest(digest)) => Some(digest.clone()),

@@ -25,6 +25,7 @@ mod progress;
 mod random;
 mod release;
 mod runner_config;
+mod sealed_inputs;
 mod teardown;
 mod tenant;
 mod tools;

@@ -90,6 +90,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         context: serde_json::Value::Null,
         skip_noops: false,
         sensitive_inputs: Vec::new(),
+        sealed_inputs: std::collections::BTreeMap::new(),
         secrets: Vec::new(),
         tool_image: None,
         terms: None,

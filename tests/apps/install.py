@@ -17,8 +17,8 @@ INPUTS_TO_TRY = 6
 
 def create(app):
     """Creates the install, without what the product says that it cannot deploy."""
-    answers = values.of_inputs(app.config.inputs())
-    words = [word for name, value in answers.items() for word in ("--input", f"{name}={value}")]
+    answers = values.of_inputs([one for one in app.config.inputs() if not one.get("sensitive")])
+    words = _words(answers)
     place = ("--account", CUSTOMER, "--region", REGION)
     for _ in range(50):
         try:
@@ -47,7 +47,20 @@ def launch(app):
     config = ("--out", files / "runner.toml", "--state-dir", files / "runner-state")
     app.ask("install", "runner-config", INSTALL, *config, *tools, account=CUSTOMER)
     programs.start_runner("install", files / "runner.toml", CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner", quiet=True)
+    _give_sensitive(app)
     return f"parameters answered: {', '.join(answers)}"
+
+
+def _give_sensitive(app):
+    """Gives the vendor's sensitive inputs, which are sealed to the runner, as soon as it has announced itself."""
+    words = _words(values.of_inputs([one for one in app.config.inputs() if one.get("sensitive")]))
+    if words:
+        command = (BIN / "freehold", "install", "inputs", INSTALL, *words)
+        app.programs.wait_until("the sensitive inputs are given", lambda: app.programs.succeeds(*command))
+
+
+def _words(answers):
+    return [word for name, value in answers.items() for word in ("--input", f"{name}={value}")]
 
 
 def provision(app):

@@ -9,10 +9,11 @@ use std::process::Command;
 use serde_json::Value;
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("skips", &[]),
     ("aws-errors", &[]),
     ("protocol", &[]),
+    ("sealing", &["protocol"]),
     ("template", &["skips"]),
     ("stackcheck", &["permissions", "protocol", "template"]),
     ("permissions", &["protocol", "template"]),
@@ -26,9 +27,12 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("egress", &[]),
     ("iam-proxy", &["aws-errors", "oci"]),
     ("model", &["domain", "protocol", "runner"]),
-    ("runner", &["aws-errors", "iam-proxy", "egress", "oci", "permissions", "protocol", "skips", "template"]),
+    (
+        "runner",
+        &["aws-errors", "iam-proxy", "egress", "oci", "permissions", "protocol", "sealing", "skips", "template"],
+    ),
     ("builder", &["egress", "oci", "protocol", "runner", "skips"]),
-    ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "stackcheck", "template"]),
+    ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "sealing", "stackcheck", "template"]),
 ];
 
 /// The crates that speak to AWS themselves.

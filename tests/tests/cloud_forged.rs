@@ -165,6 +165,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         secrets: None,
         accepted_contract: None,
         proof: None,
+        sealing_key: None,
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);
     let mut unsigned = seal(&report(world.tenant(), failed.clone())?)?;

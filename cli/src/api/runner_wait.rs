@@ -1,5 +1,5 @@
 //! Shows or says that a workflow waits for a runner that does not take its orders: how long the workflow waits, and the role
-//! that the runner needs.
+//! that the runner needs. A first deploy may also wait for an input that can be given only when the runner is there.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Waiting {
                 if plain {
                     self.due_secs = waited / 1000 * 2;
                 }
-                if let Ok(text) = sentence(api, &view.install, waited, now).await {
+                if let Ok(text) = sentence(api, view, waited, now).await {
                     progress.waiting(&text, plain);
                 }
             }
@@ -65,7 +65,7 @@ pub(crate) async fn awaited(api: &Api, view: &WorkflowView) -> Option<String> {
     if waited < PATIENCE_SECS * 1000 {
         return None;
     }
-    sentence(api, &view.install, waited, now).await.ok()
+    sentence(api, view, waited, now).await.ok()
 }
 
 fn now() -> Option<Timestamp> {
@@ -77,7 +77,7 @@ async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> 
     let active: Vec<_> = view.nodes.iter().filter(|node| node.state == "active").collect();
     if view.nodes.is_empty() {
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
-        return Ok(install.runner.is_none().then_some(view.created_at));
+        return Ok((install.runner.is_none() || missing_input(&install).is_some()).then_some(view.created_at));
     }
     // When one of these jobs has started, the runner is alive and only has no free slot for the others. It can be any of
     // them: the order of the nodes is not the order in which the runner takes their jobs.
@@ -92,10 +92,19 @@ async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> 
     Ok(oldest)
 }
 
-async fn sentence(api: &Api, install: &InstallId, waited: u64, now: Timestamp) -> Result<String> {
+async fn sentence(api: &Api, workflow: &WorkflowView, waited: u64, now: Timestamp) -> Result<String> {
+    let install = &workflow.install;
     let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
     let view: Option<InstallView> = api.get(&["v1", "installs", install.as_str()]).await.ok();
+    if let Some(problem) = view.as_ref().filter(|_| workflow.nodes.is_empty()).and_then(missing_input) {
+        return Ok(format!("waiting for {}: {problem}", duration(waited)));
+    }
     Ok(text(&tenant, install, view.as_ref(), waited, now))
+}
+
+/// Returns what is wrong with an input of an install whose runner has announced itself.
+fn missing_input(install: &InstallView) -> Option<&String> {
+    install.problems.first().filter(|_| install.runner.is_some())
 }
 
 fn text(tenant: &TenantView, install: &InstallId, view: Option<&InstallView>, waited: u64, now: Timestamp) -> String {
@@ -156,6 +165,16 @@ mod tests {
             "install": name, "account": "222222222222", "region": "us-gov-west-1", "state": "ready", "runner": runner,
         }))
         .unwrap()
+    }
+
+    #[test]
+    fn an_install_waits_for_an_input_only_when_its_runner_is_there() {
+        let runner = json!({ "key": "7300c0ae1429cd153252736a781b78f4", "version": "0.1.0", "slots": 4, "host": "i-1", "since": 1 });
+        let lacks = |runner| InstallView { problems: vec!["input `key` ...".to_owned()], ..install("globex", runner) };
+
+        assert_eq!(missing_input(&lacks(runner.clone())).map(String::as_str), Some("input `key` ..."));
+        assert_eq!(missing_input(&lacks(json!(null))), None);
+        assert_eq!(missing_input(&install("globex", runner)), None);
     }
 
     #[test]

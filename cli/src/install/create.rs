@@ -6,6 +6,7 @@ use super::{Create, toggles};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::inputs::by_name;
+use crate::sealed_inputs::refuse_sensitive;
 
 impl Create {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -14,6 +15,7 @@ impl Create {
         }
         let inputs = by_name(&self.inputs)?;
         let api = context.api().await?;
+        refuse_sensitive(&api, &self.app, &self.install, &inputs).await?;
         let body = CreateInstallRequest {
             install: self.install.clone(),
             app: self.app.clone(),

@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::inputs::by_name;
 use crate::job::plain;
 use crate::output::{Output, Table};
+use crate::sealed_inputs::sealed;
 
 impl Inputs {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -16,7 +17,8 @@ impl Inputs {
         let answer: InstallInputs = if self.inputs.is_empty() {
             api.get(&path).await?
         } else {
-            api.post(&path, &SetInputsRequest { inputs: by_name(&self.inputs)? }).await?
+            let inputs = sealed(&api, &self.install, by_name(&self.inputs)?).await?;
+            api.post(&path, &SetInputsRequest { inputs }).await?
         };
         let changed = !self.inputs.is_empty();
         context.out.show(&answer, |answer| {

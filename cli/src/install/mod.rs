@@ -133,8 +133,12 @@ Examples:
   freehold install inputs globex
   freehold install inputs globex --input replicas=3 --input zones=a,b
   freehold install inputs globex --input replicas:=null    back to the default
+  freehold install inputs globex --input api_key=@api-key
 
-The next deploy uses the changed values. The customer changes their own answers in the install stack.")]
+The next deploy uses the changed values. The customer changes their own answers in the install stack.
+
+A sensitive input is sealed here to the key of the install's runner, and only that runner can read it. So it can be given
+when `freehold install show` names a runner, and has to be given again when the runner was replaced.")]
 pub(crate) struct Inputs {
     /// Name of the install.
     install: InstallId,

@@ -32,8 +32,8 @@ Examples:
   freehold lineage verify web.lineage.json --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
 
 A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. It
-also holds the signed orders, with the values of inputs in them: limit a bundle to one install with `--install` before you
-give it away.
+also holds the signed orders, with the values of inputs in them, except for sensitive ones: limit a bundle to one install with
+`--install` before you give it away.
 
 Exit code 1 when a link fails verification; the message names the link."
 )]

@@ -108,6 +108,7 @@ mod tests {
             host: "i-1".into(),
             since: Timestamp::default(),
             announced_at: Timestamp::default(),
+            sealing_key: None,
         });
         install
     }

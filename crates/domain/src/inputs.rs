@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{AppVersion, Input, InputError};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::sealed_inputs::{self, SealedProblem, Sealing};
 use crate::suggestion::{hint, nearest};
 
 /// All problems with the inputs of an install.
@@ -33,6 +34,8 @@ pub enum InputProblem {
     Unanswered { input: String, parameter: String },
     #[error("{error}; the customer changes parameter `{parameter}` of the install stack")]
     WrongAnswer { error: InputError, parameter: String },
+    #[error(transparent)]
+    Sealed(#[from] SealedProblem),
 }
 
 fn list_problems(problems: &[InputProblem]) -> String {
@@ -45,7 +48,8 @@ fn list_problems(problems: &[InputProblem]) -> String {
 
 /// Returns the value of every input that templates may use: the customer's answer or the vendor's value, else the
 /// default, else the empty value of the input's type. The customer's sensitive inputs are left out, because the control
-/// plane does not know their values.
+/// plane does not know their values. A value of the vendor that is sealed is returned sealed, together with
+/// its type.
 ///
 /// # Errors
 /// Every unknown, missing or mistyped input.
@@ -53,11 +57,14 @@ pub fn resolve_inputs(
     version: &AppVersion,
     given: &BTreeMap<String, Value>,
     answers: &BTreeMap<String, String>,
+    sealing: Sealing<'_>,
 ) -> Result<BTreeMap<String, Value>, InputsError> {
     let mut problems = misplaced(version, given);
+    problems.extend(sealed_inputs::check_size(given, sealing).err().map(Into::into));
     let mut values = BTreeMap::new();
     for input in version.inputs.iter().filter(|input| !(input.customer && input.sensitive)) {
-        let value = if input.customer { answered(input, answers) } else { chosen(input, given.get(&input.name)) };
+        let value =
+            if input.customer { answered(input, answers) } else { chosen(input, given.get(&input.name), sealing) };
         match value {
             Ok(value) => {
                 values.insert(input.name.clone(), value);
@@ -68,14 +75,29 @@ pub fn resolve_inputs(
     if problems.is_empty() { Ok(values) } else { Err(InputsError(problems)) }
 }
 
-/// Checks the vendor's values before the customer has answered anything.
+/// Checks the vendor's values `new` together with the values `kept` that the install has, before the customer has answered
+/// anything. A sensitive input may lack a value that its runner can read, unless `new` has one: such a value can be given
+/// only when the runner has announced itself.
 ///
 /// # Errors
 /// Every unknown, missing or mistyped input, and every input that the customer answers instead of the vendor.
-pub fn check_given(version: &AppVersion, given: &BTreeMap<String, Value>) -> Result<(), InputsError> {
+pub fn check_given(
+    version: &AppVersion,
+    kept: &BTreeMap<String, Value>,
+    new: &BTreeMap<String, Value>,
+    sealing: Sealing<'_>,
+) -> Result<(), InputsError> {
+    let given = merged(kept, new);
+    let may_wait = |input: &Input, problem: &InputProblem| {
+        let is_new = new.get(&input.name).is_some_and(|value| !value.is_null());
+        !is_new && matches!(problem, InputProblem::Sealed(problem) if problem.asks_for_a_value())
+    };
     let vendors = version.inputs.iter().filter(|input| !input.customer);
-    let wrong = vendors.filter_map(|input| chosen(input, given.get(&input.name)).err());
-    let problems: Vec<InputProblem> = misplaced(version, given).into_iter().chain(wrong).collect();
+    let wrong = vendors.filter_map(|input| {
+        chosen(input, given.get(&input.name), sealing).err().filter(|problem| !may_wait(input, problem))
+    });
+    let too_large = sealed_inputs::check_size(&given, sealing).err().map(Into::into);
+    let problems: Vec<InputProblem> = misplaced(version, &given).into_iter().chain(wrong).chain(too_large).collect();
     if problems.is_empty() { Ok(()) } else { Err(InputsError(problems)) }
 }
 
@@ -86,8 +108,8 @@ pub fn wrong_answer(input: &Input, answers: &BTreeMap<String, String>) -> Option
 }
 
 /// Returns the problem with the vendor's value of `input`, if there is one.
-pub fn wrong_value(input: &Input, given: &BTreeMap<String, Value>) -> Option<InputProblem> {
-    chosen(input, given.get(&input.name)).err()
+pub fn wrong_value(input: &Input, given: &BTreeMap<String, Value>, sealing: Sealing<'_>) -> Option<InputProblem> {
+    chosen(input, given.get(&input.name), sealing).err()
 }
 
 /// Returns the stored values of the inputs of `version` that the vendor answers. The other values stay stored: they
@@ -128,14 +150,26 @@ fn misplaced(version: &AppVersion, given: &BTreeMap<String, Value>) -> Vec<Input
     given.keys().filter_map(problem).collect()
 }
 
-/// Returns the value of an input that the vendor answers.
-fn chosen(input: &Input, given: Option<&Value>) -> Result<Value, InputProblem> {
+/// Returns the value of an input that the vendor answers. The runner checks the type of a sealed value, because nobody else
+/// can read it.
+fn chosen(input: &Input, given: Option<&Value>, sealing: Sealing<'_>) -> Result<Value, InputProblem> {
     let given = given.filter(|value| !value.is_null());
+    if let Some(value) = given {
+        sealed_inputs::check_value(input, value, sealing)?;
+        if input.sensitive {
+            // With another type, the runner makes another value of the same sealed one.
+            return Ok(json!({ "sealed": value, "type": input.kind.as_str() }));
+        }
+    }
     match given.or(input.usable_default()) {
         Some(value) => input.accept(value).map_err(|error| match error {
             InputError::Missing { input } => InputProblem::Missing(input),
             error @ InputError::Wrong { .. } => InputProblem::Wrong(error),
         }),
+        None if input.required && input.sensitive => {
+            let (input, install) = (input.name.clone(), sealing.install.clone());
+            Err(SealedProblem::Missing { input, install }.into())
+        }
         None if input.required => Err(InputProblem::Missing(input.name.clone())),
         None => Ok(input.nothing()),
     }
@@ -158,9 +192,8 @@ fn answered(input: &Input, answers: &BTreeMap<String, String>) -> Result<Value, 
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use freehold_protocol::sealed::{SealedValue, SealingKey};
 
     fn version() -> AppVersion {
         serde_json::from_value(json!({
@@ -181,6 +214,21 @@ mod tests {
         serde_json::from_value(value).unwrap()
     }
 
+    fn install() -> freehold_protocol::InstallId {
+        "globex".parse().unwrap()
+    }
+
+    fn resolved(
+        given: &BTreeMap<String, Value>,
+        answers: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<String, Value>, InputsError> {
+        resolve_inputs(&version(), given, answers, Sealing { install: &install(), key: None })
+    }
+
+    fn checked(new: Value) -> Result<(), InputsError> {
+        check_given(&version(), &BTreeMap::new(), &given(new), Sealing { install: &install(), key: None })
+    }
+
     fn answers(value: Value) -> BTreeMap<String, String> {
         serde_json::from_value(value).unwrap()
     }
@@ -189,7 +237,7 @@ mod tests {
     fn every_input_but_the_customers_secrets_has_a_value() {
         let answers = answers(json!({ "InputDomain": "globex.example", "InputZones": "3", "InputOld": "x" }));
 
-        let values = resolve_inputs(&version(), &given(json!({ "greeting": "hi" })), &answers).unwrap();
+        let values = resolved(&given(json!({ "greeting": "hi" })), &answers).unwrap();
 
         let expected = json!({ "days": 7, "domain": "globex.example", "greeting": "hi", "note": "", "zones": 3 });
         assert_eq!(json!(values), expected);
@@ -199,7 +247,7 @@ mod tests {
     fn all_mistakes_are_reported_at_once() {
         let given = given(json!({ "greting": "hi", "days": "soon", "domain": "mine" }));
 
-        let error = resolve_inputs(&version(), &given, &answers(json!({ "InputZones": "many" }))).unwrap_err();
+        let error = resolved(&given, &answers(json!({ "InputZones": "many" }))).unwrap_err();
 
         insta::assert_snapshot!(error.to_string().replace("; (", ";\n("), @r"
         6 mistakes in the inputs: (1) input `domain` is answered by the customer, with parameter `InputDomain` of the install stack; leave it out;
@@ -213,7 +261,7 @@ mod tests {
 
     #[test]
     fn one_mistake_stands_alone() {
-        let wrong = |value: Value| check_given(&version(), &given(value)).unwrap_err().to_string();
+        let wrong = |value: Value| checked(value).unwrap_err().to_string();
 
         assert_eq!(wrong(json!({})), "input `greeting` is required; set it with `--input greeting=VALUE`");
         assert_eq!(
@@ -224,7 +272,75 @@ mod tests {
             wrong(json!({ "greeting": "hi", "zones": 2 })),
             "input `zones` is answered by the customer, with parameter `InputZones` of the install stack; leave it out"
         );
-        assert!(check_given(&version(), &given(json!({ "greeting": "hi", "days": null }))).is_ok());
+        assert!(checked(json!({ "greeting": "hi", "days": null })).is_ok());
+    }
+
+    #[test]
+    fn a_sensitive_value_may_be_given_later_but_not_in_clear() {
+        let version: AppVersion = serde_json::from_value(json!({
+            "format": 1, "app": "demo",
+            "inputs": [
+                { "name": "greeting", "type": "string", "required": true },
+                { "name": "key", "type": "number", "required": true, "sensitive": true },
+            ],
+        }))
+        .unwrap();
+        let (install, key) = (install(), SealingKey::from_bytes([1; 32]));
+        let sealed = |to: u8| json!(SealedValue::new(SealingKey::from_bytes([to; 32]), [1; 32], vec![2; 80]));
+        let sealing = Sealing { install: &install, key: Some(&key) };
+        let check = |kept: Value, new: Value| check_given(&version, &given(kept), &given(new), sealing);
+        let words = |checked: Result<(), InputsError>| checked.unwrap_err().to_string();
+        let resolve = |values: Value| resolve_inputs(&version, &given(values), &BTreeMap::new(), sealing);
+
+        assert_eq!(check(json!({}), json!({ "greeting": "hi" })), Ok(()));
+        assert_eq!(check(json!({ "key": sealed(2) }), json!({ "greeting": "hi" })), Ok(()));
+        assert_eq!(check(json!({ "greeting": "hi", "key": sealed(2) }), json!({ "key": sealed(1) })), Ok(()));
+        assert_eq!(check(json!({ "greeting": "hi", "key": sealed(2) }), json!({ "key": null })), Ok(()));
+        let clear = words(check(json!({ "greeting": "hi" }), json!({ "key": 4711 })));
+        assert!(clear.contains("its value is not sealed") && !clear.contains("4711"), "{clear}");
+        assert!(
+            words(check(json!({ "greeting": "hi" }), json!({ "key": sealed(2) }))).contains("sealed to another key")
+        );
+        assert!(words(check(json!({}), json!({ "greeting": sealed(1) }))).contains("not sensitive in this version"));
+        assert_eq!(
+            resolve(json!({ "greeting": "hi", "key": sealed(1) })).unwrap()["key"],
+            json!({ "sealed": sealed(1), "type": "number" })
+        );
+        assert_eq!(
+            resolve(json!({ "greeting": "hi" })).unwrap_err().to_string(),
+            "input `key` is sensitive and required, and has no value; when the runner of install `globex` has announced \
+             itself, give it with `freehold install inputs globex --input key=@FILE`; the first deploy waits for it"
+        );
+        assert_eq!(
+            resolve(json!({ "greeting": "hi", "key": sealed(2) })).unwrap_err().to_string(),
+            "the value of input `key` is sealed to another key than that of the present runner of install `globex`, which \
+             cannot read it; give it again with `freehold install inputs globex --input key=@FILE`, or remove it with \
+             `--input key:=null`"
+        );
+    }
+
+    #[test]
+    fn a_sealed_value_is_not_among_the_values_of_an_order() {
+        let version: AppVersion = serde_json::from_value(json!({
+            "format": 1, "app": "demo",
+            "inputs": [
+                { "name": "greeting", "type": "string" },
+                { "name": "key", "type": "string", "sensitive": true },
+                { "name": "salt", "type": "string", "sensitive": true, "default": "pepper" },
+                { "name": "token", "type": "string", "sensitive": true },
+            ],
+        }))
+        .unwrap();
+        let (install, key) = (install(), SealingKey::from_bytes([1; 32]));
+        let value = json!(SealedValue::new(key.clone(), [1; 32], vec![2; 80]));
+        let given = given(json!({ "greeting": "hi", "key": value }));
+        let sealing = Sealing { install: &install, key: Some(&key) };
+        let mut inputs = resolve_inputs(&version, &given, &BTreeMap::new(), sealing).unwrap();
+
+        let taken = sealed_inputs::take_sealed(&version, &given, &mut inputs);
+
+        assert_eq!(json!(inputs), json!({ "greeting": "hi", "salt": "pepper", "token": "" }));
+        assert_eq!(taken, BTreeMap::from([("key".to_owned(), SealedValue::of(&value).unwrap().digest())]));
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub mod prune_artifacts;
 pub mod region;
 pub mod runs_as;
 pub mod sandbox;
+pub mod sealed_inputs;
 pub mod suggestion;
 pub mod toggles;
 pub mod workflow;

@@ -37,6 +37,9 @@ pub struct Envelope {
     pub payload: String,
     /// The signatures. Messages have one.
     pub signatures: Vec<EnvelopeSignature>,
+    /// Texts that travel with the message. No signature covers them: the payload names each by its digest.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attached: Vec<String>,
 }
 
 /// One signature over the payload type and the payload.
@@ -240,7 +243,7 @@ impl Envelope {
                 cert: None,
             })
             .collect();
-        Ok(Self { payload_type: P::TYPE.to_owned(), payload: BASE64.encode(&bytes), signatures })
+        Ok(Self { payload_type: P::TYPE.to_owned(), payload: BASE64.encode(&bytes), signatures, attached: Vec::new() })
     }
 
     /// Returns `payload` signed by a delegate key that carries its certificate.
@@ -262,7 +265,8 @@ impl Envelope {
     pub fn with_signature<P: Payload>(payload: &P, key: &PublicKey, signature: &[u8]) -> Result<Self, EnvelopeError> {
         let bytes = payload.bytes().map_err(|e| EnvelopeError::Unwritable(e.to_string()))?;
         let signature = EnvelopeSignature { keyid: key.key_id(), sig: BASE64.encode(signature), cert: None };
-        Ok(Self { payload_type: P::TYPE.to_owned(), payload: BASE64.encode(&bytes), signatures: vec![signature] })
+        let (payload_type, payload) = (P::TYPE.to_owned(), BASE64.encode(&bytes));
+        Ok(Self { payload_type, payload, signatures: vec![signature], attached: Vec::new() })
     }
 
     /// Parses an envelope. Checks its size first.

@@ -65,3 +65,7 @@ pub const MAX_TERMS_BYTES: usize = 512 * 1024;
 
 /// The maximum size of the accepted and the requested terms together in one order, after compression, in bytes.
 pub const MAX_ORDER_TERMS_BYTES: usize = 96 * 1024;
+
+/// The maximum size of the sealed values of all inputs of an install together, in bytes: they are part of the install's
+/// row in the table, and travel with each order.
+pub const MAX_SEALED_BYTES: usize = 96 * 1024;

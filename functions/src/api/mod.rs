@@ -145,8 +145,8 @@ impl Api {
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
-            set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone() },
-            set_toggles: SetToggles { store: Arc::clone(&store), versions: versions.clone() },
+            set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
+            set_toggles: SetToggles { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
             deploy_components: DeployComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),

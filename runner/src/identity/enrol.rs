@@ -169,6 +169,7 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), proof: RoleProof
         secrets: digests.clone(),
         accepted_contract: agent.config.accepted_contract.clone(),
         proof: Some(proof),
+        sealing_key: Some(agent.sensitive_inputs.sealing_key()),
     };
     match agent.reporter.hello(hello) {
         Ok(number) => {

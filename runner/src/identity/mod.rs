@@ -11,6 +11,7 @@ pub mod mode;
 pub mod renewal;
 pub mod role_proof;
 pub mod runner_key;
+pub mod sealing_key;
 pub mod sensitive_inputs;
 mod session_policy;
 pub mod stack_outputs;

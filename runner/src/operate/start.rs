@@ -21,6 +21,7 @@ use crate::identity::mode::Roles;
 use crate::identity::renewal::{self, RenewalError};
 use crate::identity::role_proof::RoleProver;
 use crate::identity::runner_key::Identity;
+use crate::identity::sealing_key;
 use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::trusts::{AppRoles, IamRoles};
 use crate::operate::drain::{Drain, Phase, Signals};
@@ -167,6 +168,7 @@ fn assemble(
     let unstarted = Unstarted::in_bucket(bucket.clone());
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
+    let opening_key = sealing_key::load_or_make(&config.state_dir, identity.id()).map_err(RenewalError::from)?;
     let app_roles = (config.role == Role::Install).then(|| Arc::new(IamRoles::new(config)) as Arc<dyn AppRoles>);
     Ok(Agent {
         config: config.clone(),
@@ -179,7 +181,7 @@ fn assemble(
         audit,
         roles: Roles::new(config.clone(), sdk, standing.clone()),
         standing,
-        sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone()),
+        sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone(), opening_key),
         app_secrets: AppSecrets::new(sdk, config.tenant.clone(), config.install.clone()),
         app_roles,
         grants: Arc::new(PendingGrants::default()),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use freehold_protocol::order::{Order, Redelivery};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, JobId};
+use freehold_protocol::{Digest, Envelope, JobId};
 use tokio::sync::{Notify, watch};
 
 use crate::wire::inbox::Delivery;
@@ -20,6 +20,8 @@ pub struct HeldOrder {
     pub fence: Fence,
     /// The digest of the order's message.
     pub message: Digest,
+    /// The texts that came with the message. The order names each that it needs by its digest.
+    pub attached: Vec<String>,
     pub lease: HeldLease,
     pub signal: Stop,
     stop: watch::Sender<Option<StopReason>>,
@@ -35,6 +37,7 @@ impl HeldOrder {
             fence: Fence { dispatch: order.dispatch, receive: delivery.receive },
             order: Arc::new(order),
             message: Digest::of(delivery.body.as_bytes()),
+            attached: Envelope::parse(delivery.body.as_bytes()).map(|envelope| envelope.attached).unwrap_or_default(),
             signal: signal.bounded_by(lease.until()),
             lease,
             stop,

@@ -212,6 +212,7 @@ fn order(work: Work) -> Order {
         } }),
         skip_noops: false,
         sensitive_inputs: Vec::new(),
+        sealed_inputs: BTreeMap::new(),
         secrets: Vec::new(),
         tool_image: None,
         terms: None,

@@ -115,6 +115,7 @@ impl Measured {
             context: serde_json::json!({"nuon": {}}),
             skip_noops: false,
             sensitive_inputs: Vec::new(),
+            sealed_inputs: std::collections::BTreeMap::new(),
             secrets: Vec::new(),
             tool_image: None,
             terms: None,

@@ -118,6 +118,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         context: serde_json::json!({}),
         skip_noops: false,
         sensitive_inputs: Vec::new(),
+        sealed_inputs: std::collections::BTreeMap::new(),
         secrets: Vec::new(),
         tool_image: None,
         terms: None,

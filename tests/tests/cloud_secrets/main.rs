@@ -3,6 +3,8 @@
 
 #![cfg(test)]
 
+mod sealed_inputs;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

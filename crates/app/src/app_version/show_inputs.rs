@@ -39,8 +39,9 @@ pub async fn show_inputs(versions: &Versions, install: &Install) -> Result<Insta
         .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;
     let version = versions.load(app, None).await?;
     let given = known_inputs(&version.document, &install.inputs);
-    let inputs = version.document.inputs.iter().map(|input| view(input, &given, &install.answers)).collect();
-    Ok(InstallInputs { install: install.id.clone(), app: app.clone(), version: version.version, inputs })
+    let inputs = version.document.inputs.iter().map(|input| view(input, &given, install)).collect();
+    let sealing_key = install.sealing().key.cloned();
+    Ok(InstallInputs { install: install.id.clone(), app: app.clone(), version: version.version, inputs, sealing_key })
 }
 
 /// Returns the values that the vendor or the customer gave, by input name. Defaults are left out.
@@ -49,7 +50,8 @@ pub fn by_name(inputs: &[InputView]) -> BTreeMap<String, Value> {
     answered.filter_map(|input| Some((input.name.clone(), input.value.clone()?))).collect()
 }
 
-fn view(input: &Input, given: &BTreeMap<String, Value>, answers: &BTreeMap<String, String>) -> InputView {
+fn view(input: &Input, given: &BTreeMap<String, Value>, install: &Install) -> InputView {
+    let answers = &install.answers;
     let answer = || answers.get(&input.parameter()).map(|text| Value::from(text.as_str()));
     let (from, value) = match (input.customer, input.sensitive) {
         (true, true) => (AnsweredBy::CustomersAccount, None),
@@ -64,7 +66,8 @@ fn view(input: &Input, given: &BTreeMap<String, Value>, answers: &BTreeMap<Strin
             None => (AnsweredBy::Nobody, None),
         },
     };
-    let problem = if input.customer { wrong_answer(input, answers) } else { wrong_value(input, given) };
+    let problem =
+        if input.customer { wrong_answer(input, answers) } else { wrong_value(input, given, install.sealing()) };
     // A valid value is shown in the form that a deploy uses.
     let shown = value.map(|value| if input.sensitive { SET.into() } else { input.accept(&value).unwrap_or(value) });
     InputView {

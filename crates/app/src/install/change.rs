@@ -1,16 +1,26 @@
 //! Changes what the next deploy of an install uses, while no workflow runs in the install.
 
 use freehold_domain::install::{Install, InstallError};
-use freehold_protocol::InstallId;
+use freehold_domain::workflow::{WorkflowKind, WorkflowState};
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
-use crate::ports::{Expect, Store};
-use crate::table::{self, Decided, put};
+use crate::ports::{Expect, Store, Write};
+use crate::table::{self, Decided, Stored, put};
 
-/// Applies `change`, which returns whether it changed anything, to the install. It gets the newest version of the
-/// install's app. Returns the install and whether it was changed.
+/// What a request changes in an install.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changed {
+    Nothing,
+    Something,
+    /// Only sensitive inputs, which the first deploy may wait for.
+    SensitiveInputs,
+}
+
+/// Applies `change` to the install. It gets the newest version of the install's app. Returns the install and whether it
+/// was changed.
 ///
 /// # Errors
 /// Those of `change`; Invalid for the build runner; Conflict when `change` changed something while a workflow runs in
@@ -18,11 +28,11 @@ use crate::table::{self, Decided, put};
 pub(super) async fn change<F>(
     store: &dyn Store,
     versions: &Versions,
-    id: &InstallId,
+    (id, now): (&InstallId, Timestamp),
     change: F,
 ) -> Result<(Install, bool), AppError>
 where
-    F: Fn(&AppVersion, &mut Install) -> Result<bool, AppError> + Sync,
+    F: Fn(&AppVersion, &mut Install) -> Result<Changed, AppError> + Sync,
 {
     table::change(store, ("install", id), || async {
         let stored = table::install(store, id).await?;
@@ -31,13 +41,32 @@ where
             .app()
             .ok_or_else(|| AppError::invalid(format!("`{id}` is the build runner, not an install of an app")))?;
         let version = versions.load(app, None).await?;
-        if !change(&version.document, &mut install)? {
+        let changed = change(&version.document, &mut install)?;
+        if changed == Changed::Nothing {
             return Ok(Decided::Keep((install, false)));
         }
-        if let Some(live) = install.live.clone() {
-            return Err(InstallError::Live { install: id.clone(), live }.into());
+        if changed == Changed::SensitiveInputs {
+            install.sealed_at = now;
         }
-        Ok(Decided::Commit(vec![put(&install, Expect::Rev(stored.rev))?], (install, true)))
+        let mut writes = vec![put(&install, Expect::Rev(stored.rev))?];
+        if let Some(live) = install.live.clone() {
+            let before_the_plan = match changed {
+                Changed::SensitiveInputs => before_the_plan(store, &live).await?,
+                Changed::Nothing | Changed::Something => None,
+            };
+            writes.push(before_the_plan.ok_or(InstallError::Live { install: id.clone(), live })?);
+        }
+        Ok(Decided::Commit(writes, (install, true)))
     })
     .await
+}
+
+/// Returns the write with which inputs may be changed under the workflow `live`; `None` if it does not provision the install
+/// or was planned already. It writes the workflow anew, so that a plan which was made with the former inputs is not stored.
+async fn before_the_plan(store: &dyn Store, live: &WorkflowId) -> Result<Option<Write>, AppError> {
+    let Some(Stored { value: workflow, rev }) = table::find_workflow(store, live).await? else { return Ok(None) };
+    if workflow.kind != WorkflowKind::ProvisionInstall || workflow.state != WorkflowState::Pending {
+        return Ok(None);
+    }
+    Ok(Some(table::put_workflow(&workflow, Expect::Rev(rev))?))
 }

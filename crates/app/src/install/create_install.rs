@@ -7,6 +7,7 @@ use freehold_domain::inputs::{check_given, merged};
 use freehold_domain::install::{Install, InstallError, Serves, check_name};
 use freehold_domain::plan::check_deployable;
 use freehold_domain::region::check_region;
+use freehold_domain::sealed_inputs::Sealing;
 use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
@@ -45,7 +46,8 @@ impl CreateInstall {
         self.check_names(id).await?;
         let version = self.versions.load(&request.app, None).await?;
         check_deployable(&version.document)?;
-        check_given(&version.document, &request.inputs)?;
+        let sealing = Sealing { install: id, key: None };
+        check_given(&version.document, &BTreeMap::new(), &request.inputs, sealing)?;
         let chosen = request.toggles.iter().map(|(component, on)| (component.clone(), Some(*on))).collect();
         let toggles = toggles::changed(&version.document, &BTreeMap::new(), &chosen)?;
         crate::stack::render_stack::check(&version.document)?;

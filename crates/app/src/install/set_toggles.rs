@@ -9,14 +9,15 @@ use freehold_protocol::api::{InstallToggles, SetTogglesRequest};
 use crate::AppError;
 use crate::app_version::show_toggles;
 use crate::app_version::versions::Versions;
-use crate::install::change::change;
-use crate::ports::Store;
+use crate::install::change::{Changed, change};
+use crate::ports::{Clock, Store};
 
 /// The use case that sets an install's toggles, with its ports.
 #[derive(Clone)]
 pub struct SetToggles {
     pub store: Arc<dyn Store>,
     pub versions: Versions,
+    pub clock: Arc<dyn Clock>,
 }
 
 impl SetToggles {
@@ -27,11 +28,11 @@ impl SetToggles {
     /// NotFound for an unknown component; Invalid for a component that every install has, and when a component that
     /// stays on needs a component that is off; Conflict while a workflow runs in the install; or the ports' errors.
     pub async fn set(&self, id: &InstallId, request: &SetTogglesRequest) -> Result<InstallToggles, AppError> {
-        let set = change(&*self.store, &self.versions, id, |version, install| {
+        let set = change(&*self.store, &self.versions, (id, self.clock.now()), |version, install| {
             let next = changed(version, &install.toggles, &request.toggles)?;
             let changes = next != install.toggles;
             install.toggles = next;
-            Ok(changes)
+            Ok(if changes { Changed::Something } else { Changed::Nothing })
         });
         let (install, changed) = set.await?;
         if changed {

@@ -38,15 +38,14 @@ pub(crate) fn granted(
     Ok(Granted { inline: Quoted(inline), managed: managed.into_iter().map(Quoted).collect() })
 }
 
-/// Returns the vendor's value, or else the default; for an input that the customer answers, a reference.
+/// Returns the vendor's value, or else the default; for an input that the customer answers, a reference. Sensitive inputs
+/// are left out: many people can read a policy.
 fn answers(version: &AppVersion, install: &Install) -> Answers {
     let given = known_inputs(version, &install.inputs);
     let mut answers = Answers::default();
-    for input in &version.inputs {
+    for input in version.inputs.iter().filter(|input| !input.sensitive) {
         if input.customer {
-            if !input.sensitive {
-                answers.asked(&input.name, &input.parameter());
-            }
+            answers.asked(&input.name, &input.parameter());
         } else if let Some(value) = given.get(&input.name).or(input.default.as_ref()) {
             answers.known(&input.name, value.clone());
         }

@@ -1,6 +1,10 @@
 //! The rows of workflows: their entries in lists, and the task tokens of their state machines. The rows of their state
 //! are in [`super::graph`].
 
+use std::collections::BTreeSet;
+
+use freehold_domain::install::Install;
+use freehold_domain::sealed_inputs::first_missing;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +53,16 @@ pub struct TaskToken {
     pub workflow: WorkflowId,
     pub phase: Phase,
     pub token: String,
+    /// The sensitive inputs without which the workflow is not resumed, although its runner has announced itself.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub needs: BTreeSet<String>,
+}
+
+impl TaskToken {
+    /// Returns whether the workflow still waits for a sensitive input of its install.
+    pub fn waits_for_inputs(&self, install: &Install) -> bool {
+        first_missing(&self.needs, &install.inputs, install.sealing()).is_some()
+    }
 }
 
 impl std::fmt::Debug for TaskToken {

@@ -52,7 +52,8 @@ impl DeployComponents {
         let version = self.version(&app, request).await?;
         check_deployable(&version.document)?;
         let kept = known_inputs(&version.document, &stored.value.inputs);
-        resolve_inputs(&version.document, &merged(&kept, &request.inputs), &stored.value.answers)?;
+        let given = merged(&kept, &request.inputs);
+        resolve_inputs(&version.document, &given, &stored.value.answers, stored.value.sealing())?;
         let former_inputs = former(&stored.value.inputs, &request.inputs);
         stored.value.inputs = merged(&stored.value.inputs, &request.inputs);
         require_runner(&stored.value)?;

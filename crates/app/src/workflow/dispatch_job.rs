@@ -8,6 +8,7 @@ use freehold_domain::inputs::{known_inputs, resolve_inputs};
 use freehold_domain::install::{Install, Serves};
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::preflight;
+use freehold_domain::sealed_inputs::{self, take_sealed};
 use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use freehold_protocol::contract::OrderTerms;
@@ -161,10 +162,17 @@ impl DispatchJob {
         let url = queue_url(&install)?;
         // A stored order is sent as it is: the records that it refers to may have changed since, and an order that could
         // not be made any more may be in the install's queue.
-        let envelope = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
+        let mut envelope = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
             Some(first) => first.signed().envelope(),
             None => self.new_order(job, &install, dispatch).await?,
         };
+        let named = envelope.peek::<Order>()?.sealed_inputs;
+        // Only an order that was stored before can name an older value. Its first copy may be in the queue.
+        let Some(attached) = sealed_inputs::attached(&named, &install.inputs) else {
+            tracing::warn!(job.id = %job.id, "Job `{}` reads a former value: its order is not sent again", job.id);
+            return Ok(());
+        };
+        envelope.attached = attached;
         let dedup = format!("{}.{dispatch}", job.id);
         // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
         let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
@@ -243,8 +251,7 @@ impl DispatchJob {
             // INVARIANT: every job is created for a node of its workflow, and nodes are never removed.
             AppError::internal(format!("workflow `{}` has no node `{}`", workflow.id, job.node))
         })?;
-        let Task { work, skip_noops, context, sensitive_inputs, secrets, tools, terms } =
-            self.task(&workflow, node, install).await?;
+        let Task { work, skip_noops, context, hidden, tools, terms } = self.task(&workflow, node, install).await?;
         let tool_image = self.tool_image(&workflow, tools.as_ref(), install).await?;
         let part = attempted_part::ordered(&*self.store, job, &workflow, &node.target, self.clock.now()).await?;
         let order = Order {
@@ -264,8 +271,9 @@ impl DispatchJob {
             skip_noops,
             work,
             context,
-            sensitive_inputs,
-            secrets,
+            sensitive_inputs: hidden.inputs,
+            sealed_inputs: hidden.sealed,
+            secrets: hidden.secrets,
             tool_image,
             terms,
         };
@@ -361,20 +369,21 @@ impl DispatchJob {
             repository: self.repository.clone(),
         };
         let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-        let (sensitive_inputs, secrets) = (Vec::new(), Vec::new());
-        Ok(Task { work, skip_noops: false, context, sensitive_inputs, secrets, tools: None, terms: None })
+        Ok(Task { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms: None })
     }
 
     /// Returns the task for an install's runner, with the context for its templates.
     async fn install_task(&self, work: Work, install: &Install, version: &AppVersion) -> Result<Task, AppError> {
-        let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
+        let given = known_inputs(version, &install.inputs);
+        let mut inputs = resolve_inputs(version, &given, &install.answers, install.sealing())?;
+        let sealed = take_sealed(version, &given, &mut inputs);
         let deployed = table::deployed(&*self.store, &install.id).await?;
         let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
         let terms = terms::for_order(&*self.store, install, version).await?;
-        let (sensitive_inputs, secrets) = (sensitive_inputs(version), secrets(version));
+        let hidden = Hidden { inputs: sensitive_inputs(version), sealed, secrets: secrets(version) };
         let tools = version.tool_image().map(|component| component.name.clone());
         let skip_noops = skips_noops(version, &work);
-        Ok(Task { work, skip_noops, context, sensitive_inputs, secrets, tools, terms: Some(Box::new(terms)) })
+        Ok(Task { work, skip_noops, context, hidden, tools, terms: Some(Box::new(terms)) })
     }
 
     /// Returns the install's app and the given version of the app.
@@ -443,14 +452,21 @@ impl DispatchJob {
     }
 }
 
-/// The parts of an order that depend on its node: the work, the context for templates, the inputs, the secrets, the
-/// component of the tool image, and the terms.
+/// What an order names without its value: the sensitive inputs, the digests of those that are sealed, and the secrets.
+#[derive(Default)]
+struct Hidden {
+    inputs: Vec<Input>,
+    sealed: BTreeMap<String, Digest>,
+    secrets: Vec<Secret>,
+}
+
+/// The parts of an order that depend on its node: the work, the context for templates, what it names without its value,
+/// the component of the tool image, and the terms.
 struct Task {
     work: Work,
     skip_noops: bool,
     context: serde_json::Value,
-    sensitive_inputs: Vec<Input>,
-    secrets: Vec<Secret>,
+    hidden: Hidden,
     /// The component whose image the task's version names for its jobs.
     tools: Option<ComponentName>,
     terms: Option<Box<OrderTerms>>,

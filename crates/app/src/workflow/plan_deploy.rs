@@ -61,7 +61,8 @@ pub(crate) async fn plan_deploy(
         let release = table::release(store, &version.app, name).await?;
         create_release::check_builds(&release, &builds)?;
     }
-    let inputs = resolve_inputs(version, &known_inputs(version, &install.inputs), &install.answers)?;
+    let known = known_inputs(version, &install.inputs);
+    let inputs = resolve_inputs(version, &known, &install.answers, install.sealing())?;
     let parts = table::parts(store, &install.id).await?;
     let deployed = table::deployed_among(&parts);
     let scope = DeployScope {

@@ -1,10 +1,12 @@
 //! The planning phases of a state machine: wait for the runner, plan the graph, start the graph.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::build::Build;
 use freehold_domain::install::{Install, InstallError};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes};
+use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{Advance, Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::{BuildId, Digest, WorkflowId};
 use serde::Serialize;
@@ -40,13 +42,22 @@ pub enum Next {
 }
 
 impl PlanWorkflow {
-    /// Stores the task token of the state that waits for the install's runner. `accept-report` resumes the state at the
-    /// runner's hello. If the runner announced itself earlier, `sweep` resumes the state.
+    /// Stores the task token of the state that waits for the install's runner and for the sensitive inputs that the app
+    /// requires, which can be given only when the runner has announced itself. `accept-report` resumes the state at the
+    /// runner's hello. If something is missing then, or the runner announced itself earlier, `sweep` resumes the state.
     ///
     /// # Errors
     /// NotFound, or the store's errors.
     pub async fn await_runner(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
-        self.keep_token(id, Phase::AwaitRunner, token).await
+        let workflow = table::workflow(&*self.store, id).await?.value;
+        let install = table::install(&*self.store, &workflow.install).await?.value;
+        let needs = match (&workflow.request, install.app()) {
+            (Request::Deploy { version, .. }, Some(app)) => {
+                sealed_inputs::needed(&self.versions.load(app, version.as_ref()).await?.document)
+            }
+            _ => BTreeSet::new(),
+        };
+        self.keep_token(id, Phase::AwaitRunner, token, needs).await
     }
 
     /// Plans the workflow's graph and stores it.
@@ -135,7 +146,7 @@ impl PlanWorkflow {
     /// Conflict without a runner, or the errors of the store and the queue.
     pub async fn run(&self, id: &WorkflowId, token: String) -> Result<(), AppError> {
         // The token is stored first, so that it is found even if a job ends at once.
-        self.keep_token(id, Phase::Run, token).await?;
+        self.keep_token(id, Phase::Run, token, BTreeSet::new()).await?;
         let stored = table::workflow(&*self.store, id).await?;
         let (workflow, resend) = match &stored.value.state {
             WorkflowState::Pending => (self.start(&stored).await?, false),
@@ -166,9 +177,15 @@ impl PlanWorkflow {
 
     /// Stores a task token, unless the workflow was removed because its install was forgotten: nobody would remove the
     /// token.
-    async fn keep_token(&self, id: &WorkflowId, phase: Phase, token: String) -> Result<(), AppError> {
+    async fn keep_token(
+        &self,
+        id: &WorkflowId,
+        phase: Phase,
+        token: String,
+        needs: BTreeSet<String>,
+    ) -> Result<(), AppError> {
         table::workflow(&*self.store, id).await?;
-        let record = TaskToken { workflow: id.clone(), phase, token };
+        let record = TaskToken { workflow: id.clone(), phase, token, needs };
         let _ = self.store.commit(vec![put(&record, Expect::Any)?]).await?;
         Ok(())
     }

@@ -60,7 +60,7 @@ impl RunAction {
         let mut nodes = action_nodes(&version.document, action, request.role.as_deref(), 0)?;
         bind_steps(&*self.store, &version.document, &mut nodes).await?;
         let known = known_inputs(&version.document, &stored.value.inputs);
-        resolve_inputs(&version.document, &known, &stored.value.answers)?;
+        resolve_inputs(&version.document, &known, &stored.value.answers, stored.value.sealing())?;
         require_runner(&stored.value)?;
         terms::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {

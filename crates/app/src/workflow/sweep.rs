@@ -122,8 +122,9 @@ impl Sweep {
         let install = table::install(&*self.store, &workflow.install).await?.value;
         let waiting: Option<Stored<TaskToken>> =
             load(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
+        let is_ready = |token: &Stored<TaskToken>| install.runner.is_some() && !token.value.waits_for_inputs(&install);
         match waiting {
-            Some(token) if install.runner.is_some() || workflow.cancel_requested.is_some() => {
+            Some(token) if is_ready(&token) || workflow.cancel_requested.is_some() => {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
             Some(_) => return Ok(()),
@@ -132,7 +133,7 @@ impl Sweep {
             None => {}
         }
         let Some(runner) = &install.runner else { return Ok(()) };
-        let ready = now.since(workflow.created_at.max(runner.since)) / 1000;
+        let ready = now.since(workflow.created_at.max(runner.since).max(install.sealed_at)) / 1000;
         if ready > STUCK_SECS {
             self.stuck(workflow, swept);
         }

@@ -287,7 +287,7 @@ impl World {
     }
 
     pub(crate) fn set_toggles(&self) -> SetToggles {
-        SetToggles { store: self.memory.clone(), versions: self.versions() }
+        SetToggles { store: self.memory.clone(), versions: self.versions(), clock: self.memory.clone() }
     }
 
     /// Switches components of `globex` on or off.

@@ -12,6 +12,7 @@ use freehold_protocol::report::{
     AttemptEvent, AttemptReport, CallerRequest, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
     RoleProof,
 };
+use freehold_protocol::sealed::SealingKey;
 use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, names};
 use serde_json::json;
 
@@ -56,6 +57,8 @@ pub(crate) struct Runner {
     pub(crate) answers: BTreeMap<String, String>,
     /// The terms that the customer agreed to.
     pub(crate) accepted_contract: Option<Digest>,
+    /// Whether it announces a key to which values are sealed.
+    pub(crate) seals: bool,
     /// The keyed digests of the app's secrets.
     pub(crate) secrets: Option<BTreeMap<String, Digest>>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
@@ -88,6 +91,7 @@ impl Runner {
             slots: 2,
             answers: BTreeMap::new(),
             secrets: None,
+            seals: true,
             accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
@@ -98,6 +102,11 @@ impl Runner {
             cancelled: BTreeSet::new(),
             seen: 0,
         }
+    }
+
+    /// Returns the key to which values are sealed. Nothing here is opened, so any bytes are a key.
+    pub(crate) fn sealing_key(&self) -> SealingKey {
+        SealingKey::from_bytes(self.key.to_bytes())
     }
 
     pub(crate) fn report(&self, body: ReportBody, at: Timestamp) -> Report {
@@ -135,6 +144,7 @@ impl Runner {
             secrets: self.secrets.clone(),
             accepted_contract: self.accepted_contract.clone(),
             proof,
+            sealing_key: self.seals.then(|| self.sealing_key()),
         };
         let report = self.report(ReportBody::Hello(hello), at);
         self.sign(&report)

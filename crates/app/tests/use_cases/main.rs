@@ -33,6 +33,7 @@ mod install {
     mod enrol_build_runner;
     mod forget_install;
     mod register_install;
+    mod sealed_inputs;
     mod set_inputs;
     mod set_toggles;
 }

@@ -47,7 +47,7 @@ pub(super) const INPUT: &[Key] = &[
     must("group", Text).doc("The name of a `[[group]]`"),
     may("default", Any).doc("The answer when an install gives none; it has to fit `type`"),
     may("required", Flag).doc("Whether an install needs an answer; default `false`"),
-    may("sensitive", Flag).doc("Whether the answer is never shown again; default `false`"),
+    may("sensitive", Flag).doc("Whether only the runner reads the answer and nothing shows it; default `false`"),
     may("type", Word(INPUT_TYPES)).doc("The type of the answer; default `string`"),
     may("internal", Flag).doc("Whether forms leave the question out; default `false`").not_yet(),
     may("user_configurable", Flag)

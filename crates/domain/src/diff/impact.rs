@@ -14,6 +14,7 @@ use crate::plan::copies::{NODE, UNWANTED};
 use crate::plan::secrets::predicted;
 use crate::plan::triggers::{Fired, Moment, Occurrence, Parts, events_of_deploy, fired};
 use crate::plan::{DeployScope, add_dependents, fingerprint};
+use crate::sealed_inputs::is_sealed;
 
 /// A node of the deploy, and why it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -164,7 +165,8 @@ impl<'a> Answered<'a> {
             }
             None if !input.required && !names.contains(input.name.as_str()) => input.nothing(),
             Some(_) | None => {
-                json!({ "answer to": input.name, "of type": input.kind.as_str(), "of customer": input.customer })
+                let (kind, sealed) = (input.kind.as_str(), is_sealed(input));
+                json!({ "answer to": input.name, "of type": kind, "of customer": input.customer, "sealed": sealed })
             }
         }
     }

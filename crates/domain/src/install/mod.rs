@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::Hello;
+use freehold_protocol::sealed::SealingKey;
 use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId, KeyId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::sealed_inputs::Sealing;
 
 /// The reserved install whose runner builds artifacts in the tenant's own account.
 pub const BUILD_INSTALL: &str = "build";
@@ -29,9 +32,13 @@ pub struct Install {
     pub account: AccountId,
     pub region: String,
     pub created_at: Timestamp,
-    /// The vendor's values of inputs, by input name, exactly as the vendor gave them.
+    /// The vendor's values of inputs, by input name, exactly as the vendor gave them. The value of a sensitive input is
+    /// the text of a [`freehold_protocol::sealed::SealedValue`].
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
+    /// The time at which the vendor last gave a sensitive input; 0 before.
+    #[serde(default, skip_serializing_if = "is_never")]
+    pub sealed_at: Timestamp,
     /// The vendor's choices for toggleable components: whether the install has the component. A component without a
     /// choice has the default of its config ([`crate::toggles`]).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -84,6 +91,11 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
+fn is_never(at: &Timestamp) -> bool {
+    *at == Timestamp::default()
+}
+
 /// The purpose of an install.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "serves", rename_all = "snake_case")]
@@ -110,6 +122,9 @@ pub struct Runner {
     /// this field existed.
     #[serde(default)]
     pub announced_at: Timestamp,
+    /// The key to which sensitive inputs are sealed. Absent for a runner that announces none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing_key: Option<SealingKey>,
 }
 
 /// The reason why an install refuses an operation.
@@ -166,6 +181,7 @@ impl Install {
             region,
             created_at,
             inputs: BTreeMap::new(),
+            sealed_at: Timestamp::default(),
             toggles: BTreeMap::new(),
             answers: BTreeMap::new(),
             secrets: BTreeMap::new(),
@@ -215,6 +231,11 @@ impl Install {
             Serves::App { app, .. } => Some(app),
             Serves::Builds => None,
         }
+    }
+
+    /// Returns the install's name and the key to which its sensitive inputs are sealed.
+    pub fn sealing(&self) -> Sealing<'_> {
+        Sealing { install: &self.id, key: self.runner.as_ref().and_then(|runner| runner.sealing_key.as_ref()) }
     }
 
     /// Checks that nothing ran in the install: no runner ever announced itself, so no order was ever sent.
@@ -275,6 +296,7 @@ impl Install {
             host: hello.host.chars().take(120).collect(),
             since,
             announced_at: sent_at,
+            sealing_key: hello.sealing_key.clone(),
         };
         let secrets = hello.secrets.as_ref().unwrap_or(&self.secrets);
         let same_answers = self.answers == hello.inputs

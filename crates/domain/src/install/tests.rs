@@ -25,6 +25,7 @@ fn hello(seed: u8) -> Hello {
         secrets: None,
         accepted_contract: None,
         proof: None,
+        sealing_key: Some(SealingKey::from_bytes([seed; 32])),
     }
 }
 
@@ -203,4 +204,18 @@ fn a_name_that_is_a_prefix_of_another_is_refused_both_ways() {
         assert!(check_name(&bad.parse().unwrap(), &existing).is_err(), "{bad}");
     }
     assert!(check_name(&"globex".parse().unwrap(), &existing).is_ok());
+}
+
+#[test]
+fn the_sealing_key_is_that_of_the_current_runner() {
+    let first = changed(hears(&install(), &hello(1), 10));
+    let second = changed(hears(&first, &hello(2), 20));
+    let other = Hello { sealing_key: Some(SealingKey::from_bytes([7; 32])), ..hello(2) };
+    let third = changed(hears(&second, &other, 30));
+    let without = changed(hears(&third, &Hello { sealing_key: None, ..hello(2) }, 40));
+
+    let keys =
+        [&install(), &first, &second, &third, &without].map(|one| one.sealing().key.map(|key| key.as_bytes()[0]));
+
+    assert_eq!(keys, [None, Some(1), Some(2), Some(7), None]);
 }

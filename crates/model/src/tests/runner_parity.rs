@@ -79,6 +79,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         context: serde_json::Value::Null,
         skip_noops: false,
         sensitive_inputs: Vec::new(),
+        sealed_inputs: std::collections::BTreeMap::new(),
         secrets: Vec::new(),
         tool_image: None,
         terms: None,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app_version::InputKind;
+use crate::sealed::SealingKey;
 use crate::{AppName, Digest, InstallId};
 
 /// `GET /v1/apps/{app}/versions/{version}/inputs-schema`: the schema of a version's inputs.
@@ -22,7 +23,8 @@ pub struct InputsSchema {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SetInputsRequest {
-    /// The new values by the name of the input. `null` removes a value, so that the default applies.
+    /// The new values by the name of the input. `null` removes a value, so that the default applies. The value of a
+    /// sensitive input is sealed to the install's sealing key; one in clear is refused and not stored.
     pub inputs: BTreeMap<String, Value>,
 }
 
@@ -34,6 +36,10 @@ pub struct InstallInputs {
     pub app: AppName,
     pub version: Digest,
     pub inputs: Vec<InputView>,
+    /// The key to which the values of sensitive inputs are sealed; absent until the install's runner has announced
+    /// itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing_key: Option<SealingKey>,
 }
 
 /// One input of an install.

@@ -10,7 +10,9 @@ use crate::contract::OrderTerms;
 use crate::envelope::Payload;
 use crate::flag::is_false;
 use crate::preflight::CheckInstall;
-use crate::{ActionName, BuildId, ComponentName, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId};
+use crate::{
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
+};
 
 mod kubernetes;
 mod retirement;
@@ -60,9 +62,13 @@ pub struct Order {
     /// The `.nuon` tree: the values for the templates of the work. Only the runner adds the values of secrets.
     pub context: Value,
     /// The app's sensitive inputs, without their titles and descriptions. `context` does not contain the values that
-    /// the customer gave: the runner adds them. The runner must not show any value of a sensitive input.
+    /// the customer or the vendor gave: the runner adds them. The runner must not show any value of a sensitive input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sensitive_inputs: Vec<Input>,
+    /// The digests of the vendor's sealed values, by input. The values are attached to the message
+    /// ([`crate::Envelope::attached`]), so that the order that is kept as a proof does not contain them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub sealed_inputs: BTreeMap<String, Digest>,
     /// The app's secrets, without their titles and descriptions. The runner reads the values, adds them to the tree,
     /// and never shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::artifact::Artifact;
 use crate::envelope::{Payload, PublicKey};
 use crate::provenance::BuildFacts;
+use crate::sealed::SealingKey;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
@@ -70,6 +71,9 @@ pub struct Hello {
     /// plane does not accept them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<RoleProof>,
+    /// The key to which the vendor's sensitive inputs are sealed, so that only this runner reads them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sealing_key: Option<SealingKey>,
 }
 
 /// One message about one attempt.

@@ -26,6 +26,7 @@ use freehold_protocol::provenance::{
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody, RoleProof,
 };
+use freehold_protocol::sealed::SealingKey;
 use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -102,6 +103,7 @@ fn order(work: Work) -> Order {
         context: json!({ "nuon": { "install": { "id": "globex" } } }),
         skip_noops: false,
         sensitive_inputs: Vec::new(),
+        sealed_inputs: BTreeMap::new(),
         secrets: Vec::new(),
         tool_image: None,
         terms: None,
@@ -269,12 +271,15 @@ fn reports() {
         secrets: None,
         accepted_contract: None,
         proof: None,
+        sealing_key: None,
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
     golden("report-hello-inputs", &report(ReportBody::Hello(Hello { inputs, ..hello.clone() })));
     let secrets = Some(BTreeMap::from([("token".to_owned(), Digest::of(b"a keyed digest"))]));
     golden("report-hello-secrets", &report(ReportBody::Hello(Hello { secrets, ..hello.clone() })));
+    let sealing_key = Some(SealingKey::from_bytes([3; 32]));
+    golden("report-hello-sealing-key", &report(ReportBody::Hello(Hello { sealing_key, ..hello.clone() })));
     let accepted = Hello { accepted_contract: Some(Digest::of(b"terms")), ..hello.clone() };
     golden("report-hello-accepted-contract", &report(ReportBody::Hello(accepted)));
     let proof = RoleProof {
@@ -338,6 +343,8 @@ fn envelopes_have_the_same_bytes_and_signatures_everywhere() {
     let order = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     let sealed = Envelope::seal_delegated(&order, &key(3), &certificate).unwrap();
     golden("envelope-order", &sealed);
+    let texts = vec!["sealed.v1.a.b.c".to_owned()];
+    golden("envelope-order-attached", &Envelope { attached: texts, ..sealed.clone() });
 
     let root = key(1).verifying_key().into();
     assert_eq!(sealed.open_delegated::<Order>(&root, &"acme".parse().unwrap(), AT), Ok(order));

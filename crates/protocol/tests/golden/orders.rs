@@ -109,7 +109,10 @@ fn orders() {
         order(Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: vec![copy], keeps_others: false }));
     let secret = serde_json::from_value(json!({ "name": "token", "auto_generate": true }));
     golden("order-copy-secrets", &Order { secrets: vec![secret.unwrap()], ..copying });
-    golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image });
+    golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image.clone() });
+    let key = serde_json::from_value(json!({ "name": "key", "type": "string", "sensitive": true }));
+    let sealed_inputs = BTreeMap::from([("key".to_owned(), Digest::of(b"a sealed value"))]);
+    golden("order-sealed-inputs", &Order { sensitive_inputs: vec![key.unwrap()], sealed_inputs, ..image });
     let packed = |terms: &Terms| PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap();
     let (accepted, asked) = (Terms { hosts: BTreeSet::new(), ..terms() }, terms());
     let change = TermsChange { accepted: packed(&accepted), asked: packed(&asked) };

@@ -93,6 +93,7 @@ impl Place {
             context,
             skip_noops: false,
             sensitive_inputs: Vec::new(),
+            sealed_inputs: BTreeMap::new(),
             secrets: Vec::new(),
             tool_image: None,
             terms: None,
@@ -113,6 +114,7 @@ impl Place {
             secrets: None,
             accepted_contract: None,
             proof: None,
+            sealing_key: None,
         };
         self.report(AT, ReportBody::Hello(hello))
     }

@@ -13,7 +13,8 @@ use crate::wire::inbox::{InboxError, Outbox, Sent};
 
 /// An envelope that says `text`.
 fn report(text: &str) -> String {
-    let envelope = Envelope { payload_type: text.into(), payload: String::new(), signatures: Vec::new() };
+    let envelope =
+        Envelope { payload_type: text.into(), payload: String::new(), signatures: Vec::new(), attached: Vec::new() };
     envelope.to_json().unwrap()
 }
 

@@ -427,8 +427,8 @@ impl Attempt<'_> {
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().await.map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
-        let order =
-            self.agent.sensitive_inputs.added(&self.held.order, log).await.map_err(|error| error.to_string())?;
+        let order = self.agent.sensitive_inputs.added(&self.held.order, &self.held.attached, log).await;
+        let order = order.map_err(|error| error.to_string())?;
         let order = self.agent.app_secrets.added(order, log).await;
         let order = order.map_err(|error| format!("{}: {error}", kinds::owner(&self.held.order.work)))?;
         Ok((workspace, Arc::new(order), first_box))

@@ -95,12 +95,13 @@ impl AcceptReport {
         Ok(())
     }
 
-    /// Records the contact, and resumes the workflow that waits for the runner, if there is one.
+    /// Records the contact, and resumes the workflow that waits for the runner, if there is one and it waits for nothing
+    /// else.
     pub(super) async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
         self.note_contact(&install.id, true).await?;
         if let Some(live) = &install.live {
             let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
-            if let Some(token) = token {
+            if let Some(token) = token.filter(|token| !token.value.waits_for_inputs(install)) {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
         }

@@ -8,6 +8,7 @@ use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::{AnsweredBy, CreateInstallRequest, DeployComponentsRequest, InputView, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
+use freehold_protocol::sealed::SealedValue;
 use freehold_protocol::{Envelope, Payload as _, WorkflowId};
 use serde_json::{Value, json};
 
@@ -57,7 +58,7 @@ async fn tell(world: &mut World, answers: &[(&str, &str)]) {
 }
 
 fn set_inputs(world: &World) -> SetInputs {
-    SetInputs { store: world.memory.clone(), versions: world.versions() }
+    SetInputs { store: world.memory.clone(), versions: world.versions(), clock: world.memory.clone() }
 }
 
 fn request(inputs: Value) -> SetInputsRequest {
@@ -213,12 +214,13 @@ async fn inputs_are_not_changed_under_a_workflow() {
 async fn a_sensitive_value_is_never_shown() {
     let world = answered(&[("InputZone", "3")]).await;
 
-    let answer = set_inputs(&world).set(&globex(), &request(json!({ "key": "hunter2" }))).await.unwrap();
+    let sealed = SealedValue::new(world.runners["globex"].sealing_key(), [1; 32], b"hunter2".to_vec());
+    let answer = set_inputs(&world).set(&globex(), &request(json!({ "key": sealed }))).await.unwrap();
     let install = read::show_install(&world.versions(), &globex()).await.unwrap();
     let list = read::list_installs(&*world.memory, None).await.unwrap();
 
     for view in [json!(answer), json!(install), json!(list)] {
-        assert!(!view.to_string().contains("hunter2"), "{view}");
+        assert!(!view.to_string().contains("sealed.v1"), "{view}");
     }
     assert_eq!(install.inputs["key"], "(set)");
     let token = answer.inputs.iter().find(|input| input.name == "token").unwrap();

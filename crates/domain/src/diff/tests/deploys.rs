@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{AppVersion, Component};
+use freehold_protocol::app_version::{AppVersion, Component, Input};
 use freehold_protocol::order::Artifact;
+use freehold_protocol::sealed::{SealedValue, SealingKey};
 use freehold_protocol::{BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use crate::build::{Build, BuildState};
 use crate::diff::{Cause, diff};
 use crate::inputs::resolve_inputs;
 use crate::plan::{DeployInput, DeployScope, Deployed, SecretsState, TogglesState, deploy_nodes};
+use crate::sealed_inputs::is_sealed;
 use crate::workflow::{Deploys, Node};
 
 const NAMES: [&str; 4] = ["api", "db", "queue", "web"];
@@ -131,7 +133,8 @@ fn planned(
     deployed: &BTreeMap<ComponentName, Deployed>,
 ) -> Vec<Node> {
     let given = crate::inputs::known_inputs(version, given);
-    let inputs = resolve_inputs(version, &given, answers).unwrap();
+    let sealing = crate::sealed_inputs::Sealing { install: &"globex".parse().unwrap(), key: Some(&sealing_key()) };
+    let inputs = resolve_inputs(version, &given, answers, sealing).unwrap();
     let input = DeployInput {
         version,
         builds: &builds(version),
@@ -171,7 +174,16 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
 /// What the vendor gives where it must, the same for the same question, and told apart from every default.
 fn given(version: &AppVersion) -> BTreeMap<String, Value> {
     let asked = version.inputs.iter().filter(|input| !input.customer && input.required && input.default.is_none());
-    asked.map(|input| (input.name.clone(), json!("77"))).collect()
+    asked.map(|input| (input.name.clone(), value(input))).collect()
+}
+
+/// What the vendor gives for an input: a text that is also a number, sealed if the input is sensitive.
+fn value(input: &Input) -> Value {
+    if is_sealed(input) { json!(SealedValue::new(sealing_key(), [2; 32], vec![3; 80])) } else { json!("77") }
+}
+
+fn sealing_key() -> SealingKey {
+    SealingKey::from_bytes([1; 32])
 }
 
 fn answers(version: &AppVersion) -> BTreeMap<String, String> {
@@ -185,7 +197,10 @@ proptest! {
         let (first, stack) = (given(&from), answers(&from));
         let live = deployed(planned(&from, &first, &stack, &BTreeMap::new()));
         let mut second = given(&to);
-        second.extend(first);
+        for input in to.inputs.iter().filter(|input| first.contains_key(&input.name)) {
+            // A value is given again when its input becomes sensitive, or is no longer.
+            second.insert(input.name.clone(), value(input));
+        }
         // The customer answers what is new and required before a deploy.
         let mut answered = stack.clone();
         let new = to.inputs.iter().filter(|input| input.customer && input.required && input.default.is_none());

@@ -199,6 +199,7 @@ impl World {
                 &sdk,
                 config.tenant.clone(),
                 config.install.clone(),
+                freehold_sealing::OpeningKey::from_bytes(&[7; 32]),
             ),
             app_secrets: crate::identity::app_secrets::AppSecrets::new(
                 &sdk,

@@ -1,0 +1,165 @@
+//! Seals the values of sensitive inputs before they are sent, so that only the runner of the install can read them.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::api::{AppView, InputView, InputsSchema, InstallInputs, TenantView};
+use freehold_protocol::app_version::{Input, InputError};
+use freehold_protocol::{AppName, InstallId, TenantName};
+use freehold_sealing::{Place, seal};
+use serde_json::Value;
+
+use crate::api::Api;
+use crate::error::{Error, Result};
+
+/// Returns `inputs` with the values of sensitive inputs sealed to the key of the install's runner.
+pub(crate) async fn sealed(
+    api: &Api,
+    install: &InstallId,
+    inputs: BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>> {
+    if inputs.is_empty() {
+        return Ok(inputs);
+    }
+    let shown: InstallInputs = api.get(&["v1", "installs", install.as_str(), "inputs"]).await?;
+    if !shown.inputs.iter().any(|view| is_sealed(view) && given(&inputs, &view.name).is_some()) {
+        return Ok(inputs);
+    }
+    let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
+    with_sealed(&tenant.tenant, &shown, inputs)
+}
+
+/// Refuses values of sensitive inputs for an install that has no runner yet, before they leave this machine.
+pub(crate) async fn refuse_sensitive(
+    api: &Api,
+    app: &AppName,
+    install: &InstallId,
+    inputs: &BTreeMap<String, Value>,
+) -> Result<()> {
+    if inputs.is_empty() {
+        return Ok(());
+    }
+    let latest = api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest;
+    let path = ["v1", "apps", app.as_str(), "versions", latest.as_str(), "inputs-schema"];
+    let answer: InputsSchema = api.get(&path).await?;
+    let is_sensitive = |name: &str| {
+        let input = &answer.schema["properties"][name];
+        input["x-freehold-sensitive"] == true && input["x-freehold-source"] == "vendor"
+    };
+    match inputs.keys().find(|name| is_sensitive(name)) {
+        Some(name) => Err(no_key(install, name)),
+        None => Ok(()),
+    }
+}
+
+fn with_sealed(
+    tenant: &TenantName,
+    shown: &InstallInputs,
+    mut inputs: BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Value>> {
+    let install = &shown.install;
+    for view in shown.inputs.iter().filter(|view| is_sealed(view)) {
+        let Some(value) = given(&inputs, &view.name) else { continue };
+        let key = shown.sealing_key.as_ref().ok_or_else(|| no_key(install, &view.name))?;
+        check(view, value).map_err(|error| Error::invalid(error.to_string()))?;
+        let sealed = seal(value, key, Place { tenant, install, input: &view.name });
+        let sealed = sealed.map_err(|error| {
+            let name = &view.name;
+            Error::invalid(format!("cannot seal input `{name}` to the runner of install `{install}`: {error}"))
+        })?;
+        inputs.insert(view.name.clone(), Value::from(String::from(sealed)));
+    }
+    Ok(inputs)
+}
+
+/// Checks the type of a value, which nobody can do any more once it is sealed but the runner.
+fn check(view: &InputView, value: &Value) -> Result<Value, InputError> {
+    let input = Input {
+        name: view.name.clone(),
+        display_name: String::new(),
+        description: String::new(),
+        group: String::new(),
+        kind: view.kind,
+        required: view.required,
+        sensitive: true,
+        customer: false,
+        internal: false,
+        default: None,
+    };
+    input.accept(value)
+}
+
+/// Returns whether the vendor gives the value of the input, sealed.
+const fn is_sealed(view: &InputView) -> bool {
+    view.sensitive && view.parameter.is_none()
+}
+
+/// Returns the value of an input; `None` also for null, which removes a value.
+fn given<'a>(inputs: &'a BTreeMap<String, Value>, name: &str) -> Option<&'a Value> {
+    inputs.get(name).filter(|value| !value.is_null())
+}
+
+fn no_key(install: &InstallId, input: &str) -> Error {
+    Error::invalid(format!(
+        "input `{input}` is sensitive, and is sealed to the key of the runner of install `{install}`, which has not \
+         announced itself yet; leave the input out, and when `freehold install show {install}` names a runner, give it with \
+         `freehold install inputs {install} --input {input}=@FILE`; the first deploy waits for it if it is required"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::sealed::SealedValue;
+    use freehold_sealing::OpeningKey;
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(key: Option<&OpeningKey>) -> InstallInputs {
+        let version = format!("sha256:{}", "0".repeat(64));
+        let input = |name: &str, kind: &str, sensitive: bool| json!({ "name": name, "type": kind, "required": false, "sensitive": sensitive, "from": "nobody" });
+        let mut of_customer = input("zone", "string", true);
+        of_customer["parameter"] = json!("InputZone");
+        let inputs = [input("greeting", "string", false), input("key", "number", true), of_customer];
+        let mut all = json!({ "install": "globex", "app": "shop", "version": version, "inputs": inputs });
+        if let Some(key) = key {
+            all["sealing_key"] = json!(key.sealing_key());
+        }
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn inputs(value: Value) -> BTreeMap<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn only_sensitive_values_of_the_vendor_are_sealed_and_the_runner_opens_them() {
+        let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+        let key = OpeningKey::from_bytes(&[7; 32]);
+        let given = inputs(json!({ "greeting": "hi", "key": "4711", "zone": "x", "other": 1 }));
+
+        let sent = with_sealed(&tenant, &shown(Some(&key)), given).unwrap();
+        let removed = with_sealed(&tenant, &shown(None), inputs(json!({ "key": null }))).unwrap();
+
+        let sealed = SealedValue::of(&sent["key"]).unwrap();
+        let place = Place { tenant: &tenant, install: &install, input: "key" };
+        assert_eq!(key.open(&sealed, place), Ok(json!("4711")));
+        assert_eq!((&sent["greeting"], &sent["zone"], &sent["other"]), (&json!("hi"), &json!("x"), &json!(1)));
+        assert_eq!(json!(removed), json!({ "key": null }));
+    }
+
+    #[test]
+    fn what_cannot_be_sealed_is_refused_without_its_value() {
+        let tenant = "acme".parse().unwrap();
+        let key = OpeningKey::from_bytes(&[7; 32]);
+        let refused = |key: Option<&OpeningKey>, value: &str| {
+            with_sealed(&tenant, &shown(key), inputs(json!({ "key": value }))).unwrap_err().to_string()
+        };
+
+        assert_eq!(refused(Some(&key), "hunter22"), "input `key` must be a number, found a text of 8 characters");
+        let early = refused(None, "4711");
+        assert!(
+            early.contains("`freehold install inputs globex --input key=@FILE`") && !early.contains("4711"),
+            "{early}"
+        );
+    }
+}
