@@ -108,7 +108,7 @@ fn no_key(install: &InstallId, input: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use freehold_protocol::sealed::SealedValue;
+    use freehold_protocol::sealing::SealedValue;
     use freehold_sealing::OpeningKey;
     use serde_json::json;
 

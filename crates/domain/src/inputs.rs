@@ -193,7 +193,7 @@ fn answered(input: &Input, answers: &BTreeMap<String, String>) -> Result<Value, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freehold_protocol::sealed::{SealedValue, SealingKey};
+    use freehold_protocol::sealing::{SealedValue, SealingKey};
 
     fn version() -> AppVersion {
         serde_json::from_value(json!({

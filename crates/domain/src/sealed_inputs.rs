@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Input};
 use freehold_protocol::limits::MAX_SEALED_BYTES;
-use freehold_protocol::sealed::{SealedValue, SealingKey};
+use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{Digest, InstallId};
 use serde_json::Value;
 

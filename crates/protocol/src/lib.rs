@@ -24,7 +24,7 @@ pub mod preflight;
 pub mod provenance;
 pub mod release;
 pub mod report;
-pub mod sealed;
+pub mod sealing;
 pub mod shape;
 pub mod source;
 pub mod terraform;

@@ -5,7 +5,7 @@
 use crypto_box::aead::rand_core::{CryptoRng, Error as RandomError, RngCore};
 use crypto_box::{PublicKey, SecretKey};
 use curve25519_dalek::MontgomeryPoint;
-use freehold_protocol::sealed::{SealedValue, SealingKey};
+use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{InstallId, TenantName};
 use serde_json::{Value, json};
 use zeroize::{Zeroize as _, Zeroizing};

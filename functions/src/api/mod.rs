@@ -146,7 +146,11 @@ impl Api {
                 clock: Arc::clone(&clock),
             },
             set_inputs: SetInputs { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
-            set_toggles: SetToggles { store: Arc::clone(&store), versions: versions.clone(), clock: Arc::clone(&clock) },
+            set_toggles: SetToggles {
+                store: Arc::clone(&store),
+                versions: versions.clone(),
+                clock: Arc::clone(&clock),
+            },
             deploy_components: DeployComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),

@@ -4,7 +4,7 @@
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use freehold_protocol::app_version::{Input, InputError};
 use freehold_protocol::order::Order;
-use freehold_protocol::sealed::{SealedValue, SealingKey};
+use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{Digest, InstallId, TenantName, names};
 use freehold_sealing::{OpenError, OpeningKey, Place};
 use serde_json::Value;

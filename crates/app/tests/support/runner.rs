@@ -12,7 +12,7 @@ use freehold_protocol::report::{
     AttemptEvent, AttemptReport, CallerRequest, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
     RoleProof,
 };
-use freehold_protocol::sealed::SealingKey;
+use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, names};
 use serde_json::json;
 

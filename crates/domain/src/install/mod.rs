@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::Hello;
-use freehold_protocol::sealed::SealingKey;
+use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId, KeyId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -33,7 +33,7 @@ pub struct Install {
     pub region: String,
     pub created_at: Timestamp,
     /// The vendor's values of inputs, by input name, exactly as the vendor gave them. The value of a sensitive input is
-    /// the text of a [`freehold_protocol::sealed::SealedValue`].
+    /// the text of a [`freehold_protocol::sealing::SealedValue`].
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
     /// The time at which the vendor last gave a sensitive input; 0 before.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::app_version::InputKind;
-use crate::sealed::SealingKey;
+use crate::sealing::SealingKey;
 use crate::{AppName, Digest, InstallId};
 
 /// `GET /v1/apps/{app}/versions/{version}/inputs-schema`: the schema of a version's inputs.

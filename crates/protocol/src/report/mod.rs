@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::artifact::Artifact;
 use crate::envelope::{Payload, PublicKey};
 use crate::provenance::BuildFacts;
-use crate::sealed::SealingKey;
+use crate::sealing::SealingKey;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;

@@ -26,7 +26,7 @@ use freehold_protocol::provenance::{
 use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody, RoleProof,
 };
-use freehold_protocol::sealed::SealingKey;
+use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -9,7 +9,7 @@ use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::{CreateInstallRequest, DeployComponentsRequest, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
-use freehold_protocol::sealed::{SealedValue, SealingKey};
+use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{Digest, Envelope, Payload as _, WorkflowId};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::{AnsweredBy, CreateInstallRequest, DeployComponentsRequest, InputView, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
-use freehold_protocol::sealed::SealedValue;
+use freehold_protocol::sealing::SealedValue;
 use freehold_protocol::{Envelope, Payload as _, WorkflowId};
 use serde_json::{Value, json};
 

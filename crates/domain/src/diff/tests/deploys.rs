@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{AppVersion, Component, Input};
 use freehold_protocol::order::Artifact;
-use freehold_protocol::sealed::{SealedValue, SealingKey};
+use freehold_protocol::sealing::{SealedValue, SealingKey};
 use freehold_protocol::{BuildId, ComponentName, Digest, JobId, Timestamp, WorkflowId};
 use proptest::prelude::*;
 use serde_json::{Value, json};
