@@ -68,7 +68,9 @@ def install(programs):
     stack = (ROOT / "target/debug/freehold", "install", "stack", INSTALL, "-o", template)
     programs.wait_until("the install stack is ready", lambda: programs.succeeds(*stack))
     principal = f"RunnerPrincipal=arn:aws:iam::{CUSTOMER}:root"
-    programs.freehold_quietly("install", "launch", INSTALL, "--template", template, "--parameter", principal, account=CUSTOMER)
+    programs.freehold_quietly(
+        "install", "launch", INSTALL, "--template", template, "--parameter", principal, account=CUSTOMER
+    )
     place = ("--out", config, "--state-dir", programs.files / "runner-state", "--sandbox", programs.sandbox)
     programs.freehold_quietly("install", "runner-config", INSTALL, *place, account=CUSTOMER)
     start_runner(programs)

@@ -140,9 +140,9 @@ class Guard(GuardCase):
             f"[!If [DeprovisionEnabled, {open_}, !Ref AWS::NoValue]]",
             f"!If [DeprovisionEnabled, [{open_}], []]",
             f"[!If [DeprovisionEnabled, !If [DeprovisionEnabled, {open_}, {open_}], !Ref AWS::NoValue]]",
-            "{Effect: !Ref HttpsProxy, Principal: '*'}",
+            "{Effect: !Ref RouteTableIds, Principal: '*'}",
             "{Effect: !If [RunnerEnabled, Deny, Allow], Principal: '*'}",
-            "{Effect: !If [RunnerEnabled, !Ref HttpsProxy, Deny], Principal: {AWS: x}}",
+            "{Effect: !If [RunnerEnabled, !Ref RouteTableIds, Deny], Principal: {AWS: x}}",
             "!If [RunnerEnabled, {Effect: !If [Private, Deny, Allow], Principal: '*'}, !Ref AWS::NoValue]",
             "{NotPrincipal: {AWS: x}, Effect: Allow}",
         ):
@@ -207,9 +207,9 @@ class Guard(GuardCase):
                     self.assertEqual(self.found(template)[0], rule)
         self.worse(
             "no_outside_principal",
-            "HttpsProxy",
+            "RouteTableIds",
             lambda t: properties(t, "Key")["KeyPolicy"]["Statement"][0].update(
-                Principal={"AWS": {"Ref": "HttpsProxy"}}
+                Principal={"AWS": {"Ref": "RouteTableIds"}}
             ),
         )
         for type_ in ("AWS::IAM::User", "AWS::IAM::AccessKey"):

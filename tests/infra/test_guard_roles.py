@@ -181,7 +181,7 @@ class RolesAndBoundaries(GuardCase):
         ):
             with self.subTest(value):
                 self.worse("boundary", "MaintenanceRole", of(value))
-        self.worse("boundary", "HttpsProxy", of({"Fn::If": ["OwnBoundary", {"Ref": "HttpsProxy"}, own]}))
+        self.worse("boundary", "RouteTableIds", of({"Fn::If": ["OwnBoundary", {"Ref": "RouteTableIds"}, own]}))
         self.worse(
             "boundary",
             "ProvisionRole",

@@ -98,8 +98,7 @@ impl Verification {
         self.links.extend(broken);
     }
 
-    /// Returns an error about the first broken link, if there is one. Prints a warning if the root key was not
-    /// compared.
+    /// Returns an error about the first broken link, if there is one. Prints a warning if a key was not compared.
     pub(super) fn verdict(&self, whose: &str) -> Result<()> {
         if !self.root_key_compared {
             note(&format!(
@@ -108,19 +107,26 @@ impl Verification {
                 self.root_key
             ));
         }
-        if !self.anchored && self.links.iter().any(|link| link.link == LinkName::RunnerKey) {
-            note(&format!(
-                "the runner keys are {UNANCHORED}: {whose} names them, and nobody compared them; a customer passes the keys of \
-                 their runners to `freehold lineage verify` as `--runner KEY` or `--audit DIR`"
-            ));
-        }
         let mut broken = self.links.iter().filter(|link| !link.ok);
-        let Some(first) = broken.next() else { return Ok(()) };
+        let Some(first) = broken.next() else {
+            self.note_unanchored(whose);
+            return Ok(());
+        };
         let more = match broken.count() {
             0 => String::new(),
             count => format!(" (and {count} more)"),
         };
         let VerifiedLink { link, of, says, .. } = first;
         Err(Error::failed(format!("link `{}` of {of} failed verification: {says}{more}", link.as_str())))
+    }
+
+    /// Prints a warning if nothing in the customer's account confirms the keys of runners.
+    fn note_unanchored(&self, whose: &str) {
+        if !self.anchored && self.links.iter().any(|link| link.link == LinkName::RunnerKey) {
+            note(&format!(
+                "the runner keys are {UNANCHORED}: {whose} names them, and nobody compared them; a customer passes the keys of \
+                 their runners to `freehold lineage verify` as `--runner KEY` or `--audit DIR`"
+            ));
+        }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Runner {
     /// The account and the role of its credentials.
     pub(crate) account: String,
     pub(crate) role: String,
+    /// The region that it signs for.
+    pub(crate) region: String,
     pub(crate) slots: u32,
     /// What the customer answered in the install stack, by parameter.
     pub(crate) answers: BTreeMap<String, String>,
@@ -88,6 +90,7 @@ impl Runner {
             } else {
                 names::install_part(tenant, &install.parse().unwrap(), "runner")
             },
+            region: "eu-west-1".into(),
             slots: 2,
             answers: BTreeMap::new(),
             secrets: None,
@@ -125,7 +128,7 @@ impl Runner {
 
     /// Returns the request to STS that is bound to this runner's key.
     pub(crate) fn caller_request(&self) -> CallerRequest {
-        CallerRequest::new("eu-west-1", &self.tenant, &self.install, &self.key.verifying_key().into()).unwrap()
+        CallerRequest::new(&self.region, &self.tenant, &self.install, &self.key.verifying_key().into()).unwrap()
     }
 
     pub(crate) fn hello(&self, at: Timestamp) -> String {

@@ -31,6 +31,7 @@ async fn an_install_that_never_ran_is_deleted_and_its_name_is_given_again() {
     let request = CreateInstallRequest { region: "us-east-1".into(), ..world.creation("globex") };
     let (install, second) = world.create_install().create(&request).await.unwrap();
     world.run().await;
+    world.runner("globex").region = "us-east-1".into();
     world.hello("globex");
     world.settle().await;
 
