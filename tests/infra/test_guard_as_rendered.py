@@ -107,6 +107,9 @@ SMALL = {
     "another account's resource": lambda t: properties(t, "ProvisionRole")["Policies"][0]["PolicyDocument"][
         "Statement"
     ][0].update(Resource="arn:aws:iam::999999999999:role/x"),
+    "another account's resource with an answer in it": lambda t: properties(t, "ProvisionRole")["Policies"][0][
+        "PolicyDocument"
+    ]["Statement"][0].update(Resource=["*", {"Fn::Sub": "arn:aws:iam::999999999999:role/${InputColour}"}]),
     "a principal in a role's policy": lambda t: properties(t, "ProvisionRole")["Policies"][0]["PolicyDocument"][
         "Statement"
     ][0].update(Principal="*"),
