@@ -35,6 +35,7 @@ impl Payload for Report {
 /// The content of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "a process holds a few reports at a time")]
 pub enum ReportBody {
     /// A runner announces itself.
     Hello(Hello),
