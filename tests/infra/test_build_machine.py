@@ -173,8 +173,8 @@ class Script(unittest.TestCase):
         config = self.config()
         self.assertEqual(config["tenant_key"], base64.b64encode(KEY).decode())
         self.assertEqual((config["install"], config["scaling_group"], config["idle_secs"]), ("build", GROUP, 600))
-        self.assertEqual(self.calls()[-1], "systemctl enable --now freehold-builder")
-        unit = (self.root / "etc/systemd/system/freehold-builder.service").read_text()
+        self.assertEqual(self.calls()[-1], "systemctl enable --now build-runner")
+        unit = (self.root / "etc/systemd/system/build-runner.service").read_text()
         self.assertIn("RestartPreventExitStatus=2 3 4\n", unit)
         self.assertIn(f"ExecStopPost=+{self.root}/opt/freehold/end\n", unit)
         self.assertLess(len(self.script()), 16_384)
@@ -200,7 +200,7 @@ class Script(unittest.TestCase):
                 "systemctl poweroff --no-block",
             ],
         )
-        self.assertFalse((self.root / "opt/freehold/freehold-builder").exists())
+        self.assertFalse((self.root / "opt/freehold/builder").exists())
 
     def test_the_machine_ends_when_its_program_says_so_and_not_when_it_is_restarted(self):
         self.run_script()
