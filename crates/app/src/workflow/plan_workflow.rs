@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::build::Build;
-use freehold_domain::install::{Install, InstallError};
+use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes};
 use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{Advance, Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
@@ -21,6 +21,9 @@ use crate::workflow::advance;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
 use crate::workflow::start_due_actions::has_schedules;
 use crate::workflow::teardown_install::plan_teardown;
+
+/// The number of builds that are ordered at once while no build runner has announced how many it can do.
+const FIRST_BUILD_SLOTS: u32 = 4;
 
 /// The use case that plans a workflow, with its ports.
 #[derive(Clone)]
@@ -162,8 +165,13 @@ impl PlanWorkflow {
     async fn start(&self, stored: &Stored<Workflow>) -> Result<Workflow, AppError> {
         let workflow = &stored.value;
         let install = table::install(&*self.store, &workflow.install).await?.value;
-        let runner = install.runner.as_ref().ok_or_else(|| InstallError::NoRunner(install.id.clone()))?;
-        let started = workflow.start(workflow.nodes.clone(), runner.slots, self.clock.now())?;
+        let slots = match (&install.runner, &install.serves) {
+            (Some(runner), _) => runner.slots,
+            // The first order of a tenant starts the machine of its build runner.
+            (None, Serves::Builds) => FIRST_BUILD_SLOTS,
+            (None, Serves::App { .. }) => return Err(InstallError::NoRunner(install.id.clone()).into()),
+        };
+        let started = workflow.start(workflow.nodes.clone(), slots, self.clock.now())?;
         let Advance { workflow, jobs, .. } = started;
         let mut writes = vec![table::put_workflow(&workflow, Expect::Rev(stored.rev))?];
         for job in &jobs {
