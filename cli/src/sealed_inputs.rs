@@ -42,7 +42,7 @@ pub(crate) async fn refuse_sensitive(
     let path = ["v1", "apps", app.as_str(), "versions", latest.as_str(), "inputs-schema"];
     let answer: InputsSchema = api.get(&path).await?;
     let is_sensitive = |name: &str| {
-        let input = &answer.schema["properties"][name];
+        let input = answer.schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&Value::Null);
         input["x-freehold-sensitive"] == true && input["x-freehold-source"] == "vendor"
     };
     match inputs.keys().find(|name| is_sensitive(name)) {

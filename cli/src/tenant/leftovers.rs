@@ -53,13 +53,13 @@ impl Leftovers {
 /// Returns whether a resource is the build runner's machine or its disk. Both end with the stack's Auto Scaling group, and
 /// the search by tag returns them for about an hour after that.
 fn ends_with_its_group(arn: &str) -> bool {
-    arn.splitn(6, ':').nth(2) == Some("ec2") && (arn.contains(":instance/") || arn.contains(":volume/"))
+    arn.split(':').nth(2) == Some("ec2") && (arn.contains(":instance/") || arn.contains(":volume/"))
 }
 
 /// Returns whether a resource still exists. The search by tag returns resources for some time after their deletion, and
 /// keys until their scheduled deletion.
 async fn still_there(config: &SdkConfig, arn: &str) -> Result<bool> {
-    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    let parts: Vec<&str> = arn.split(':').collect();
     let service = parts.get(2).copied().unwrap_or_default();
     let name = parts.get(5).copied().unwrap_or_default();
     match service {

@@ -63,11 +63,11 @@ fn is_native_holder(kind: &str) -> bool {
     let Some((module, name)) = kind.strip_prefix("aws-native:").and_then(|rest| rest.split_once(':')) else {
         return false;
     };
-    let same = |holder: &&str| {
+    let same = |holder: &str| {
         let mut parts = holder.split("::").skip(1);
         parts.next().is_some_and(|of| of.eq_ignore_ascii_case(module)) && parts.next() == Some(name)
     };
-    cloudformation_stack::HOLDERS.iter().any(|holder| same(&holder))
+    cloudformation_stack::HOLDERS.iter().any(|holder| same(holder))
 }
 
 #[cfg(test)]
