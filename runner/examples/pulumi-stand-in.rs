@@ -7,6 +7,8 @@
 //! environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of seconds that
 //! the creation of the resource takes.
 
+#![expect(clippy::indexing_slicing, reason = "an index into JSON that is absent gives null")]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 

@@ -14,8 +14,6 @@ use serde_json::json;
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAccounts], programs: &[] };
 
-/// A 32-byte Ed25519 public key, the first of RFC 8032's test vectors.
-
 /// Names and values.
 type Headers<'a> = &'a [(&'a str, &'a str)];
 /// In a file, an old text and the one in its place.

@@ -58,6 +58,7 @@ fn hello(key: &SigningKey, proof: Option<RoleProof>) -> anyhow::Result<String> {
         secrets: None,
         accepted_contract: None,
         proof,
+        sealing_key: None,
     };
     let (tenant, install) = ("acme".parse()?, "globex".parse()?);
     let report = Report { tenant, install, runner, at: now()?, body: ReportBody::Hello(hello) };
