@@ -31,7 +31,7 @@ pub(super) fn contract(
     lines.extend(terms.roles.iter().flat_map(|one| role(one, out)));
     lines.extend(terms.policy_inputs.iter().map(|(name, value)| {
         format!(
-            "  input `{}` is used in policies; its value is {value} unless the vendor sets another value",
+            "  input `{}` is used in policies; its value is {value} unless the vendor or the customer sets another value",
             clean(name)
         )
     }));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_permissions::rendered_texts;
 use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy, Trigger};
 use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
 use freehold_protocol::order::Mode;
@@ -137,16 +138,18 @@ fn schedule(trigger: &Trigger) -> Option<String> {
 }
 
 /// Returns the defaults of the inputs that policies read; null for an input without a default. Sensitive inputs are
-/// left out, and so are inputs that the customer answers, because their values are the customer's own.
+/// left out. An input that the customer answers is there too, because its default is in the template that the vendor
+/// sends.
 fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<String, Value> {
     let named = |name: &str| {
         policies.iter().any(|policy| match policy {
             RolePolicy::Managed(text) | RolePolicy::GcpPredefined(text) => mentions(text, name),
-            RolePolicy::Inline { document, .. } => mentions(document, name),
+            // A string of a document can be written with escapes, so that only its value shows the template.
+            RolePolicy::Inline { document, .. } => rendered_texts(document).iter().any(|text| mentions(text, name)),
         })
     };
-    let vendors = version.inputs.iter().filter(|input| !input.customer && !input.sensitive && named(&input.name));
-    vendors.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
+    let read = version.inputs.iter().filter(|input| !input.sensitive && named(&input.name));
+    read.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
 }
 
 /// Returns whether a template may read the input called `name`. If this is not certain, returns true: the customer then
@@ -210,7 +213,7 @@ mod tests {
         });
         let expected = json!({
             "hosts": ["*.amazonaws.com", "x.example"],
-            "inputs": { "prefix": "shop" },
+            "inputs": { "domain": null, "prefix": "shop" },
             "actions": [
                 { "name": "check", "role": "maintenance" },
                 { "name": "restart", "role": "custom-support", "reads": [{ "to": "input", "name": "domain" }] },
@@ -274,6 +277,15 @@ mod tests {
         let (was, is) = (was.unwrap(), is.unwrap());
         assert_eq!(was.terms, is.terms);
         assert_ne!(was.steps, is.steps);
+    }
+
+    #[test]
+    fn an_input_is_found_in_a_template_that_is_written_with_escapes() {
+        let mut version = shop();
+        let document = r#"{"Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "\u007b{ .nuon.inputs.inputs.s\u0069ze }}"}}"#;
+        version.roles[0].policies = vec![RolePolicy::Inline { name: "own".into(), document: document.into() }];
+
+        assert_eq!(serde_json::to_value(terms(&version).policy_inputs).unwrap(), json!({ "size": 3 }));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Allowance {
     /// Returns the effect of the policies on `action` on `resource`. A `resource` of `*` means any resource. In every
     /// other `resource`, which is a pattern of ARNs, `*` and a template match texts without `/` and `:`.
     pub fn answer(&self, action: &str, resource: &str) -> Answer {
-        let (name, resource) = (action, Some(resource).filter(|text| *text != "*").map(Pattern::new));
+        let (name, resource) = (action, Some(resource).filter(|text| *text != "*").map(Pattern::of_name));
         let (action, resource) = (Pattern::of_action(action), resource.as_ref());
         if self.statements.deny(&action, resource) {
             return Answer::Denied;

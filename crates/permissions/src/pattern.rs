@@ -20,8 +20,17 @@ enum Token {
 }
 
 impl Pattern {
-    /// Parses a pattern of resources.
+    /// Parses a pattern of a policy. A text with a template that does more than print a value, such as `{{ if }}`, is
+    /// one token, because the text between its parts is not always a part of the pattern.
     pub(crate) fn new(text: &str) -> Self {
+        if prints_only(text) {
+            return Self::of_name(text);
+        }
+        Self { tokens: vec![Token::Text(text.to_owned())], wild: false }
+    }
+
+    /// Parses a pattern that is not from a policy, such as the name of a resource.
+    pub(crate) fn of_name(text: &str) -> Self {
         let mut tokens = Vec::new();
         let mut rest = text;
         while let Some(c) = rest.chars().next() {
@@ -173,6 +182,38 @@ fn is_install(text: &str) -> bool {
     matches!(rest, Some("install.id" | "install.name"))
 }
 
+/// The first words of templates that print no value or decide about the text after them.
+const KEYWORDS: [&str; 10] = ["if", "else", "end", "range", "with", "break", "continue", "define", "template", "block"];
+
+/// Returns whether each template in a text prints a value at its place and does nothing else.
+fn prints_only(text: &str) -> bool {
+    let mut rest = text;
+    while let Some((before, template)) = rest.split_once("{{") {
+        let Some((inside, after)) = template.split_once("}}") else { return false };
+        let word: String = inside.trim().chars().take_while(char::is_ascii_alphabetic).collect();
+        // Trim markers change the text around the template, and a variable can have another value elsewhere. In quotes,
+        // `}}` does not end a template.
+        let is_print = !inside.starts_with('-')
+            && !inside.ends_with('-')
+            && !inside.contains(['{', '}', '$', '`', '\'', '\\'])
+            && !inside.contains("/*")
+            && inside.matches('"').count().is_multiple_of(2)
+            && !KEYWORDS.contains(&word.as_str());
+        // A policy variable that contains a template has no known name.
+        let opens_variable = before.rsplit_once("${").is_some_and(|(_, name)| !name.contains('}'));
+        if !is_print || opens_variable || before.ends_with('$') {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
+/// Returns whether a text contains a policy variable, or a template that can write one.
+pub(crate) fn has_variable(text: &str) -> bool {
+    text.contains("${") || !prints_only(text)
+}
+
 fn token(rest: &str, c: char) -> (Token, usize) {
     let closed = |open: &str, close: &str| {
         let inside = rest.strip_prefix(open)?;
@@ -249,6 +290,22 @@ mod tests {
             assert!(!covers(wide, narrow), "{wide} {narrow}");
         }
         assert!(Pattern::of_action("S3:get*").covers(&Pattern::of_action("s3:GetObject")));
+    }
+
+    #[test]
+    fn a_template_that_decides_about_other_text_is_covered_by_the_same_text_alone() {
+        let covered = [
+            ("{{ if .nuon.a }}x*{{ end }}", "{{ if .nuon.a }}x{{ else }}*{{ end }}"),
+            ("{{ if \"}}*\" }}arn:x{{ end }}", "{{ if \"}}\" }}*{{ else if \"}}\" }}arn:x{{ end }}"),
+            ("{{ $x := `a` }}*{{ $x }}", "{{ $x := `*` }}{{ $x := `a` }}{{ $x }}"),
+            ("${a{{ .nuon.b }}*", "${a{{ .nuon.b }}-{{ .nuon.c }}*"),
+        ];
+
+        for (wide, narrow) in covered {
+            assert!(!covers(wide, narrow), "{wide} {narrow}");
+            assert!(covers(wide, wide) && covers("*", narrow), "{wide} {narrow}");
+        }
+        assert!(covers("a*", "a{{ .nuon.inputs.inputs.b | default \"c\" }}"));
     }
 
     #[test]

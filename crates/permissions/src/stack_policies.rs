@@ -8,6 +8,8 @@ use freehold_protocol::{AccountId, AppName, InstallId, TenantName, names};
 use freehold_template::Limits;
 use serde_json::{Map, Value, json};
 
+use crate::policy_text::{self, Unparsed};
+
 /// Placeholders for the `${` and `}` of a reference while a policy is rendered. No text contains these characters,
 /// because they are in a private use area of Unicode.
 const OPENS: char = '\u{f001}';
@@ -60,6 +62,7 @@ impl InStack {
     /// A sentence about the mistake in a policy.
     pub fn of(policies: &[RolePolicy], place: RolePlace<'_>, answers: &Answers) -> Result<Self, String> {
         let mut found = Self::default();
+        let mut names: BTreeMap<String, &str> = BTreeMap::new();
         for (at, policy) in policies.iter().enumerate() {
             match policy {
                 RolePolicy::Managed(name) => {
@@ -68,10 +71,18 @@ impl InStack {
                         found.managed.push(arn);
                     }
                 }
-                RolePolicy::Inline { name, document } => found.inline.push(json!({
-                    "PolicyName": policy_name(name, at),
-                    "PolicyDocument": place.document(document, answers)?,
-                })),
+                RolePolicy::Inline { name, document } => {
+                    let cleaned = policy_name(name, at);
+                    if let Some(other) = names.insert(cleaned.clone(), name) {
+                        return Err(format!(
+                            "policies `{other}` and `{name}` are both `{cleaned}` in AWS, so only one of them would take \
+                             effect; rename one of them"
+                        ));
+                    }
+                    let document = place.document(document, answers);
+                    let document = document.map_err(|reason| format!("policy `{name}`: {reason}"))?;
+                    found.inline.push(json!({ "PolicyName": cleaned, "PolicyDocument": document }));
+                }
                 RolePolicy::GcpPredefined(role) => {
                     return Err(format!("role `{role}` of Google Cloud cannot be in a stack of CloudFormation"));
                 }
@@ -109,10 +120,89 @@ impl RolePlace<'_> {
             "install_stack": { "outputs": self.stack_outputs() },
             "cloud_account": self.cloud_account(),
         } });
-        let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| e.to_string())?;
-        let document: Value = serde_json::from_str(&rendered).map_err(|e| format!("policy is not JSON: {e}"))?;
+        let document = match policy_text::parse(text) {
+            Ok(document) => render_each(&document, &tree)?,
+            Err(Unparsed::Unclear(reason)) => return Err(reason),
+            // The contract shows such a policy as a text that nobody can compare.
+            Err(Unparsed::NotJson) => {
+                let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| chain(&e))?;
+                policy_text::without_repeated_keys(&rendered).map_err(|e| format!("policy is not JSON: {e}"))?
+            }
+        };
+        check_rendered(&document)?;
         referring(document, answers)
     }
+}
+
+/// Renders each string of a policy alone, so that no string can add a key or a statement.
+fn render_each(document: &Value, tree: &Value) -> Result<Value, String> {
+    let Limits { max_steps, max_output_bytes } = Limits::default();
+    let templates = policy_text::texts_in(document).iter().filter(|text| text.contains("{{")).count().max(1);
+    let limits = Limits {
+        max_steps: max_steps / u64::try_from(templates).unwrap_or(u64::MAX),
+        max_output_bytes: max_output_bytes / templates,
+    };
+    freehold_template::render_value(document, tree, &limits).map_err(|error| chain(&error))
+}
+
+/// Returns the text of an error and of its causes.
+fn chain(error: &dyn std::error::Error) -> String {
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", chain(cause)))
+}
+
+/// Refuses texts that would mean something else in the stack: dynamic references of CloudFormation, and answers of the
+/// customer at a place where an answer can give the vendor more than the contract shows.
+fn check_rendered(document: &Value) -> Result<(), String> {
+    for text in policy_text::texts_in(document) {
+        if text.contains("{{") {
+            return Err(format!(
+                "the text `{}` contains `{{{{`, which CloudFormation can replace; remove it",
+                shown(text)
+            ));
+        }
+        let beside =
+            ['*', '?'].iter().any(|c| text.contains(&format!("{c}{OPENS}")) || text.contains(&format!("{CLOSES}{c}")));
+        if beside {
+            return Err(format!(
+                "in `{}`, a wildcard is directly next to an input that the customer answers, so an empty answer matches \
+                 everything; write a character between them, such as `-`",
+                shown(text)
+            ));
+        }
+    }
+    let statements = match document.get("Statement") {
+        Some(Value::Array(all)) => all.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    for statement in statements {
+        let denies = statement.get("Effect").and_then(Value::as_str) == Some("Deny");
+        if denies && is_answered(statement) {
+            return Err(
+                "a statement that denies contains an input that the customer answers, and another answer would \
+                        deny less; write the value, or let the vendor answer the input"
+                    .to_owned(),
+            );
+        }
+        for key in ["Action", "NotAction", "NotResource"] {
+            if statement.get(key).is_some_and(is_answered) {
+                return Err(format!(
+                    "`{key}` of a policy contains an input that the customer answers; write the value, or let the vendor \
+                     answer the input"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_answered(value: &Value) -> bool {
+    policy_text::texts_in(value).iter().any(|text| text.contains([OPENS, CLOSES]))
+}
+
+/// Returns a rendered text with the customer's answers as `${Parameter}`, for a message.
+fn shown(text: &str) -> String {
+    text.replace(OPENS, "${").replace(CLOSES, "}")
 }
 
 /// Writes every text that contains a reference as a `Fn::Sub` of CloudFormation. IAM's own variables in such a text are
@@ -162,6 +252,8 @@ fn policy_name(name: &str, at: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn rendered(text: &str) -> Result<Value, String> {
@@ -170,6 +262,7 @@ mod tests {
         let place = RolePlace { tenant: &tenant, app: &app, install: &install, account: &account, region: "eu-west-1" };
         let mut answers = Answers::default();
         answers.known("prefix", json!("demo"));
+        answers.known("wild", json!(r#"a","Action":"*"#));
         answers.asked("cluster", "InputCluster");
         place.document(text, &answers)
     }
@@ -197,6 +290,107 @@ mod tests {
         assert_eq!(found, Ok(expected));
     }
 
+    const QUOTE: &str = "{{ printf `%c` 34 }}";
+
+    #[test]
+    fn a_template_never_changes_the_structure_of_a_policy() {
+        let of_sid = r#"{ "Statement": [{ "Effect": "Allow", "Action": "s3:GetObject", "Resource": "*", "Sid": "AQ,QActionQ:Q*" }] }"#;
+        let of_key =
+            r#"{ "Statement": [], "{{ `Statement` }}": [{ "Effect": "Allow", "Action": "*", "Resource": "*" }] }"#;
+        let of_value =
+            r#"{ "Statement": { "Effect": "Allow", "Action": "s3:GetObject", "Resource": "aQ,QActionQ:Q*" } }"#;
+        let comment = r#"{ "Statement": { "Effect": "Allow", "Action": "*", "Resource": "x{{/* ", "Condition": { "Bool": { "a": " */}}" } } } }"#;
+        let twice = r#"{ "Statement": [], "Statement": [{ "Effect": "Allow", "Action": "*", "Resource": "*" }] }"#;
+        let twice_rendered = r#"{ "Statement": {{ .nuon.inputs.inputs.none | default "[]" }}, "Statement": [] }"#;
+
+        let refused = |text: &str| rendered(&text.replace('Q', QUOTE)).unwrap_err();
+
+        assert!(refused(of_sid).starts_with("`Sid` contains a template"), "{}", refused(of_sid));
+        assert!(refused(of_key).contains("contains a template; only values"), "{}", refused(of_key));
+        assert!(refused(comment).contains("Statement"), "{}", refused(comment));
+        assert!(refused(twice).starts_with("key `Statement` is given twice"), "{}", refused(twice));
+        assert!(refused(twice_rendered).contains("key `Statement` is given twice"), "{}", refused(twice_rendered));
+        let found = rendered(&of_value.replace('Q', QUOTE)).unwrap();
+        let expected = json!({ "Effect": "Allow", "Action": "s3:GetObject", "Resource": r#"a","Action":"*"# });
+        assert_eq!(found["Statement"], expected);
+    }
+
+    #[test]
+    fn a_value_of_an_input_never_changes_the_structure_of_a_policy() {
+        let found = rendered(
+            r#"{ "Statement": { "Effect": "Allow", "Action": "s3:Get*", "Resource": "{{ .nuon.inputs.inputs.wild }}" } }"#,
+        );
+
+        assert_eq!(found.unwrap()["Statement"]["Resource"], r#"a","Action":"*"#);
+    }
+
+    #[test]
+    fn an_answer_of_the_customers_is_refused_where_it_could_widen_a_policy() {
+        let statement = |effect: &str, action: &str, resource: &str| {
+            let text =
+                json!({ "Statement": [{ "Effect": effect, "Action": action, "Resource": resource }] }).to_string();
+            rendered(&text)
+        };
+        let cluster = "{{ .nuon.inputs.inputs.cluster }}";
+
+        assert!(statement("Allow", "eks:*", &format!("arn:aws:eks:*:*:cluster/{cluster}")).is_ok());
+        assert!(statement("Allow", "eks:*", &format!("arn:aws:eks:*:*:cluster/{cluster}-*")).is_ok());
+        for (effect, action, resource, reason) in [
+            ("Allow", "eks:*", format!("arn:aws:eks:*:*:cluster/{cluster}*"), "is directly next to an input"),
+            ("Allow", "eks:*", format!("arn:aws:eks:*:*:cluster/?{cluster}"), "is directly next to an input"),
+            ("Allow", cluster, "*".to_owned(), "`Action` of a policy contains an input"),
+            (
+                "Deny",
+                "eks:*",
+                format!("arn:aws:eks:*:*:cluster/{cluster}"),
+                "a statement that denies contains an input",
+            ),
+            ("Allow", "eks:*", "{{ `{{` }}resolve:ssm:a}}".to_owned(), "which CloudFormation can replace"),
+        ] {
+            let refused = statement(effect, action, &resource).unwrap_err();
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+
+    #[test]
+    fn two_policies_with_one_name_in_aws_are_refused() {
+        let inline = |name: &str| RolePolicy::Inline { name: name.into(), document: "{}".into() };
+        let (tenant, app, install) = ("acme".parse().unwrap(), "demo".parse().unwrap(), "globex".parse().unwrap());
+        let account = "222222222222".parse().unwrap();
+        let place = RolePlace { tenant: &tenant, app: &app, install: &install, account: &account, region: "eu-west-1" };
+
+        let refused = InStack::of(&[inline("tables!"), inline("tables")], place, &Answers::default()).unwrap_err();
+
+        assert!(refused.starts_with("policies `tables!` and `tables` are both `tables` in AWS"), "{refused}");
+        assert_eq!(InStack::of(&[inline("a"), inline("b")], place, &Answers::default()).unwrap().inline.len(), 2);
+    }
+
+    proptest! {
+        #[test]
+        fn the_stack_has_the_structure_that_the_contract_shows(
+            keys in prop::collection::vec("(Sid|Effect|Action|Resource|\\{\\{ `a` \\}\\}|[a-c\"{} ]{1,4})", 1..4),
+            values in prop::collection::vec("(\\*|Q|\\{\\{ if true \\}\\}|\\{\\{ end \\}\\}|[a-b\",:{}\\[\\]]){0,6}", 3),
+        ) {
+            let entries = keys.iter().zip(&values).map(|(key, value)| (key.clone(), json!(value.replace('Q', QUOTE))));
+            let text = json!({ "Statement": [Value::Object(entries.collect())] }).to_string();
+
+            if let (Ok(shown), Ok(granted)) = (policy_text::parse(&text), rendered(&text)) {
+                prop_assert_eq!(structure(&shown), structure(&granted));
+                prop_assert_eq!(render_each(&shown, &json!({ "nuon": {} })), Ok(granted));
+            }
+        }
+    }
+
+    /// Returns a document without the texts of its values.
+    fn structure(value: &Value) -> Value {
+        match value {
+            Value::Object(entries) => entries.iter().map(|(key, value)| (key.clone(), structure(value))).collect(),
+            Value::Array(items) => items.iter().map(structure).collect(),
+            Value::String(_) => json!("text"),
+            other => other.clone(),
+        }
+    }
+
     #[test]
     fn what_cannot_stay_a_reference_is_refused() {
         let changed = rendered(r#"{ "Resource": "{{ .nuon.inputs.inputs.cluster | upper }}" }"#).unwrap_err();
@@ -205,7 +399,7 @@ mod tests {
         let text = rendered("Version: 2012").unwrap_err();
 
         assert!(changed.starts_with("the template changes an input that"), "{changed}");
-        assert!(key.contains("is a key of the policy"), "{key}");
+        assert!(key.contains("key `{{ .nuon.inputs.inputs.cluster }}` contains a template"), "{key}");
         assert!(secret.contains("password"), "{secret}");
         assert!(text.contains("policy is not JSON"), "{text}");
     }

@@ -5,7 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, has_variable};
+use crate::policy_text;
+
+/// The keys of a policy document (IAM JSON policy elements).
+const DOCUMENT: [&str; 3] = ["Id", "Statement", "Version"];
 
 /// The effect of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -75,7 +79,14 @@ impl Statements {
     }
 
     fn try_read(&mut self, document: &str) -> Option<()> {
-        let document: Value = serde_json::from_str(document).ok()?;
+        let document = policy_text::parse(document).ok()?;
+        // The listing does not show other keys, so a document that has them is not listed as statements.
+        if !document.as_object()?.keys().all(|key| DOCUMENT.contains(&key.as_str())) {
+            return None;
+        }
+        // Without this version, IAM takes policy variables as plain text (IAM JSON policy elements, "Version").
+        let has_variables = document.get("Version").and_then(Value::as_str) == Some("2012-10-17");
+        let version = if has_variables { None } else { document.get("Version").or(Some(&Value::Null)) };
         let statements = match document.get("Statement")? {
             Value::Array(all) => all.clone(),
             one @ Value::Object(_) => vec![one.clone()],
@@ -83,7 +94,7 @@ impl Statements {
         };
         // An invalid statement invalidates the whole document: a comparison of the other statements would be
         // incomplete.
-        let read: Option<Vec<_>> = statements.iter().map(one_statement).collect();
+        let read: Option<Vec<_>> = statements.iter().map(|one| one_statement(one, version)).collect();
         for statement in read? {
             match statement {
                 Read::Plain(statement) => self.plain.push(statement),
@@ -158,7 +169,8 @@ enum Read {
     Other(Effect, String),
 }
 
-fn one_statement(value: &Value) -> Option<Read> {
+/// Parses a statement. `version` is the version of its document if this version has no policy variables.
+fn one_statement(value: &Value, version: Option<&Value>) -> Option<Read> {
     const PLAIN: [&str; 5] = ["Sid", "Effect", "Action", "Resource", "Condition"];
     let map = value.as_object()?;
     let effect = match map.get("Effect")?.as_str()? {
@@ -166,7 +178,8 @@ fn one_statement(value: &Value) -> Option<Read> {
         "Deny" => Effect::Deny,
         _ => return None,
     };
-    let plain = map.keys().all(|key| PLAIN.contains(&key.as_str()));
+    let version = version.filter(|_| policy_text::texts_in(value).into_iter().any(has_variable));
+    let plain = version.is_none() && map.keys().all(|key| PLAIN.contains(&key.as_str()));
     if let (true, Some(actions), Some(resources)) = (plain, map.get("Action"), map.get("Resource")) {
         let condition = map.get("Condition").map(canonical_condition).unwrap_or_default();
         let actions = Patterns::new(texts(actions)?, Pattern::of_action);
@@ -175,6 +188,7 @@ fn one_statement(value: &Value) -> Option<Read> {
     }
     let mut rest: Map<String, Value> = map.clone();
     rest.retain(|key, _| !matches!(key.as_str(), "Sid" | "Effect"));
+    rest.extend(version.map(|version| ("Version".to_owned(), version.clone())));
     Some(Read::Other(effect, canonical(&Value::Object(rest))))
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::app_version::{PolicyEngine, Reference, RolePolicy};
@@ -24,9 +25,12 @@ pub const FORMAT: u32 = 1;
 pub struct Terms {
     pub format: u32,
     pub app: AppName,
-    /// The roles of the modes, followed by the app's own roles.
+    /// The roles of the modes, followed by the app's own roles. A document that has two roles of one name is refused.
+    #[serde(deserialize_with = "distinct_roles")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<RoleTerms>"))]
     pub roles: Vec<RoleTerms>,
-    /// The defaults of the inputs that templates of policies use, by name. A changed default changes the permissions.
+    /// The defaults of the inputs that templates of policies use, by name; null for an input without a default. A
+    /// changed default changes the permissions. The vendor or the customer can give another value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy_inputs: BTreeMap<String, Value>,
     /// The hosts that the app contacts from the customer's account, as far as the version names them.
@@ -94,6 +98,16 @@ pub struct PolicyTerms {
     pub components: BTreeSet<ComponentName>,
     /// The SHA-256 of the policy's text.
     pub contents: Digest,
+}
+
+/// Reads roles, and refuses two of one name: a reader could look at the one, and the stack could have the other.
+fn distinct_roles<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoleTerms>, D::Error> {
+    let roles = Vec::<RoleTerms>::deserialize(deserializer)?;
+    let mut names = BTreeSet::new();
+    match roles.iter().find(|role| !names.insert(role.role.as_str())) {
+        Some(twice) => Err(D::Error::custom(format!("role `{}` is given twice", twice.role))),
+        None => Ok(roles),
+    }
 }
 
 impl Terms {
@@ -262,6 +276,16 @@ mod tests {
         let other = packed.open(&Digest::of(b"other")).unwrap_err().to_string();
         assert!(other.starts_with("terms have the digest sha256:"), "{other}");
         assert!(packed.len() > 10 && !packed.is_empty());
+    }
+
+    #[test]
+    fn terms_with_two_roles_of_one_name_are_refused() {
+        let role = |on: bool| json!({ "role": "provision", "on": on, "policies": [] });
+        let bytes = terms(&json!({ "roles": [role(true), role(false)] }));
+
+        let error = PackedTerms::of(&bytes).unwrap().open(&Digest::of(&bytes)).unwrap_err();
+
+        assert!(error.to_string().contains("role `provision` is given twice"), "{error}");
     }
 
     #[test]

@@ -150,8 +150,10 @@ fn an_answer_of_the_vendors_that_policies_use_is_the_default_of_the_terms_or_wha
 #[test]
 fn an_answer_of_the_customers_is_a_reference_to_the_parameter() {
     let with_colour = TABLES.replace("{{ .nuon.install.id }}", "{{ .nuon.inputs.inputs.colour }}");
-    let terms = terms(&with_colour, &json!({}));
-    let template = asking_for(&terms);
+    let terms = terms(&with_colour, &json!({ "colour": "red" }));
+    let colour = RENDERED.lines().find(|line| line.starts_with("  InputColour: {Type: String")).unwrap();
+    let red = "  InputColour: {Type: String, Description: colour, Default: \"red\"}";
+    let template = asking_for(&terms).replacen(colour, red, 1);
     let written = r#""arn:aws:dynamodb:*:222222222222:table/globex-*""#;
     let referring = r#"{"Fn::Sub":"arn:aws:dynamodb:*:222222222222:table/${InputColour}-*"}"#;
 
@@ -168,12 +170,93 @@ fn a_default_that_widens_a_policy_of_the_terms_is_found_in_its_line() {
     let template = asking_for(&terms).replacen(written, referring, 1);
     let colour = template.lines().find(|line| line.starts_with("  InputColour: {Type: String")).unwrap();
 
-    for wide in ["*", "gl?bex", "a*"] {
+    for wide in ["*", "gl?bex", "a*", "${aws:PrincipalTag/x}"] {
         let line = format!("  InputColour: {{Type: String, Description: colour, Default: \"{wide}\"}}");
         let wider = template.replacen(colour, &line, 1);
 
         is_found(&wider, &terms, "InputColour", &line, "could do more than the contract says");
         assert_eq!(verify(&wider, &[], None).unwrap().findings, [], "{wide}");
+    }
+}
+
+#[test]
+fn a_default_of_an_input_that_policies_use_is_the_one_of_the_terms() {
+    let with_colour = TABLES.replace("{{ .nuon.install.id }}", "{{ .nuon.inputs.inputs.colour }}");
+    let written = r#""arn:aws:dynamodb:*:222222222222:table/globex-*""#;
+    let referring = r#"{"Fn::Sub":"arn:aws:dynamodb:*:222222222222:table/${InputColour}-*"}"#;
+    let colour = RENDERED.lines().find(|line| line.starts_with("  InputColour: {Type: String")).unwrap();
+    let template = |terms: &Terms, default: &str| {
+        let line = format!("  InputColour: {{Type: String, Description: colour, Default: \"{default}\"}}");
+        (asking_for(terms).replacen(written, referring, 1).replacen(colour, &line, 1), line)
+    };
+    let unsaid = terms(&with_colour, &json!({}));
+    let said = terms(&with_colour, &json!({ "colour": "red" }));
+
+    assert_eq!(found(&template(&said, "red").0, &said, &[]), []);
+    assert_eq!(found(&template(&unsaid, "").0, &unsaid, &[]), []);
+    for (terms, default, reason) in [
+        (&unsaid, "red", "names no default; ask the vendor for the contract of this template"),
+        (&said, "blue", "names the default \"red\"; ask the vendor"),
+        (&said, "", "names the default \"red\"; ask the vendor"),
+    ] {
+        let (template, line) = template(terms, default);
+        is_found(&template, terms, "InputColour", &line, reason);
+    }
+}
+
+#[test]
+fn an_input_of_the_customers_is_refused_where_an_answer_widens_the_terms() {
+    let colour = "{{ .nuon.inputs.inputs.colour }}";
+    let statement = |more: &Value| json!({ "Version": "2012-10-17", "Statement": [more] }).to_string();
+    for (document, reason) in [
+        (TABLES.replace("{{ .nuon.install.id }}-*", &format!("{colour}*")), "a wildcard is directly next to an input"),
+        (TABLES.replace("dynamodb:*\"", &format!("{colour}\"")), "`Action` of a policy contains an input"),
+        (
+            statement(&json!({ "Effect": "Deny", "Action": "s3:*", "Resource": format!("arn:aws:s3:::{colour}/*") })),
+            "a statement that denies contains an input",
+        ),
+    ] {
+        let terms = terms(&document, &json!({}));
+
+        let all = found(&asking_for(&terms), &terms, &[]);
+
+        assert!(all.iter().any(|one| one.of == "ProvisionRole" && one.reason.contains(reason)), "{reason}: {all:#?}");
+    }
+}
+
+#[test]
+fn the_terms_never_say_that_a_mode_has_another_switch_than_each_stack_has() {
+    let mut off = terms(TABLES, &json!({}));
+    off.roles[0].on = false;
+
+    let reason = "role `provision` is on from the start in each stack, and the contract says that it is off";
+    let all = found(&asking_for(&off), &off, &[]);
+
+    assert!(all.iter().any(|one| one.of == "EnableProvision" && one.reason.starts_with(reason)), "{all:#?}");
+}
+
+/// The contract lists a policy by its JSON, so the stack must not get another document from it.
+#[test]
+fn a_policy_whose_templates_change_its_structure_is_refused() {
+    let quote = "{{ printf `%c` 34 }}";
+    let injected = "\"Sid\":\"TablesQ,QActionQ:Q*Q,QResourceQ:Q*\"".replace('Q', quote);
+    let of_sid = TABLES.replace("\"Effect\"", &format!("{injected},\"Effect\""));
+    let of_key = TABLES.replace(
+        "\"Version\":\"2012-10-17\"",
+        "\"{{ `Statement` }}\":[{\"Effect\":\"Allow\",\"Action\":\"*\",\"Resource\":\"*\"}]",
+    );
+    let twice = TABLES.replace("\"Action\":\"dynamodb:*\"", "\"Action\":\"dynamodb:GetItem\",\"Action\":\"*\"");
+    for (document, reason) in [
+        (of_sid, "`Sid` contains a template"),
+        (of_key, "contains a template; only values of a policy"),
+        (twice, "key `Action` is given twice"),
+    ] {
+        let terms = terms(&document, &json!({}));
+        let wide = asking_for(&terms).replacen(r#""Action":"dynamodb:*","#, r#""Action":"*","#, 1);
+
+        let all = found(&wide, &terms, &[]);
+
+        assert!(all.iter().any(|one| one.of == "ProvisionRole" && one.reason.contains(reason)), "{reason}: {all:#?}");
     }
 }
 

@@ -100,7 +100,10 @@ mod tests {
         let changed = rendered(r#"{ "Resource": "{{ .nuon.inputs.inputs.cluster | upper }}" }"#).unwrap_err();
         let secret = rendered(r#"{ "Resource": "{{ .nuon.inputs.inputs.password }}" }"#).unwrap_err();
 
-        assert!(changed.starts_with("role `provision` of app `demo`: the template changes an input that"), "{changed}");
+        assert!(
+            changed.starts_with("role `provision` of app `demo`: policy `own`: the template changes an input"),
+            "{changed}"
+        );
         assert!(secret.contains("password"), "{secret}");
     }
 }

@@ -1,10 +1,13 @@
 //! Checks the form of an IAM policy document, so that parts that AWS would refuse or ignore are reported before an
 //! install.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::ops::Range;
 
 use freehold_template::nearest;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::read::json;
@@ -15,6 +18,9 @@ const DOCUMENT: [&str; 3] = ["Version", "Id", "Statement"];
 /// The keys of a statement (IAM JSON policy elements reference).
 const STATEMENT: [&str; 9] =
     ["Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"];
+
+/// The keys whose values the contract does not list, or that decide how it lists a statement.
+const PLAIN: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
 
 /// A mistake in a policy document.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,6 +39,7 @@ pub(crate) fn flaws(text: &str) -> Vec<Flaw> {
     let plain = json::without_actions(text);
     let mut reader = Reader { text, plain: &plain, flaws: Vec::new() };
     if let Ok(root) = serde_json::from_str::<&RawValue>(&plain) {
+        reader.structure(root);
         reader.document(root);
     }
     reader.flaws
@@ -50,6 +57,40 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Reports parts that the contract would show otherwise than the install stack has them: templates in keys and in
+    /// the values of [`PLAIN`], and keys that are given twice.
+    fn structure(&mut self, raw: &'a RawValue) {
+        if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
+            return items.into_iter().for_each(|item| self.structure(item));
+        }
+        let Ok(Entries(entries)) = serde_json::from_str::<Entries<'_>>(raw.get()) else { return };
+        let mut seen = BTreeSet::new();
+        for (key, value) in &entries {
+            let (written, key, value) = (self.text_at(key), &*key.0, *value);
+            if key.contains("{{") || written.is_some_and(|text| text.contains("{{")) {
+                self.error(
+                    value,
+                    "the key of this value contains a template",
+                    "write the key; only values can be templates",
+                );
+            } else if !seen.insert(key) {
+                let message = format!("key `{key}` is given twice");
+                self.error(value, &message, "remove one of them; readers differ in which one they use");
+            } else if PLAIN.contains(&key) && (self.templated(value) || value.get().contains("\\u007")) {
+                let message = format!("`{key}` contains a template");
+                self.error(value, &message, "write the text itself, so that the contract shows what the role may do");
+            }
+            self.structure(value);
+        }
+    }
+
+    /// Returns a key as the text has it; `None` for a key that is written with escapes.
+    fn text_at(&self, key: &Key<'a>) -> Option<&'a str> {
+        let Cow::Borrowed(key) = key.0 else { return None };
+        let start = key.as_ptr().addr().checked_sub(self.plain.as_ptr().addr())?;
+        self.text.get(start..start + key.len())
+    }
+
     fn document(&mut self, root: &'a RawValue) {
         let Ok(fields) = serde_json::from_str::<Fields>(root.get()) else {
             self.error(
@@ -93,6 +134,7 @@ impl<'a> Reader<'a> {
                 "the statement has no `Effect`",
                 "add `\"Effect\": \"Allow\"` or `\"Effect\": \"Deny\"`",
             ),
+            // Templates are reported with the structure.
             Some(effect) if self.templated(effect) || ["\"Allow\"", "\"Deny\""].contains(&effect.get()) => {}
             Some(effect) => {
                 let message = format!("the statement's `Effect` is `{}`", effect.get().trim_matches('"'));
@@ -169,6 +211,60 @@ impl<'a> Reader<'a> {
     fn flaw(&mut self, severity: Severity, raw: &RawValue, message: &str, help: &str) {
         let range = self.range(raw);
         self.flaws.push(Flaw { severity, range, message: message.to_owned(), help: help.to_owned() });
+    }
+}
+
+/// The entries of an object in the order of the text, also those with the same key.
+struct Entries<'a>(Vec<(Key<'a>, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Entries<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EachEntry)
+    }
+}
+
+struct EachEntry;
+
+impl<'de> Visitor<'de> for EachEntry {
+    type Value = Entries<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Entries<'de>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            all.push(entry);
+        }
+        Ok(Entries(all))
+    }
+}
+
+/// A key, which is a part of the text unless it is written with escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl<'de> Visitor<'de> for Text {
+            type Value = Key<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(key)))
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(key.to_owned())))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
     }
 }
 

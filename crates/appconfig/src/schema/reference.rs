@@ -98,6 +98,12 @@ A source in a repository is not checked; the check names the components that hav
 resource types are not checked, nor those of Terraform's providers. A template with a macro (`Transform`) may refer to what
 the macro makes.
 
+**Policies of roles.** The contract lists a policy before its templates are rendered, so a template can only be a value: a key of a
+policy document that contains a template or is given twice, and a template in `Sid`, `Id`, `Version` or `Effect`, is an error. An input
+that the customer answers can stand in `Resource` and `Condition` of a statement that allows, and not directly next to `*` or `?`: the
+install stack is not rendered otherwise, and its error names the policy. A text that is JSON only after it is rendered is listed as a
+text, and each change of it needs a new consent.
+
 **Permissions.** Each `cloudformation_stack` is held against the role that deploys it, with the calls that a
 [preflight](preflight.md) tries in the customer's account: in the first deploy the role of mode `provision`, later the role of
 mode `maintenance`, or a role of the component's own. What the role of the first deploy does not allow, or denies, is an

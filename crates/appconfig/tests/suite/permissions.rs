@@ -179,12 +179,63 @@ fn a_document_in_its_own_file_is_marked_there() {
 fn statements_that_templates_fill_are_not_judged() {
     let config = good().with(
         "permissions/p.toml",
-        &document("{\"Statement\": {\"Effect\": \"{{ .nuon.install.id }}\", \"NotAction\": [\"{{ .nuon.install.id }}\"], \"Resource\": {{ .nuon.install.id }}}}\n"),
+        &document("{\"Statement\": {\"Effect\": \"Allow\", \"NotAction\": [\"{{ .nuon.install.id }}\"], \"Resource\": {{ .nuon.install.id }}}}\n"),
     );
 
     let found = config.faults();
 
     assert!(found.is_empty(), "{found}");
+}
+
+/// The contract lists a policy before its templates are rendered, so a template must not decide what the policy is.
+#[test]
+fn a_template_stands_for_a_value_alone() {
+    let config = good().with(
+        "permissions/p.toml",
+        &document("{\n  \"Version\": \"{{ .nuon.install.id }}\",\n  \"Statement\": [\n    { \"Sid\": \"a{{ printf `%c` 34 }}\", \"Effect\": \"{{ `Allow` }}\", \"Action\": \"s3:*\", \"Resource\": \"*\",\n      \"Condition\": { \"Bool\": { \"{{ .nuon.install.id }}\": true } } },\n    { \"Effect\": \"Allow\", \"Action\": \"s3:Get*\", \"Action\": \"*\", \"Resource\": \"{{ .nuon.install.id }}\" }\n  ]\n}\n"),
+    );
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: `Version` contains a template
+     --> permissions/p.toml:8:14
+      |
+    8 |   "Version": "{{ .nuon.install.id }}",
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+      = help: write the text itself, so that the contract shows what the role may do
+
+    error: `Sid` contains a template
+      --> permissions/p.toml:10:14
+       |
+    10 |     { "Sid": "a{{ printf `%c` 34 }}", "Effect": "{{ `Allow` }}", "Action": "s3:*", "Resource": "*",
+       |              ^^^^^^^^^^^^^^^^^^^^^^^
+       |
+       = help: write the text itself, so that the contract shows what the role may do
+
+    error: `Effect` contains a template
+      --> permissions/p.toml:10:49
+       |
+    10 |     { "Sid": "a{{ printf `%c` 34 }}", "Effect": "{{ `Allow` }}", "Action": "s3:*", "Resource": "*",
+       |                                                 ^^^^^^^^^^^^^^^
+       |
+       = help: write the text itself, so that the contract shows what the role may do
+
+    error: the key of this value contains a template
+      --> permissions/p.toml:11:58
+       |
+    11 |       "Condition": { "Bool": { "{{ .nuon.install.id }}": true } } },
+       |                                                          ^^^^
+       |
+       = help: write the key; only values can be templates
+
+    error: key `Action` is given twice
+      --> permissions/p.toml:12:57
+       |
+    12 |     { "Effect": "Allow", "Action": "s3:Get*", "Action": "*", "Resource": "{{ .nuon.install.id }}" }
+       |                                                         ^^^
+       |
+       = help: remove one of them; readers differ in which one they use
+    "#);
 }
 
 #[test]

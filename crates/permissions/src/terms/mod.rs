@@ -75,7 +75,9 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
         if before.policy_inputs.get(name) != Some(value) {
             found.widen(
                 &format!("input `{name}`"),
-                format!("is used in policies; its value is {value} unless the vendor sets another value"),
+                format!(
+                    "is used in policies; its value is {value} unless the vendor or the customer sets another value"
+                ),
             );
         }
     }

@@ -3,10 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use freehold_permissions::{Answers, InStack, RolePlace};
+use freehold_permissions::{Answers, InStack, RolePlace, inputs_read};
 use freehold_protocol::app_version::{RolePolicy, parameter_id};
 use freehold_protocol::contract::{RoleTerms, Terms};
-use freehold_template::Template;
 use serde_json::Value;
 
 use super::difference::finding;
@@ -39,7 +38,7 @@ pub(super) fn give(
     let Names { tenant, app, install, account, region, .. } = names;
     let place = RolePlace { tenant, app, install, account, region };
     let asked = asked(agreed.terms, inputs);
-    findings.extend(asked.iter().filter_map(|(name, parameter)| wide_default(root, name, parameter)));
+    findings.extend(asked.iter().filter_map(|(name, parameter)| other_default(root, name, parameter, agreed.terms)));
     let answers = answers(agreed, &asked);
     for (name, logical, role) in roles.all() {
         let line = root.at(&["Resources", &logical]).map_or(root.line, |role| role.line);
@@ -56,6 +55,7 @@ pub(super) fn give(
             }
         }
     }
+    findings.extend(agreed.terms.roles.iter().filter_map(|terms| other_switch(root, terms)));
     for role in &mut roles.named {
         let terms = agreed.terms.roles.iter().find(|terms| terms.role == role.key.as_str());
         // No break-glass role is on from the start, whatever the terms say.
@@ -94,10 +94,32 @@ fn unknown_to_terms(known: &[String], terms: &Terms, root: &Node) -> Vec<Finding
     more.chain(less).map(|reason| finding(root.line, "", reason)).collect()
 }
 
+/// Finds a mode whose default in every stack is not the default in the terms.
+fn other_switch(root: &Node, terms: &RoleTerms) -> Option<Finding> {
+    let (switch, is_on) = match terms.role.as_str() {
+        "provision" => ("EnableProvision", true),
+        "maintenance" => ("EnableMaintenance", true),
+        "deprovision" => ("EnableDeprovision", false),
+        _ => return None,
+    };
+    let line = root.at(&["Parameters", switch, "Default"]).map_or(root.line, |default| default.line);
+    let says = |is_on: bool| if is_on { "on" } else { "off" };
+    (terms.on != is_on).then(|| {
+        let reason = format!(
+            "role `{}` is {} from the start in each stack, and the contract says that it is {}; ask the vendor for a contract \
+             of this release of Freehold",
+            terms.role,
+            says(is_on),
+            says(terms.on)
+        );
+        finding(line, switch, reason)
+    })
+}
+
 /// Returns the values of the inputs that policies use. The inputs `asked` are the customer's to answer.
 fn answers(agreed: &Agreed<'_>, asked: &BTreeMap<String, String>) -> Answers {
     let mut answers = Answers::default();
-    for (name, default) in &agreed.terms.policy_inputs {
+    for (name, default) in agreed.terms.policy_inputs.iter().filter(|(name, _)| !asked.contains_key(*name)) {
         match agreed.answers.get(name) {
             Some(answer) => answers.known(name, answer.clone()),
             None if default.is_null() => {}
@@ -108,37 +130,55 @@ fn answers(agreed: &Agreed<'_>, asked: &BTreeMap<String, String>) -> Answers {
     answers
 }
 
-/// Returns the inputs that policies use but the terms do not mention, each with its stack parameter.
+/// Returns the inputs that policies use and that the customer answers, each with its stack parameter.
 fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
     let documents = terms.roles.iter().flat_map(|role| &role.policies).filter_map(|policy| match policy {
-        RolePolicy::Inline { document, .. } => Template::parse(document).ok(),
+        RolePolicy::Inline { document, .. } => Some(document),
         RolePolicy::Managed(_) | RolePolicy::GcpPredefined(_) => None,
     });
-    let used = documents.flat_map(|document| document.references()).filter_map(|path| input_of(&path));
-    let asked = used.filter(|name| !terms.policy_inputs.contains_key(name));
-    let asked =
-        asked.map(|name| (parameter_id("Input", &name), name)).filter(|(parameter, _)| inputs.is_plain(parameter));
-    asked.map(|(parameter, name)| (name, parameter)).collect()
+    let used = documents.flat_map(|document| inputs_read(document));
+    let asked = used.map(|name| (name.clone(), parameter_id("Input", &name)));
+    asked.filter(|(_, parameter)| inputs.is_plain(parameter)).collect()
 }
 
-/// Finds a default in the template that makes a policy of the contract wider than its text shows: the text has only the
-/// name of the input.
-fn wide_default(root: &Node, name: &str, parameter: &str) -> Option<Finding> {
+/// Finds a default in the template that gives a policy of the contract another meaning than the customer reads there:
+/// a default that the terms do not have, a pattern, and a variable of IAM.
+fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Option<Finding> {
     let default = root.at(&["Parameters", parameter, "Default"])?;
-    let text = default.text().filter(|text| text.contains(['*', '?']))?;
-    let reason = format!(
-        "the default of input `{name}` is the pattern `{}`, and a policy of the contract contains this input, so the role \
-         could do more than the contract says; ask the vendor for a template without this default",
-        shown(text)
-    );
+    // CloudFormation reads an empty default of an input that needs no answer.
+    let text = default.text().unwrap_or("*");
+    let known = terms.policy_inputs.get(name).unwrap_or(&Value::Null);
+    let is_wide = text.contains(['*', '?']) || text.contains("${");
+    if !is_wide && is_written_as(known, text) {
+        return None;
+    }
+    let reason = if is_wide {
+        format!(
+            "the default of input `{name}` is the pattern `{}`, and a policy of the contract contains this input, so the role \
+             could do more than the contract says; ask the vendor for a template without this default",
+            shown(text)
+        )
+    } else {
+        let says = if known.is_null() { "names no default".to_owned() } else { format!("names the default {known}") };
+        format!(
+            "the default of input `{name}` is `{}`, and the contract, of which a policy contains this input, {}; ask the \
+             vendor for the contract of this template",
+            shown(text),
+            shown(&says)
+        )
+    };
     Some(finding(default.line, parameter, reason))
 }
 
-/// Returns the input that a path of a template reads.
-fn input_of(path: &[String]) -> Option<String> {
-    let path: Vec<&str> = path.iter().map(String::as_str).collect();
-    match path.as_slice() {
-        ["nuon", "inputs" | "install", "inputs", name, ..] => Some((*name).to_owned()),
-        _ => None,
+/// Returns whether a stack writes the default `known` of an input as `text`. A list is written as words or as JSON.
+fn is_written_as(known: &Value, text: &str) -> bool {
+    match known {
+        Value::Null => text.is_empty(),
+        Value::String(plain) => plain == text || known.to_string() == text,
+        Value::Array(items) => {
+            let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            known.to_string() == text || words.is_some_and(|words| words.join(",") == text)
+        }
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => known.to_string() == text,
     }
 }
