@@ -1,21 +1,38 @@
 //! Reads and writes the files of commands. A file is written completely or not at all. It replaces an existing file only when the
 //! user allows it.
 
-use std::io::{ErrorKind, Write as _};
+use std::fs::File;
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
 use tempfile::NamedTempFile;
 
 use crate::error::{Error, Result, ResultExt};
+use crate::output::bytes;
 
-/// Returns the content of a file that the user names. `way_out` says where a person gets it when it is not there.
+/// The largest file that a command reads into memory, in bytes.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Returns the content of a file that the user names. `way_out` says where a person gets it when it is not there, or is
+/// too large to be it.
 pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
+    read_at_most(path, MAX_BYTES, way_out)
+}
+
+fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<u8>> {
     let shown = path.display();
-    std::fs::read(path).map_err(|error| match error.kind() {
+    let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => Error::invalid(format!("there is no file `{shown}`")).or(way_out),
         ErrorKind::IsADirectory => Error::invalid(format!("`{shown}` is a folder")).or(way_out),
         _ => Error::invalid(format!("cannot read `{shown}`: {error}")),
-    })
+    };
+    let mut content = Vec::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(most.saturating_add(1)).read_to_end(&mut content).map_err(failed)?;
+    if u64::try_from(content.len()).unwrap_or(u64::MAX) > most {
+        return Err(Error::invalid(format!("`{shown}` has more than {}", bytes(most))).or(way_out));
+    }
+    Ok(content)
 }
 
 /// Refuses a path at which a file with another text exists, unless `force` is true. It writes nothing: callers use it
@@ -108,6 +125,21 @@ mod tests {
         assert_eq!(said(folder.path()), format!("`{shown}` is a folder; ask the vendor for it"));
         std::fs::write(&path, "text").unwrap();
         assert_eq!(read(&path, "").unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_is_refused_before_it_is_read_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("globex.yaml");
+        std::fs::write(&path, "text").unwrap();
+
+        let refused = read_at_most(&path, 3, "ask the vendor for it").unwrap_err().to_string();
+
+        assert_eq!(refused, format!("`{}` has more than 3 B; ask the vendor for it", path.display()));
+        assert_eq!(read_at_most(&path, 4, "").unwrap(), b"text");
+        // A sparse file takes no space on the disk.
+        File::create(&path).unwrap().set_len(600_000_000).unwrap();
+        assert!(read(&path, "").unwrap_err().to_string().contains("has more than 64.0 MiB"));
     }
 
     #[test]

@@ -91,6 +91,44 @@ fn the_roles_are_compared_with_the_contract_alone() {
 }
 
 #[test]
+fn the_answer_lists_the_roles_and_the_questions() {
+    let stack = template(&contract("acme"));
+    let referring = r#"{"Fn::Sub":"arn:aws:dynamodb:*:222222222222:table/${InputColour}-*"}"#;
+    let stack = stack.replacen(r#""arn:aws:dynamodb:*:222222222222:table/globex-*""#, referring, 1);
+    let local = stack.replace("https://sqs.eu-west-1.amazonaws.com/", "http://127.0.0.1:4566/");
+
+    let plain = verify(&stack, "", &[]);
+    let json: Value = serde_json::from_slice(&verify(&local, "", &["--json"]).stdout).unwrap();
+
+    let shown = text(&plain.stdout);
+    for part in [
+        "The roles have these permissions:\n- provision: managed policy PowerUserAccess, 1 statement of its own; \
+         `EnableProvision` is on\n- maintenance: no permissions of its own; `EnableMaintenance` is on\n",
+        "- custom-support: managed policy ReadOnlyAccess; `EnableCustomSupport` is on\n",
+        "\n- are part of the policies of roles: InputColour\n",
+    ] {
+        assert!(shown.contains(part), "{part}\n{shown}");
+    }
+    assert!(!shown.contains("Warning"), "{shown}");
+    let overview = &json["overview"];
+    assert!(overview["sent_inputs"].as_array().unwrap().contains(&json!("InputColour")), "{overview}");
+    assert!(overview["secret_inputs"].as_array().unwrap().contains(&json!("InputApiToken")), "{overview}");
+    assert!(!overview["sent_inputs"].as_array().unwrap().contains(&json!("InputApiToken")), "{overview}");
+    assert!(overview["warnings"][0].as_str().unwrap().contains("is on the machine of the runner"), "{overview}");
+}
+
+#[test]
+fn a_contract_with_two_roles_of_one_name_is_refused() {
+    let mut signed = contract("acme");
+    signed.contract.terms.roles.push(signed.contract.terms.roles[0].clone());
+
+    let done = with_contract(&template(&signed), &sealed(&signed, ROOT));
+
+    assert_eq!(done.status.code(), Some(1), "{}", text(&done.stderr));
+    assert!(text(&done.stderr).contains("role `provision` is given twice"), "{}", text(&done.stderr));
+}
+
+#[test]
 fn a_role_that_may_do_more_than_the_contract_says_is_refused_with_line_and_reason() {
     let signed = contract("acme");
     let stack = template(&signed);

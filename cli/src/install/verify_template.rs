@@ -4,7 +4,7 @@
 use freehold_protocol::Digest;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::PublicKey;
-use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, RULES, verify};
+use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, RULES, RoleOverview, verify};
 use serde::Serialize;
 
 use super::VerifyTemplate;
@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Result};
 use crate::inputs::by_name;
-use crate::output::{Output, Table};
+use crate::output::{Output, Table, clean, plural};
 
 /// The part of a template that only the contract can judge.
 const POLICIES_OF_ROLES: &str = "what the roles may do; pass --contract";
@@ -25,10 +25,14 @@ struct Verified<'a> {
     sha256: &'a str,
     rules: usize,
     findings: &'a [Finding],
+    /// The number of findings beyond those in `findings`.
+    left_out: usize,
     /// The resources that the customer added. They are not checked.
     added: &'a [Added],
     /// The names in the template that the customer should compare, such as the vendor's account, if they can be read.
     names: Option<&'a Names>,
+    /// What the template gives and asks, if its names can be read.
+    overview: Option<&'a Overview>,
     /// The parts of the template that nothing was compared with, each with the way to compare it.
     not_compared: &'a [&'a str],
     /// The path of the template's runner in the release that the customer named.
@@ -55,15 +59,17 @@ impl VerifyTemplate {
         let text = String::from_utf8(bytes).map_err(|_| {
             Error::invalid(format!("`{shown}` is not text; name the template that `install stack` wrote"))
         })?;
-        let Checked { findings, added, names } = self.checked(&text, &shown)?;
+        let Checked { findings, left_out, added, names, overview } = self.checked(&text, &shown)?;
         let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
             file: shown.clone(),
             sha256: digest.hex(),
             rules: RULES.len(),
             findings: &findings,
+            left_out,
             added: &added,
             names: names.as_ref(),
+            overview: overview.as_ref(),
             not_compared: if self.contract.is_some() { &[] } else { &[POLICIES_OF_ROLES] },
             runner_of_release,
         };
@@ -71,7 +77,8 @@ impl VerifyTemplate {
         match findings.as_slice() {
             [] => Ok(()),
             [first, rest @ ..] => {
-                let more = if rest.is_empty() { String::new() } else { format!(" ({} more)", rest.len()) };
+                let more = rest.len() + left_out;
+                let more = if more == 0 { String::new() } else { format!(" ({more} more)") };
                 Err(Error::failed(format!("{shown}:{}: {}{more}", first.line, first.reason)))
             }
         }
@@ -120,6 +127,9 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
     let sections = [
         Some(judgement(verified, out)),
         verified.names.map(named),
+        verified.overview.map(given),
+        verified.overview.map(asked),
+        verified.overview.filter(|overview| !overview.warnings.is_empty()).map(warned),
         (!verified.not_compared.is_empty()).then(|| format!("Not compared: {}", verified.not_compared.join("; "))),
         verified.runner_of_release.as_ref().map(|path| format!("The runner is `{path}` of the release.")),
         (!verified.added.is_empty()).then(|| added(verified.added)),
@@ -158,6 +168,41 @@ fn named(names: &Names) -> String {
         format!("- runner: {runner}"),
     ];
     lines.join("\n")
+}
+
+/// Returns the text about the roles.
+fn given(overview: &Overview) -> String {
+    let role = |role: &RoleOverview| {
+        let switch = if role.on { "on" } else { "off" };
+        let names = role.managed.iter().map(|arn| arn.rsplit_once(":policy/").map_or(arn.as_str(), |(_, name)| name));
+        let managed: Vec<String> = names.map(|name| format!("managed policy {name}")).collect();
+        let statements = (role.statements > 0).then(|| format!("{} of its own", plural(role.statements, "statement")));
+        let may: Vec<String> = managed.into_iter().chain(statements).collect();
+        let may = if may.is_empty() { "no permissions of its own".to_owned() } else { may.join(", ") };
+        format!("- {}: {may}; `{}` is {switch}", clean(&role.role), role.switch)
+    };
+    let lines = std::iter::once("The roles have these permissions:".to_owned());
+    lines.chain(overview.roles.iter().map(role)).collect::<Vec<_>>().join("\n")
+}
+
+/// Returns the text about the questions of the app.
+fn asked(overview: &Overview) -> String {
+    let list = |all: &mut dyn Iterator<Item = &String>| {
+        let all: Vec<&str> = all.map(String::as_str).collect();
+        if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+    };
+    let lines = [
+        "The answers to these parameters:".to_owned(),
+        format!("- are sent to the vendor: {}", list(&mut overview.sent_inputs.iter())),
+        format!("- stay in the account as secrets: {}", list(&mut overview.secret_inputs.iter())),
+        format!("- are part of the policies of roles: {}", list(&mut overview.policy_inputs.iter())),
+    ];
+    lines.join("\n")
+}
+
+fn warned(overview: &Overview) -> String {
+    let lines = overview.warnings.iter().map(|warning| format!("Warning: {}", clean(warning)));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn added(added: &[Added]) -> String {

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
-use crate::comparison::{self, Agreed, Names};
 use crate::finding::{Finding, Rule};
 use crate::node::{Kind, Node};
 use crate::read::{Unreadable, read};
+use crate::comparison::{self, Agreed, Names, Overview};
 use crate::rules;
 use crate::template::Template;
 
@@ -50,13 +50,20 @@ pub struct Added {
 /// The result of the check of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checked {
-    /// The findings, sorted by line; empty for the template that Freehold renders.
+    /// The first findings, sorted by line, at most [`MAX_FINDINGS`]; empty for the template that Freehold renders.
     pub findings: Vec<Finding>,
+    /// The number of findings beyond those in `findings`.
+    pub left_out: usize,
     /// The resources that the customer added.
     pub added: Vec<Added>,
     /// The vendor, the install and the other names in the template; `None` when one of them cannot be read.
     pub names: Option<Names>,
+    /// What the template gives and asks, if its names can be read.
+    pub overview: Option<Overview>,
 }
+
+/// The maximum number of findings in a result. A template with more is not one that Freehold rendered.
+pub const MAX_FINDINGS: usize = 100;
 
 /// Returns the findings about a template, sorted by line. A template that Freehold rendered has no findings.
 ///
@@ -75,7 +82,7 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let whole = read(template)?;
     let (root, added) = without(whole, own);
     let mut findings = rules::find(&Template::new(&root)?);
-    let (mut differences, names) = comparison::compare(&root, None);
+    let (mut differences, read) = comparison::compare(&root, None);
     if agreed.is_some() {
         // The comparison without a contract is also made: it checks the form of the policies, which does not depend on
         // a contract.
@@ -85,7 +92,10 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     // If a rule has a finding for a line, the finding that this line differs is left out, because it is less exact.
     findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));
     findings.extend(own.iter().filter(|own| !added.iter().any(|one| one.name == own.name)).map(absent));
-    Ok(Checked { findings: findings.into_iter().collect(), added, names })
+    let left_out = findings.len().saturating_sub(MAX_FINDINGS);
+    let findings = findings.into_iter().take(MAX_FINDINGS).map(Finding::on_one_line).collect();
+    let (names, overview) = read.unzip();
+    Ok(Checked { findings, left_out, added, names, overview })
 }
 
 fn absent(own: &Own) -> Finding {

@@ -1,5 +1,6 @@
 //! The rules, and the type of a finding.
 
+use freehold_protocol::shape::is_format;
 use serde::Serialize;
 
 /// A problem in a template that a security team should not accept.
@@ -11,6 +12,26 @@ pub struct Finding {
     pub of: String,
     pub rule: Rule,
     pub reason: String,
+}
+
+/// The maximum length of a reason and of a name, in characters.
+const MAX_CHARS: usize = 1000;
+
+impl Finding {
+    /// Returns the finding with texts on one line, so that a value of the template cannot look like another line of the
+    /// answer.
+    pub(crate) fn on_one_line(self) -> Self {
+        Self { of: one_line(&self.of), reason: one_line(&self.reason), ..self }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let is_odd = |c: char| c.is_control() || is_format(c) || matches!(c, '\u{2028}' | '\u{2029}');
+    let mut line: String = text.chars().map(|c| if is_odd(c) { ' ' } else { c }).take(MAX_CHARS).collect();
+    if text.chars().nth(MAX_CHARS).is_some() {
+        line.push('…');
+    }
+    line
 }
 
 /// The rule that a finding belongs to.

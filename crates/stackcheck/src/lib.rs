@@ -13,8 +13,8 @@ mod rules;
 mod scalar;
 mod template;
 
-pub use check::{Added, Checked, Own, check, verify};
-pub use comparison::{Agreed, Names};
+pub use check::{Added, Checked, MAX_FINDINGS, Own, check, verify};
+pub use comparison::{Agreed, Names, Overview, RoleOverview};
 pub use facts::{Bound, Facts};
 pub use finding::{Finding, RULES, Rule};
 pub use read::Unreadable;

@@ -8,6 +8,9 @@ use crate::node::Node;
 use crate::own_arns::account_of;
 use crate::read::Unreadable;
 
+/// The maximum number of entries in sections (AWS CloudFormation quotas).
+const MOST: [(&str, usize); 2] = [("Resources", 500), ("Parameters", 200)];
+
 /// One resource of a template.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Resource<'t> {
@@ -42,11 +45,19 @@ impl<'t> Template<'t> {
     /// Interprets a parsed text as a template.
     ///
     /// # Errors
-    /// [`Unreadable`] when the text has no resources.
+    /// [`Unreadable`] when the text has no resources, or more than CloudFormation accepts.
     pub(crate) fn new(root: &'t Node) -> Result<Self, Unreadable> {
         let Some(resources) = root.get("Resources").filter(|resources| !resources.entries().is_empty()) else {
             return Err(Unreadable { line: root.line, reason: "the template has no `Resources`".to_owned() });
         };
+        for (section, most) in MOST {
+            let count = root.get(section).map_or(0, |section| section.entries().len());
+            if count > most {
+                let reason =
+                    format!("the template has {count} {section}, more than the {most} that CloudFormation accepts");
+                return Err(Unreadable { line: root.line, reason });
+            }
+        }
         let regions = root.at(&["Mappings", "BoundTo"]).map(Node::entries).unwrap_or_default();
         let accounts = regions.iter().flat_map(|(_, accounts)| accounts.entries());
         Ok(Self { root, resources, accounts: accounts.map(|(account, _)| account.clone()).collect() })

@@ -321,7 +321,10 @@ fn what_names_another_install_in_one_place_is_found() {
     let install = other("      \"222222222222\": \"globex\"", "      \"222222222222\": \"initech\"");
     let nothing = other("  Freehold: {Tenant: \"acme\"", "  Freehold: {Vendor: \"acme\"");
 
-    assert_eq!(tenant[0].reason, "no role may receive orders from the vendor's queue `fh-evil--globex.fifo`");
+    assert_eq!(
+        tenant[0].reason,
+        "the runner's role may not receive orders from the vendor's queue `fh-evil--globex.fifo`"
+    );
     assert!(account.len() > 1, "{account:#?}");
     assert_eq!(
         install[0].reason,

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use freehold_protocol::shape::is_format;
 use serde::{Serialize, Serializer, ser::Error};
 use serde_json::ser::Formatter;
 
@@ -12,7 +13,9 @@ pub(crate) const TITLE_CHARS: usize = 120;
 
 /// Returns a readable text on one line, without unprintable characters, and with at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
-    let printable: String = text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect();
+    // Characters that only change how others are shown would let a text hide what stands beside it.
+    let shown = text.chars().filter(|c| !is_format(*c));
+    let printable: String = shown.map(|c| if is_printable(c) { c } else { ' ' }).collect();
     // CloudFormation substitutes nothing in these texts, but linters read `${` as the start of a substitution.
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ").replace("${", "$ {");
     if line.chars().count() <= most {

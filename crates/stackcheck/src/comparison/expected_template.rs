@@ -74,7 +74,7 @@ fn named(role: &NamedRole) -> Value {
         "on": role.is_on,
         "break_glass": role.key.is_break_glass(),
         "about": "",
-        "label": Hole::Line.quoted(),
+        "label": Hole::Label.quoted(),
         "description": Hole::Line.quoted(),
         "granted": granted(&role.granted),
     })

@@ -1,11 +1,15 @@
 //! Holes are the places of the rendered template that an app fills in. This module checks their values without knowing
 //! the app.
 
+use freehold_protocol::shape::is_format;
+
 /// A kind of value that an app fills in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hole {
-    /// One line of text for people: a title or a description.
+    /// One line of text for people: a description.
     Line,
+    /// A title for people, one short line.
+    Label,
     /// The description of a secret for a sensitive input, one line.
     SecretDescription,
     /// The description of a secret of the app, one line.
@@ -20,8 +24,9 @@ pub(super) enum Hole {
 
 /// The first character of the text that marks a hole (Unicode, private use area).
 const MARK: char = '\u{f001}';
-const ALL: [(Hole, &str); 6] = [
+const ALL: [(Hole, &str); 7] = [
     (Hole::Line, "line"),
+    (Hole::Label, "label"),
     (Hole::SecretDescription, "secret-description"),
     (Hole::AppSecretDescription, "app-secret-description"),
     (Hole::Default, "default"),
@@ -31,6 +36,8 @@ const ALL: [(Hole, &str); 6] = [
 /// The maximum number of characters of a line. The longest is an input's description with a note about its kind of
 /// answer.
 const LINE_CHARS: usize = 600;
+/// The maximum number of characters of a title. A longer one could hide the rest of a form.
+const LABEL_CHARS: usize = 120;
 /// The maximum length of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const DEFAULT_BYTES: usize = 4096;
 
@@ -49,12 +56,15 @@ impl Hole {
 
     /// Returns the reason why a text is not allowed in this hole; `None` when it is allowed. `Policies` allows no text.
     pub(super) fn refuses(self, text: &str, account: &str) -> Option<String> {
-        let is_line = !text.contains(char::is_control) && text.chars().count() <= LINE_CHARS;
+        let is_clean = !text.contains(|c: char| c.is_control() || is_format(c));
+        let is_line = is_clean && text.chars().count() <= LINE_CHARS;
         match self {
             Self::Line if is_line => None,
+            Self::Label if is_clean && text.chars().count() <= LABEL_CHARS => None,
             Self::SecretDescription if is_line && text.starts_with("Answer to ") => None,
             Self::AppSecretDescription if is_line && text.starts_with("Secret of the app: ") => None,
-            Self::Line => Some(format!("is not one line of at most {LINE_CHARS} characters")),
+            Self::Line => Some(format!("is not one line of at most {LINE_CHARS} visible characters")),
+            Self::Label => Some(format!("is not one line of at most {LABEL_CHARS} visible characters")),
             Self::SecretDescription => Some("is not one line that begins with `Answer to `".to_owned()),
             Self::AppSecretDescription => Some("is not one line that begins with `Secret of the app: `".to_owned()),
             Self::DefaultNumber if text.parse::<f64>().is_err() => Some("is not a number".to_owned()),
@@ -84,6 +94,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn titles_in_any_language_are_accepted() {
+        for text in ["Größe", "日本", "العربية", "😀 days", "x".repeat(120).as_str()] {
+            assert_eq!(Hole::Label.refuses(text, "222222222222"), None, "{text}");
+        }
+    }
+
+    #[test]
     fn each_hole_is_known_by_its_text() {
         for (hole, _) in ALL {
             assert_eq!(Hole::of(hole.quoted().trim_matches('"')), Some(hole));
@@ -93,9 +110,13 @@ mod tests {
 
     #[test]
     fn a_text_that_does_not_belong_is_refused_with_the_reason() {
+        let long = "x".repeat(121);
         for (hole, text, why) in [
             (Hole::Line, "a\nb", "is not one line"),
-            (Hole::SecretDescription, "The secret", "is not one line that begins with `Answer to `"),
+             (Hole::Line, "a\u{202e}b", "is not one line of at most 600 visible characters"),
+             (Hole::Label, "a\u{200b}b", "is not one line of at most 120 visible characters"),
+             (Hole::Label, long.as_str(), "is not one line of at most 120 visible characters"),
+             (Hole::SecretDescription, "The secret", "is not one line that begins with `Answer to `"),
             (Hole::Default, "a\u{7}", "holds a control character"),
             (Hole::Default, "arn:aws:iam::999999999999:root", "names account 999999999999"),
             (Hole::DefaultNumber, "many", "is not a number"),

@@ -112,19 +112,19 @@ impl Source<'_> {
     /// Returns the region and the account of the vendor's queues. Takes them from the ARN of the orders queue, which
     /// the runner's permission to receive orders names.
     fn vendor(&mut self, tenant: &TenantName, install: &InstallId) -> Option<(String, AccountId)> {
-        let (orders, mut found) = (names::orders_queue(tenant, install), None);
-        self.root.walk(&mut |node| {
-            let queue = node.text().and_then(|text| {
-                let (place, name) = text.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
-                let (region, account) = place.split_once(':')?;
-                let is_orders = name == orders && Shape::Region.accepts(region);
-                Some((region.to_owned(), account.parse().ok()?)).filter(|_| is_orders)
-            });
-            found = found.take().or(queue);
+        let orders = names::orders_queue(tenant, install);
+        let role = self.root.at(&["Resources", "RunnerRole"]);
+        let queue = role.and_then(receives_orders).and_then(|statement| statement.get("Resource"));
+        let found = queue.and_then(Node::text).and_then(|text| {
+            let (place, name) = text.strip_prefix("arn:aws:sqs:")?.rsplit_once(':')?;
+            let (region, account) = place.split_once(':')?;
+            let is_orders = name == orders && Shape::Region.accepts(region);
+            Some((region.to_owned(), account.parse().ok()?)).filter(|_| is_orders)
         });
         if found.is_none() {
-            let reason = format!("no role may receive orders from the vendor's queue `{orders}`");
-            self.wrong.push(finding(self.root.line, "", reason));
+            let reason = format!("the runner's role may not receive orders from the vendor's queue `{orders}`");
+            let line = queue.or(role).map_or(self.root.line, |at| at.line);
+            self.wrong.push(finding(line, "RunnerRole", reason));
         }
         found
     }
@@ -166,12 +166,22 @@ impl Source<'_> {
     }
 }
 
+/// Returns the statement with which the runner's role receives orders.
+fn receives_orders(role: &Node) -> Option<&Node> {
+    let policies = role.at(&["Properties", "Policies"])?.items();
+    let documents = policies.iter().filter_map(|policy| policy.at(&["PolicyDocument", "Statement"]));
+    let mut statements = documents.flat_map(Node::items);
+    statements.find(|statement| statement.get("Sid").and_then(Node::text) == Some("ReceiveOrders"))
+}
+
 fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
+/// Returns whether a text is the URL of a runner. The policy of an endpoint is made from the URL, where `?` stands for
+/// any character.
 fn is_https(url: &str) -> bool {
-    url.strip_prefix("https://").is_some_and(|rest| Shape::Letters { max: 2000, also: "._~:/?&=%+-" }.accepts(rest))
+    url.strip_prefix("https://").is_some_and(|rest| Shape::Letters { max: 2000, also: "._~:/&=%+-" }.accepts(rest))
 }
 
 /// Returns a function that checks whether a text is the URL of the queue `name`, in SQS or in a cloud on this machine.
@@ -187,6 +197,14 @@ fn is_queue(region: &str, account: &AccountId, name: String) -> impl Fn(&str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_url_of_a_runner_is_not_a_pattern() {
+        assert!(is_https("https://example.s3.eu-west-1.amazonaws.com/runner-1.0_x86"));
+        assert!(
+            !is_https("https://????????.s3.eu-west-1.amazonaws.com/runner") && !is_https("http://example.com/runner")
+        );
+    }
 
     #[test]
     fn a_queue_is_in_sqs_or_on_this_machine() {

@@ -25,6 +25,18 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
+    /// Returns the parameters of inputs that are not sensitive. The vendor sees their answers.
+    pub(super) fn plain(&self) -> &[String] {
+        &self.plain
+    }
+
+    /// Returns the parameters whose answers are stored as secrets, without those that the stack generates.
+    pub(super) fn secret_ids(&self) -> Vec<String> {
+        let asked = self.app_secrets.iter().filter(|secret| secret.get("generated") != Some(&Value::Bool(true)));
+        let ids = self.secrets.iter().chain(asked).filter_map(|secret| secret.get("id")?.as_str());
+        ids.map(str::to_owned).collect()
+    }
+
     /// Returns whether a policy may refer to this parameter.
     pub(super) fn is_plain(&self, name: &str) -> bool {
         self.plain.iter().any(|plain| plain == name)
@@ -94,7 +106,7 @@ fn groups(root: &Node) -> Vec<Value> {
         let listed = group.get("Parameters")?.items();
         let ids: Vec<&str> = listed.iter().filter_map(Node::text).filter(|id| is_question(id)).collect();
         let is_of_inputs = !ids.is_empty() && ids.len() == listed.len();
-        is_of_inputs.then(|| json!({ "label": Hole::Line.quoted(), "parameters": ids }))
+        is_of_inputs.then(|| json!({ "label": Hole::Label.quoted(), "parameters": ids }))
     });
     of_inputs.collect()
 }
@@ -132,7 +144,7 @@ impl<'t> Question<'t> {
         let default = self.default.map(|_| if self.is_sensitive { empty.clone() } else { Hole::Default.quoted() });
         let mut parameter = json!({
             "id": id,
-            "label": Hole::Line.quoted(),
+            "label": Hole::Label.quoted(),
             "type": "String",
             "description": Hole::Line.quoted(),
             "sensitive": self.is_sensitive,

@@ -8,6 +8,7 @@ mod expected_template;
 mod hole;
 mod identity;
 mod inputs;
+mod overview;
 mod place;
 mod policies;
 mod roles;
@@ -15,15 +16,16 @@ mod secret_ids;
 
 pub use agreed_terms::Agreed;
 pub use identity::Names;
+pub use overview::{Overview, RoleOverview};
 
 use difference::finding;
 
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Returns every difference between a template and the one that Freehold renders, and the names in the template.
-/// Without `agreed`, all policies of the roles are accepted.
-pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>, Option<Names>) {
+/// Returns every difference between a template and the one that Freehold renders, the names in the template, and what
+/// it gives and asks. Without `agreed`, all policies of the roles are accepted.
+pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>, Option<(Names, Overview)>) {
     let mut findings = dynamic_references(root);
     let names = match identity::read(root) {
         Ok(names) => names,
@@ -34,6 +36,7 @@ pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>
     };
     let mut roles = roles::read(root, &mut findings);
     let inputs = inputs::read(root, &mut findings);
+    let overview = overview::of(root, &names, &mut roles, &inputs);
     if let Some(agreed) = agreed {
         agreed_terms::give(agreed, root, &names, &inputs, &mut roles, &mut findings);
     }
@@ -48,7 +51,7 @@ pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>
         // INVARIANT: the values have the form that the renderer accepts, and a test renders them.
         Err(reason) => findings.push(finding(root.line, "", format!("cannot be compared: {reason}"))),
     }
-    (findings, Some(names))
+    (findings, Some((names, overview)))
 }
 
 /// Finds dynamic references: texts that CloudFormation replaces with a parameter or a secret of the account.

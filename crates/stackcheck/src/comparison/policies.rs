@@ -107,6 +107,10 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
 }
 
 fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wrong<'t>) {
+    // With the default of an input between them, two braces can begin a dynamic reference.
+    if text.contains("{{") {
+        return wrong.push((node, "contains `{{`, which can begin a dynamic reference of CloudFormation".to_owned()));
+    }
     if let Some(other) = foreign_account(text, context.account) {
         return wrong.push((node, format!("names account {other}, which is not yours")));
     }
@@ -120,7 +124,7 @@ fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wr
 }
 
 /// Returns the names between `${` and `}`.
-fn variables(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn variables(text: &str) -> impl Iterator<Item = &str> {
     text.split("${").skip(1).map(|rest| rest.split_once('}').map_or(rest, |(name, _)| name))
 }
 

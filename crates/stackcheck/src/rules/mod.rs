@@ -23,7 +23,7 @@ use crate::template::Template;
 /// [`Unreadable`] when the text is not a template.
 pub fn check_rules(template: &str) -> Result<Vec<Finding>, Unreadable> {
     let root = read(template)?;
-    Ok(find(&Template::new(&root)?).into_iter().collect())
+    Ok(find(&Template::new(&root)?).into_iter().map(Finding::on_one_line).collect())
 }
 
 /// Returns the findings of the nine rules.

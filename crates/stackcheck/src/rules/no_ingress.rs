@@ -1,13 +1,16 @@
 //! Checks that no security group lets traffic in.
 
+use std::collections::BTreeSet;
+
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
 use crate::template::{Resource, Template};
 
 /// Finds rules of security groups that let traffic in.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
+    let given = given(template);
     let groups = template.resources().flat_map(|resource| match resource.kind {
-        "AWS::EC2::SecurityGroup" => of_group(template, resource),
+        "AWS::EC2::SecurityGroup" => of_group(template, resource, &given),
         "AWS::EC2::SecurityGroupIngress" => vec![lets_in(resource, resource.node)],
         _ => Vec::new(),
     });
@@ -18,9 +21,9 @@ fn lets_in(resource: Resource<'_>, rule: &Node) -> Finding {
     resource.finding(Rule::NoIngress, rule, "the rule lets traffic in")
 }
 
-fn of_group(template: &Template<'_>, group: Resource<'_>) -> Vec<Finding> {
+fn of_group(template: &Template<'_>, group: Resource<'_>, given: &BTreeSet<String>) -> Vec<Finding> {
     let rules = group.property(&["SecurityGroupIngress"]).map(Node::each).unwrap_or_default();
-    let guarded = guards_endpoints_only(template, group.name);
+    let guarded = guards_endpoints_only(group.name, given);
     let open = rules.into_iter().filter(|rule| !(guarded && is_from_inside(template, rule)));
     open.map(|rule| lets_in(group, rule)).collect()
 }
@@ -34,14 +37,16 @@ fn is_from_inside(template: &Template<'_>, rule: &Node) -> bool {
         && [says("IpProtocol"), says("FromPort"), says("ToPort")] == ["tcp", "443", "443"]
 }
 
+/// Returns the references in resources other than VPC endpoints.
+fn given(template: &Template<'_>) -> BTreeSet<String> {
+    let mut given = BTreeSet::new();
+    for resource in template.resources_with_grants() {
+        resource.node.walk(&mut |node| given.extend(Some(node.to_text()).filter(|text| text.starts_with("${"))));
+    }
+    given
+}
+
 /// Returns whether a security group is attached to VPC endpoints only. Only AWS receives traffic there.
-fn guards_endpoints_only(template: &Template<'_>, name: &str) -> bool {
-    let given = |resource: Resource<'_>| {
-        let mut found = false;
-        resource.node.walk(&mut |node| {
-            found |= node.names(&format!("${{{name}}}")) || node.names(&format!("${{{name}.GroupId}}"));
-        });
-        found
-    };
-    template.resources_with_grants().all(|resource| !given(resource))
+fn guards_endpoints_only(name: &str, given: &BTreeSet<String>) -> bool {
+    [format!("${{{name}}}"), format!("${{{name}.GroupId}}")].iter().all(|reference| !given.contains(reference))
 }
