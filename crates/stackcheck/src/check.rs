@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::comparison::{self, Agreed, Names, Overview};
 use crate::finding::{Finding, Rule};
 use crate::node::{Kind, Node};
 use crate::read::{Unreadable, read};
-use crate::comparison::{self, Agreed, Names, Overview};
 use crate::rules;
 use crate::template::Template;
 

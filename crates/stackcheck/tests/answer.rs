@@ -117,7 +117,7 @@ fn texts_that_mislead_or_are_replaced_are_found() {
 fn a_template_beyond_the_quotas_is_refused_before_the_rules() {
     let many = |count: usize, entry: &str| {
         (0..count).fold(String::new(), |mut all, at| {
-            write!(all, "  X{at}: {entry}\n").unwrap();
+            writeln!(all, "  X{at}: {entry}").unwrap();
             all
         })
     };
@@ -142,9 +142,9 @@ fn a_template_beyond_the_quotas_is_refused_before_the_rules() {
 #[test]
 fn an_answer_has_a_hundred_findings_and_the_number_of_the_others() {
     let topics = (0..300).fold(String::new(), |mut all, at| {
-        write!(
+        writeln!(
             all,
-            "  X{at}: {{Type: AWS::EC2::SecurityGroup, Properties: {{SecurityGroupIngress: [{{IpProtocol: tcp}}]}}}}\n"
+            "  X{at}: {{Type: AWS::EC2::SecurityGroup, Properties: {{SecurityGroupIngress: [{{IpProtocol: tcp}}]}}}}"
         )
         .unwrap();
         all

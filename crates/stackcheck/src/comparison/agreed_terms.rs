@@ -172,13 +172,14 @@ fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Opt
 
 /// Returns whether a stack writes the default `known` of an input as `text`. A list is written as words or as JSON.
 fn is_written_as(known: &Value, text: &str) -> bool {
+    let json = known.to_string();
     match known {
         Value::Null => text.is_empty(),
-        Value::String(plain) => plain == text || known.to_string() == text,
+        Value::String(plain) => plain == text || json == text,
         Value::Array(items) => {
             let words: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-            known.to_string() == text || words.is_some_and(|words| words.join(",") == text)
+            json == text || words.is_some_and(|words| words.join(",") == text)
         }
-        Value::Bool(_) | Value::Number(_) | Value::Object(_) => known.to_string() == text,
+        Value::Bool(_) | Value::Number(_) | Value::Object(_) => json == text,
     }
 }

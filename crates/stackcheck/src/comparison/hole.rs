@@ -113,10 +113,10 @@ mod tests {
         let long = "x".repeat(121);
         for (hole, text, why) in [
             (Hole::Line, "a\nb", "is not one line"),
-             (Hole::Line, "a\u{202e}b", "is not one line of at most 600 visible characters"),
-             (Hole::Label, "a\u{200b}b", "is not one line of at most 120 visible characters"),
-             (Hole::Label, long.as_str(), "is not one line of at most 120 visible characters"),
-             (Hole::SecretDescription, "The secret", "is not one line that begins with `Answer to `"),
+            (Hole::Line, "a\u{202e}b", "is not one line of at most 600 visible characters"),
+            (Hole::Label, "a\u{200b}b", "is not one line of at most 120 visible characters"),
+            (Hole::Label, long.as_str(), "is not one line of at most 120 visible characters"),
+            (Hole::SecretDescription, "The secret", "is not one line that begins with `Answer to `"),
             (Hole::Default, "a\u{7}", "holds a control character"),
             (Hole::Default, "arn:aws:iam::999999999999:root", "names account 999999999999"),
             (Hole::DefaultNumber, "many", "is not a number"),
