@@ -187,7 +187,7 @@ fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
     assert!(pinned.status.success(), "{pinned:?}");
     assert!(checked.status.success(), "{checked:?}");
     let said = String::from_utf8_lossy(&checked.stdout);
-    assert!(said.contains("`my-app`: no errors, no warnings"), "{said}");
+    assert!(said.contains("my-app`: no errors, no warnings"), "{said}");
 }
 
 #[test]

@@ -167,7 +167,10 @@ fn a_workflow_waits_for_nobody_while_any_of_its_jobs_runs() {
 #[test]
 fn a_deploy_ends_with_its_verdict_when_the_inputs_cannot_be_read() {
     let deploy = |state: &'static str| {
-        let api = tenant_api::serve(move |path, _| match path {
+        let inputs = json!({ "install": "globex", "app": "my-app", "version": DIGEST, "inputs": [] });
+        let api = tenant_api::serve(move |path, before| match path {
+            // The inputs can be read before the deploy, and not after it.
+            "/v1/installs/globex/inputs" => (before == 0).then(|| inputs.clone()),
             "/v1/installs/globex/deploys" => Some(json!({ "workflow": WORKFLOW })),
             "/v1/workflows/wf_00000000000000000001" => Some(workflow(state, &json!([]), "it broke")),
             _ => None,

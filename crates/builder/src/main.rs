@@ -31,7 +31,8 @@ Exit codes:
      (doctor: something is blocked)
   2  the command line or the config file is wrong
   3  AWS refused it for too long: it cannot enrol, or cannot take orders
-  4  there was nothing to build for `idle_secs`, and the machine belongs to `scaling_group`: it may end
+  4  there was nothing to build for `idle_secs`; the machine, which belongs to
+     `scaling_group`, may end
 
 Environment: RUST_LOG (info), AWS_ENDPOINT_URL, and AWS credentials as every AWS
 tool reads them; on EC2 none is needed.

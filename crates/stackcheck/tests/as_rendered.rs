@@ -203,7 +203,6 @@ fn small_changes_are_found() {
             "whatever their switch.\n    Default: \"1970-01-01T00:00:00Z\"",
             "whatever their switch.\n    Default: \"2999-01-01T00:00:00Z\"",
         ),
-        ("    NoEcho: true\n    MinLength: 20", "    NoEcho: false\n    MinLength: 20"),
         ("    MaxLength: 4096", "    MaxLength: 40960"),
         ("AllowedPattern: ^[A-Za-z0-9+/=]*$", "AllowedPattern: ^.*$"),
         // Scripts, machines and orders of creation.

@@ -344,7 +344,6 @@ fn the_cloud_of_the_runner_is_one_of_three() {
       |
     1 | runner_type = "..."
       |               ^^^^^ expected one of `aws`, `gcp`, `azure`
-      |
     "#);
 }
 
