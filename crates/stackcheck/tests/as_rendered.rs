@@ -235,8 +235,8 @@ fn small_changes_are_found() {
         ),
         // Outputs, exports, metadata, texts that mislead.
         (
-            "KeyArn: {Description: Encrypts the bucket and the secret, Value",
-            "KeyArn: {Export: {Name: x}, Description: Encrypts the bucket and the secret, Value",
+            "KeyArn: {Description: Encrypts the bucket and the secrets, Value",
+            "KeyArn: {Export: {Name: x}, Description: Encrypts the bucket and the secrets, Value",
         ),
         (
             "AcceptedContract: {Description: The accepted contract, Value: !Ref AcceptedContract}",

@@ -9,6 +9,7 @@
 //! does, because `destroy` takes no plan.
 
 mod data;
+mod files;
 mod program;
 mod stack;
 mod steps;
@@ -29,11 +30,9 @@ use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::state_objects;
 use crate::work::job::Job;
+use files::{PLAN_FILE, PROGRAM};
 use program::Pulumi;
 
-/// The directory of the program in the workspace.
-const PROGRAM: &str = "program";
-const PLAN_FILE: &str = "freehold-plan.json";
 /// What `pulumi stack output` prints in place of the value of a secret output.
 const SECRET: &str = "[secret]";
 

@@ -10,8 +10,9 @@ use freehold_protocol::order::RunPulumi;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::files::PROGRAM;
+use super::stack;
 use super::steps::{Exported, Steps};
-use super::{PROGRAM, stack};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
@@ -120,7 +121,7 @@ impl<'a> Pulumi<'a> {
         self.capture("stack export", self.on_stack(&["stack", "export"])).await
     }
 
-    /// Returns the outputs of the stack, with [`SECRET`](super::SECRET) in place of secrets.
+    /// Returns the outputs of the stack, with `[secret]` in place of secrets.
     pub(super) async fn outputs(&self) -> Result<BTreeMap<String, Value>, Failure> {
         self.capture("stack output", self.on_stack(&["stack", "output", "--json"])).await
     }

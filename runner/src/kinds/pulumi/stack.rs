@@ -17,7 +17,7 @@ use freehold_protocol::order::RunPulumi;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::PROGRAM;
+use super::files::PROGRAM;
 use crate::kinds::bucket::{JobBucket, explain};
 use crate::kinds::failure::Failure;
 use crate::kinds::templates::Templates;
