@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{Order, Redelivery};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope, JobId};
@@ -29,6 +30,21 @@ pub struct HeldOrder {
 }
 
 impl HeldOrder {
+    /// Returns the audit event for the start of the attempt.
+    pub fn announcement(&self) -> AuditEvent {
+        let order = &self.order;
+        AuditEvent::Started {
+            workflow: order.workflow.clone(),
+            job: order.job.clone(),
+            fence: self.fence,
+            work: order.work.kind().to_owned(),
+            mode: order.mode,
+            group: Some(order.group.clone()),
+            role: order.role.clone(),
+            order: self.message.clone(),
+        }
+    }
+
     /// Returns `order`, held under the lease of `delivery`.
     pub fn new(order: Order, delivery: &Delivery) -> Self {
         let (stop, signal) = Stop::channel();

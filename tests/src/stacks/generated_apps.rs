@@ -82,11 +82,19 @@ fn statement(draw: &mut Draw, at: usize) -> Value {
         json!(format!("arn:aws:sqs:*:*:{{{{ .nuon.inputs.inputs.{ZONE} }}}}-${{aws:username}}")),
         json!(["arn:aws:dynamodb:*:*:table/{{ .nuon.install.id }}", "arn:aws:s3:::x"]),
     ];
+    let is_denial = draw.one_in(4);
+    // No denial reads what the customer answers: another answer would deny less.
+    let resource = loop {
+        let drawn = draw.pick(&resources).clone();
+        if !(is_denial && drawn.to_string().contains(ZONE)) {
+            break drawn;
+        }
+    };
     let actions: Vec<&str> = (0..1 + draw.below(3)).map(|_| *draw.pick(&ACTIONS)).collect();
     let mut statement = json!({
         "Sid": format!("S{at}"),
-        "Effect": if draw.one_in(4) { "Deny" } else { "Allow" },
-        "Resource": draw.pick(&resources),
+        "Effect": if is_denial { "Deny" } else { "Allow" },
+        "Resource": resource,
     });
     statement[if draw.one_in(5) { "NotAction" } else { "Action" }] = json!(actions);
     match draw.below(4) {

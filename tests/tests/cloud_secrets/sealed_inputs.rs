@@ -98,9 +98,8 @@ async fn a_thousand_canaries_are_read_by_the_runner_alone() -> anyhow::Result<()
 /// A value for an install without a runner is refused before it leaves the machine.
 async fn too_early(world: &World) -> anyhow::Result<()> {
     let account = world.new_customer()?;
-    let file = world.directory().join("early.enrolment").display().to_string();
     let create = ["install", "create", "early", "--app", "small", "--account", &account, "--region", "eu-west-1"];
-    let given = ["--secret-file", &file, "--input", "given_0=x"];
+    let given = ["--input", "given_0=x"];
 
     let said = world.run(&[&create[..], &given].concat()).await?.ended_with(2)?;
 

@@ -30,7 +30,10 @@ use crate::ports::{BuildMachine, Clock, OrdersQueue, Signer, Store, Write};
 use crate::stack::nuon_tree;
 use crate::table::evidence;
 use crate::table::{self, NOTICE_SECS, Stored, build_key, load};
-use crate::workflow::order_work::{action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work};
+use crate::workflow::order_work::{
+    action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work, secrets, sensitive_inputs,
+    skips_noops,
+};
 use crate::workflow::{advance, attempted_part};
 
 /// The FIFO group of all orders that change copies of secrets.
@@ -470,37 +473,6 @@ struct Task {
     /// The component whose image the task's version names for its jobs.
     tools: Option<ComponentName>,
     terms: Option<Box<OrderTerms>>,
-}
-
-/// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.
-fn skips_noops(version: &AppVersion, work: &Work) -> bool {
-    let part = work.component().filter(|_| !matches!(work, Work::Remove(_))).and_then(|name| version.part(name));
-    part.is_some_and(|part| part.settings.skip_noops)
-}
-
-/// Returns the sensitive inputs without their descriptive texts, which the runner does not need. This keeps orders
-/// small.
-fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
-    let sensitive = version.inputs.iter().filter(|input| input.sensitive);
-    sensitive
-        .map(|input| Input {
-            display_name: String::new(),
-            description: String::new(),
-            group: String::new(),
-            ..input.clone()
-        })
-        .collect()
-}
-
-/// Returns the app's secrets without their descriptive texts.
-fn secrets(version: &AppVersion) -> Vec<Secret> {
-    let plain = |secret: &Secret| Secret {
-        display_name: String::new(),
-        description: String::new(),
-        kubernetes: None,
-        ..secret.clone()
-    };
-    version.secrets.iter().map(plain).collect()
 }
 
 /// Returns whether the request for a teardown permits it to destroy data.

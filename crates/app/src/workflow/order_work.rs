@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool, StepSource};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool, Secret, StepSource};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
@@ -167,6 +167,37 @@ pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<W
             env_vars: sandbox.env_vars,
         }),
     })
+}
+
+/// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.
+pub(super) fn skips_noops(version: &AppVersion, work: &Work) -> bool {
+    let part = work.component().filter(|_| !matches!(work, Work::Remove(_))).and_then(|name| version.part(name));
+    part.is_some_and(|part| part.settings.skip_noops)
+}
+
+/// Returns the sensitive inputs without their descriptive texts, which the runner does not need. This keeps orders
+/// small.
+pub(super) fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
+    let sensitive = version.inputs.iter().filter(|input| input.sensitive);
+    sensitive
+        .map(|input| Input {
+            display_name: String::new(),
+            description: String::new(),
+            group: String::new(),
+            ..input.clone()
+        })
+        .collect()
+}
+
+/// Returns the app's secrets without their descriptive texts.
+pub(super) fn secrets(version: &AppVersion) -> Vec<Secret> {
+    let plain = |secret: &Secret| Secret {
+        display_name: String::new(),
+        description: String::new(),
+        kubernetes: None,
+        ..secret.clone()
+    };
+    version.secrets.iter().map(plain).collect()
 }
 
 #[cfg(test)]

@@ -257,7 +257,7 @@ impl Attempt<'_> {
         if let Some(reason) = held.signal.reason() {
             return self.stopped_early(reason).await;
         }
-        if let Err(error) = agent.audit.announce(self.announcement()).await {
+        if let Err(error) = agent.audit.announce(self.held.announcement()).await {
             let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
             return self.accept_and_finish(&reporter, outcome).await;
         }
@@ -399,20 +399,6 @@ impl Attempt<'_> {
 
     fn reporter(&self) -> AttemptReporter {
         AttemptReporter::new(self.agent.reporter.clone(), self.held.order.job.clone(), self.held.fence)
-    }
-
-    fn announcement(&self) -> AuditEvent {
-        let order = &self.held.order;
-        AuditEvent::Started {
-            workflow: order.workflow.clone(),
-            job: order.job.clone(),
-            fence: self.held.fence,
-            work: order.work.kind().to_owned(),
-            mode: order.mode,
-            group: Some(order.group.clone()),
-            role: order.role.clone(),
-            order: self.held.message.clone(),
-        }
     }
 
     fn log(&self) -> JobLog {

@@ -1,7 +1,7 @@
 //! Programs of Pulumi, with a program that has Pulumi's documented interface (`examples/pulumi-stand-in.rs`) and its
 //! state in the local cloud. Pulumi itself cannot be had here.
 
-mod killed;
+mod ten_kills;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
