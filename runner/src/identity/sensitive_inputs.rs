@@ -39,6 +39,8 @@ pub enum SensitiveInputError {
          the app's version, launch its current template"
     )]
     Unreadable { input: String, secret: String, reason: String },
+    #[error("the job's log cannot be prepared for the sensitive inputs; deploy again")]
+    Unprepared,
     #[error("input `{0}` cannot have a secret: its name may only have ASCII letters, digits, `-` and `_`")]
     Name(String),
     #[error(
@@ -67,6 +69,7 @@ impl SensitiveInputs {
     pub async fn added(&self, order: &Order, attached: &[String], log: &JobLog) -> Result<Order, SensitiveInputError> {
         let mut order = order.clone();
         let sealed = std::mem::take(&mut order.sealed_inputs);
+        let mut hidden = Vec::new();
         for input in std::mem::take(&mut order.sensitive_inputs) {
             if input.customer {
                 let value = self.value(&input).await?;
@@ -76,9 +79,15 @@ impl SensitiveInputs {
                 put(&mut order, &input.name, value);
             }
             if let Some(value) = order.context.pointer(&format!("/nuon/inputs/inputs/{}", pointed(&input.name))) {
-                hide(value, log);
+                hidden.extend(texts(value));
             }
         }
+        // Preparing the search for thousands of forms takes seconds. The async loop must renew leases meanwhile.
+        let log = log.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            log.add_secrets(&hidden.iter().map(|text| text.as_str()).collect::<Vec<_>>());
+        });
+        prepared.await.map_err(|_| SensitiveInputError::Unprepared)?;
         Ok(order)
     }
 
@@ -154,14 +163,14 @@ fn pointed(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-/// Makes `log` redact every text and number in `value`.
-fn hide(value: &Value, log: &JobLog) {
+/// Returns every text and number in `value`.
+fn texts(value: &Value) -> Vec<Zeroizing<String>> {
     match value {
-        Value::Null | Value::Bool(_) => {}
-        Value::Number(number) => log.add_secret(&number.to_string()),
-        Value::String(text) => log.add_secret(text),
-        Value::Array(items) => items.iter().for_each(|item| hide(item, log)),
-        Value::Object(map) => map.values().for_each(|item| hide(item, log)),
+        Value::Null | Value::Bool(_) => Vec::new(),
+        Value::Number(number) => vec![Zeroizing::new(number.to_string())],
+        Value::String(text) => vec![Zeroizing::new(text.clone())],
+        Value::Array(items) => items.iter().flat_map(texts).collect(),
+        Value::Object(map) => map.values().flat_map(texts).collect(),
     }
 }
 
