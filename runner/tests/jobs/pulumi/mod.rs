@@ -32,8 +32,11 @@ fn stand_in() -> PathBuf {
     folder
 }
 
-/// Returns a cloud with the install's key, in a process that finds the stand-in.
-async fn cloud(test: &str) -> Option<Cloud> {
+/// Returns a cloud with the install's key, in a process that finds the stand-in; nothing where the test is skipped.
+async fn start(test: &str) -> Option<Cloud> {
+    if !have(&["bwrap"]) {
+        return None;
+    }
     let cloud = Cloud::here_with(&format!("pulumi::{test}"), &[stand_in()]).await?;
     let kms = aws_sdk_kms::Client::new(&cloud.customer);
     let key = kms.create_key().send().await.unwrap().key_metadata.unwrap().key_id;
@@ -75,10 +78,7 @@ fn table(name: &str) -> Value {
 
 #[tokio::test]
 async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_bucket() {
-    if !have(&["bwrap"]) {
-        return;
-    }
-    let Some(cloud) = cloud("a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_bucket").await else {
+    let Some(cloud) = start("a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_bucket").await else {
         return;
     };
     let program = json!({
@@ -111,10 +111,7 @@ async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_buc
 
 #[tokio::test]
 async fn a_stack_is_removed_and_data_only_when_the_order_permits_it() {
-    if !have(&["bwrap"]) {
-        return;
-    }
-    let Some(cloud) = cloud("a_stack_is_removed_and_data_only_when_the_order_permits_it").await else { return };
+    let Some(cloud) = start("a_stack_is_removed_and_data_only_when_the_order_permits_it").await else { return };
     let program = json!({ "resources": [{ "name": "main", "type": "aws:ec2/vpc:Vpc" }, table("orders")] });
     let artifact = artifact(&cloud, &program).await;
     let made = cloud.bench(Work::Pulumi(work(&artifact)), &artifact);
@@ -137,10 +134,7 @@ async fn a_stack_is_removed_and_data_only_when_the_order_permits_it() {
 
 #[tokio::test]
 async fn a_program_that_fails_says_why_and_changes_nothing() {
-    if !have(&["bwrap"]) {
-        return;
-    }
-    let Some(cloud) = cloud("a_program_that_fails_says_why_and_changes_nothing").await else { return };
+    let Some(cloud) = start("a_program_that_fails_says_why_and_changes_nothing").await else { return };
     let artifact = artifact(&cloud, &json!({ "resources": [table("a")], "outputs": { "x": "config:absent" } })).await;
     let bench = cloud.bench(Work::Pulumi(work(&artifact)), &artifact);
 
@@ -153,10 +147,7 @@ async fn a_program_that_fails_says_why_and_changes_nothing() {
 
 #[tokio::test]
 async fn a_lock_of_somebody_else_is_not_touched() {
-    if !have(&["bwrap"]) {
-        return;
-    }
-    let Some(cloud) = cloud("a_lock_of_somebody_else_is_not_touched").await else { return };
+    let Some(cloud) = start("a_lock_of_somebody_else_is_not_touched").await else { return };
     let artifact = artifact(&cloud, &json!({ "resources": [table("a")] })).await;
     cloud.put_object(LOCK, "{}").await;
     let bench = cloud.bench(Work::Pulumi(work(&artifact)), &artifact);

@@ -2,10 +2,9 @@
 
 use freehold_protocol::order::{Artifact, RemovePart, SyncImage, Work};
 use freehold_runner::kinds::execute;
-use freehold_skips::have;
 use serde_json::json;
 
-use super::{MARK, artifact, cloud, state, table, work};
+use super::{MARK, artifact, start, state, table, work};
 use crate::fixture::{Bench, eventually, outputs, processes};
 
 /// Not a test by itself, and nothing without its variables: the runner that the next test kills.
@@ -18,11 +17,8 @@ async fn a_runner_that_updates() {
 
 #[tokio::test]
 async fn an_update_goes_on_wherever_it_was_killed_and_makes_nothing_twice() {
-    if !have(&["bwrap"]) {
-        return;
-    }
-    let test = "ten_kills::an_update_goes_on_wherever_it_was_killed_and_makes_nothing_twice";
-    let Some(cloud) = cloud(test).await else { return };
+    let name = "ten_kills::an_update_goes_on_wherever_it_was_killed_and_makes_nothing_twice";
+    let Some(cloud) = start(name).await else { return };
     let resources = |held: Option<usize>| {
         let one = |number: usize| {
             let mut all = table(&format!("r{number}"));

@@ -407,7 +407,7 @@ async fn the_audit_says_of_no_job_that_it_started_when_it_was_stopped_before() {
 
     let before = (attempt.start(false).await, audited(&world));
     // The stop comes while the record is written to the customer's bucket.
-    world.agent.audit.announce(attempt.announcement()).await.unwrap();
+    world.agent.audit.announce(attempt.held.announcement()).await.unwrap();
     let after = (attempt.stopped_after_announcement(StopReason::Draining).await, audited(&world));
 
     assert_eq!(before, (Message::GiveBack, Vec::new()));
