@@ -22,7 +22,7 @@ FILES = ROOT / "target" / "closed" / "files"
 # How the proxy names a service, where that is not the name in the service's endpoint.
 ENDPOINTS = {"registry": "ecr.dkr", "ecr": "ecr.api"}
 # What the main job cannot do without: fewer of them counted means that requests went around the proxy.
-NEEDED = {"cloudformation", "ecr.api", "ecr.dkr", "iam", "s3", "secretsmanager", "sqs", "sts"}
+NEEDED = {"cloudformation", "ecr.api", "ecr.dkr", "iam", "s3", "sqs", "sts"}
 OUTSIDE = [("192.0.2.1", 443), ("8.8.8.8", 53), ("169.254.169.254", 80)]
 
 
@@ -81,8 +81,8 @@ def run(programs):
     programs.freehold("app", "sync", demo.make_app(programs))
     demo.start_build_runner(programs)
     programs.freehold("build", APP)
-    secret, template, workflow = demo.create_install(programs)
-    demo.launch(programs, secret, template)
+    template, workflow = demo.create_install(programs)
+    demo.launch(programs, template)
     programs.freehold("workflow", "watch", workflow)
     change = "greeting=good morning" if programs.terraform else "retention_days=30"
     programs.freehold("deploy", INSTALL, "--input", change)

@@ -22,7 +22,7 @@ class Verdict(unittest.TestCase):
     def test_the_summary_counts_requests_and_endpoints(self):
         summary = judge(GOOD, closed.NEEDED | {"kms"})
 
-        self.assertEqual(summary, "16 requests to 8 of 9 endpoints, none to anything else")
+        self.assertEqual(summary, "14 requests to 7 of 8 endpoints, none to anything else")
 
     def test_a_service_without_an_endpoint_is_named(self):
         with self.assertRaisesRegex(Failed, "no VPC endpoint for eks, which"):
