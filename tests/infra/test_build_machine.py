@@ -6,18 +6,15 @@ import json
 import os
 import re
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
 import templates
 from intrinsics import Evaluator, decide_conditions, statements
+from start_script import StartScript
 from templates import as_list, properties, resource_text
 
 PROGRAM = b"#!/bin/sh\necho the build runner\n"
 KEY = bytes(range(32))
-# Commands that would change the machine of the test, or call out of it, only record their call.
-CALLED = ("dnf", "useradd", "usermod", "systemctl")
 GROUP = "fh-acme--build-runner"
 LOWER = "aws autoscaling set-desired-capacity --region eu-west-1 --auto-scaling-group-name"
 ON = {
@@ -105,30 +102,16 @@ class Group(unittest.TestCase):
         self.assertEqual(set(names), {GROUP})
 
 
-class Script(unittest.TestCase):
+class Script(StartScript, unittest.TestCase):
+    PROGRAM = PROGRAM
+    CALLED = ("dnf", "useradd", "usermod", "systemctl")
+    FOLDERS = ("etc/systemd/system",)
+
     def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.root = Path(place.name)
-        for folder in ("bin", "etc/systemd/system"):
-            (self.root / folder).mkdir(parents=True)
-        for name in CALLED:
-            self.tool(name, f'echo {name} "$@" >> "{self.root}/calls"')
-        (self.root / "published").write_bytes(PROGRAM)
-        self.tool(
-            "curl",
-            f'echo curl "$@" >> "{self.root}/calls"\n'
-            f'while [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"',
-        )
-        self.tool("id", "exit 1")
+        super().setUp()
         # The document of a key, as KMS returns it: twelve bytes, and the key.
         document = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + KEY).decode()
         self.tool("aws", f'echo aws "$@" >> "{self.root}/calls"\ncase "$1" in kms) echo {document} ;; esac')
-
-    def tool(self, name, text):
-        path = self.root / "bin" / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
 
     def script(self, **parameters):
         text = properties(templates.tenant(), "BuildMachine")["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
@@ -148,23 +131,10 @@ class Script(unittest.TestCase):
         text = re.sub(r"\$\{([A-Za-z0-9:.]+)\}", lambda match: values[match[1]], text)
         return text.replace("/etc/", f"{self.root}/etc/").replace("/opt/", f"{self.root}/opt/")
 
-    def run_script(self, before="", **parameters):
-        return subprocess.run(
-            ["bash", "-c", before + self.script(**parameters)],
-            env={"PATH": f"{self.root}/bin:{os.environ['PATH']}"},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
     def config(self):
         """Returns the config: each line of it is a key and a value that is JSON too."""
         lines = (self.root / "etc/freehold/build-runner.toml").read_text().splitlines()
         return {key: json.loads(value) for key, value in (line.split(" = ", 1) for line in lines)}
-
-    def calls(self):
-        path = self.root / "calls"
-        return path.read_text().splitlines() if path.exists() else []
 
     def test_it_starts_the_right_program_with_the_config_of_the_stack(self):
         ended = self.run_script()

@@ -4,40 +4,19 @@ import hashlib
 import os
 import re
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
 import templates
+from start_script import StartScript
 from templates import properties
 
 PROGRAM = b"#!/bin/sh\necho the runner\n"
-# Commands that would change the machine of the test, or call out of it, only record their call.
-CALLED = ("update-ca-trust", "dnf", "useradd", "usermod", "systemctl")
 
 
-class Script(unittest.TestCase):
-    def setUp(self):
-        place = tempfile.TemporaryDirectory()
-        self.addCleanup(place.cleanup)
-        self.root = Path(place.name)
-        (self.root / "bin").mkdir()
-        for folder in ("etc/systemd/system", "etc/pki/ca-trust/source/anchors"):
-            (self.root / folder).mkdir(parents=True)
-        for name in CALLED:
-            self.tool(name, f'echo {name} "$@" >> "{self.root}/calls"')
-        (self.root / "published").write_bytes(PROGRAM)
-        self.tool(
-            "curl",
-            f'echo curl "$@" >> "{self.root}/calls"\n'
-            f'while [ "$1" != --output ]; do shift; done; cp "{self.root}/published" "$2"',
-        )
-        self.tool("id", "exit 1")
-
-    def tool(self, name, text):
-        path = self.root / "bin" / name
-        path.write_text(f"#!/bin/sh\n{text}\n")
-        path.chmod(0o755)
+class Script(StartScript, unittest.TestCase):
+    PROGRAM = PROGRAM
+    CALLED = ("update-ca-trust", "dnf", "useradd", "usermod", "systemctl")
+    FOLDERS = ("etc/systemd/system", "etc/pki/ca-trust/source/anchors")
 
     def script(self, **parameters):
         """Returns the script with parameters filled in and its folders under the folder of the test."""
@@ -55,16 +34,6 @@ class Script(unittest.TestCase):
         }
         text = re.sub(r"\$\{([A-Za-z0-9:]+)\}", lambda match: values[match[1]], text)
         return re.sub(r"(?<![\w.])/(etc|opt)/", lambda match: f"{self.root}/{match[1]}/", text)
-
-    def run_script(self, before="", **parameters):
-        env = {"PATH": f"{self.root}/bin:{os.environ['PATH']}"}
-        return subprocess.run(
-            ["bash", "-c", before + self.script(**parameters)], env=env, capture_output=True, text=True, timeout=60
-        )
-
-    def calls(self):
-        log = self.root / "calls"
-        return log.read_text().splitlines() if log.exists() else []
 
     def test_another_moment_of_revocation_is_another_script_and_so_another_machine(self):
         self.assertNotEqual(self.script(), self.script(RevokeSessionsBefore="2026-11-30T18:00:00Z"))

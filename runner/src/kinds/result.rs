@@ -8,6 +8,7 @@ use freehold_protocol::report::Outcome;
 use serde_json::Value;
 
 use crate::kinds::failure::Failure;
+use crate::sandbox::{self, Ended, Program};
 use crate::work::job::Job;
 
 /// The log line of a job that applies nothing, because its plan changes nothing and its order asks for that.
@@ -34,6 +35,26 @@ pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
 /// Returns the SDK config for AWS clients under the role of the job's mode.
 pub async fn sdk_config(job: &Job) -> SdkConfig {
     crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
+}
+
+/// Runs `program` until it ends. `command` names it in the failure, and `error_in` finds the error in its last output.
+///
+/// # Errors
+/// A failure when it cannot be started or ends with another exit code than 0, and [`Failure::Stopped`].
+pub(super) async fn succeed(
+    job: &Job,
+    program: Program<'_>,
+    command: &str,
+    error_in: fn(&str) -> String,
+) -> Result<(), Failure> {
+    match sandbox::run(job, program).await? {
+        Ended::Code { code: 0, .. } => Ok(()),
+        Ended::Code { code, last_words } => {
+            let why = error_in(&last_words);
+            Err(Failure::new(format!("`{command}` ended with exit code {code}{why}")))
+        }
+        Ended::Stopped(reason) => Err(Failure::stopped(reason)),
+    }
 }
 
 /// Returns the result of `work`, unless the attempt must stop first.

@@ -13,8 +13,9 @@ use serde_json::Value;
 use super::release::{CHART, Release};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::failure::Failure;
+use crate::kinds::result::succeed;
 use crate::kubernetes::ClusterAccess;
-use crate::sandbox::{self, Ended, Output, Printed, Program, Service};
+use crate::sandbox::{self, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
 /// The option for the number of revisions of a release that Helm keeps.
@@ -203,14 +204,7 @@ impl<'a> Helm<'a> {
             inside_hosts: self.inside_hosts.clone(),
             ..Program::new(&self.executable, arguments, self.environment.clone())
         };
-        match sandbox::run(self.job, program).await? {
-            Ended::Code { code: 0, .. } => Ok(()),
-            Ended::Code { code, last_words } => {
-                let why = error(&last_words);
-                Err(Failure::new(format!("`helm {name}` ended with exit code {code}{why}")))
-            }
-            Ended::Stopped(reason) => Err(Failure::stopped(reason)),
-        }
+        succeed(self.job, program, &format!("helm {name}"), error).await
     }
 }
 

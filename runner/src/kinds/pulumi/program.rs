@@ -17,7 +17,8 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
+use crate::kinds::result::succeed;
+use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 use crate::state_objects;
 use crate::work::job::Job;
 
@@ -165,14 +166,7 @@ impl<'a> Pulumi<'a> {
             account_hosts: self.account_hosts.clone(),
             ..Program::new(&self.executable, arguments, self.environment.clone())
         };
-        match sandbox::run(self.job, program).await? {
-            Ended::Code { code: 0, .. } => Ok(()),
-            Ended::Code { code, last_words } => {
-                let why = errors(&last_words);
-                Err(Failure::new(format!("`pulumi {name}` ended with exit code {code}{why}")))
-            }
-            Ended::Stopped(reason) => Err(Failure::stopped(reason)),
-        }
+        succeed(self.job, program, &format!("pulumi {name}"), errors).await
     }
 }
 

@@ -19,12 +19,12 @@ use crate::identity::job_aws::JobAws;
 use crate::identity::stack_outputs;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::until_stopped;
+use crate::kinds::result::{succeed, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
 use crate::kinds::terraform_module::providers::Providers;
 use crate::operate::checks;
-use crate::sandbox::{self, Ended, Interrupt, Output, Printed, Program, Service};
+use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 use crate::work::job::Job;
 
 /// A lock that allows one `init` at a time, because Terraform's plugin cache is not safe for concurrent use (Terraform
@@ -208,14 +208,7 @@ impl<'a> Terraform<'a> {
             hosts: if name == "init" && self.fetches() { registries() } else { Vec::new() },
             ..Program::new(&self.executable, arguments, self.environment.clone())
         };
-        match sandbox::run(self.job, program).await? {
-            Ended::Code { code: 0, .. } => Ok(()),
-            Ended::Code { code, last_words } => {
-                let why = first_error(&last_words);
-                Err(Failure::new(format!("`terraform {name}` ended with exit code {code}{why}")))
-            }
-            Ended::Stopped(reason) => Err(Failure::stopped(reason)),
-        }
+        succeed(self.job, program, &format!("terraform {name}"), first_error).await
     }
 }
 
