@@ -46,7 +46,7 @@ pub enum RenderErrorKind {
     Function { function: String, message: String },
     #[error("{0}")]
     Misuse(String),
-    #[error("the template takes more than {limit} {unit}")]
+    #[error("rendering the template takes more than {limit} {unit}")]
     Limit { limit: u64, unit: &'static str },
 }
 

@@ -290,7 +290,7 @@ impl<'t> Run<'_, 't> {
     /// Adds one step for each 256 bytes of `value`. Returns its size in bytes.
     fn charge(&mut self, value: &Value, at: usize) -> Result<usize, RenderError> {
         let Some(bytes) = size(value) else {
-            return self.fail(at, misuse("the value nests too deep"));
+            return self.fail(at, misuse("the value is nested too deeply"));
         };
         self.spend(u64::try_from(bytes / 256).unwrap_or(u64::MAX), at)?;
         if bytes > self.limits.max_output_bytes.saturating_mul(8) {

@@ -252,7 +252,7 @@ impl Parser<'_> {
         }
         self.variables.extend(declared);
         if self.variables.len() > MAX_VARIABLES {
-            return self.fail_at(at, format!("more than {MAX_VARIABLES} variables"));
+            return self.fail_at(at, format!("more than {MAX_VARIABLES} variables are in scope"));
         }
         self.depth -= 1;
         Ok(Pipeline { set, commands, at: At(at) })

@@ -60,7 +60,7 @@ pub(crate) fn printf(format: &str, arguments: &[&Value], max_bytes: usize) -> Re
         }
     }
     if rest.next().is_some() {
-        return Err("more arguments than `%` directives".to_owned());
+        return Err("there are more arguments than `%` directives".to_owned());
     }
     Ok(out)
 }
@@ -70,7 +70,7 @@ fn digits(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Option
     while let Some(digit) = chars.next_if(char::is_ascii_digit).and_then(|c| c.to_digit(10)) {
         let next = value.unwrap_or(0usize) * 10 + digit as usize;
         if next > MAX_WIDTH {
-            return Err(format!("a width or precision above {MAX_WIDTH}"));
+            return Err(format!("a width or a precision is above {MAX_WIDTH}"));
         }
         value = Some(next);
     }

@@ -51,7 +51,7 @@ pub(super) static FUNCTIONS: &[Function] = &[
     plain("chunk", 2, 2, |args, _| {
         let size = usize::try_from(number(at(args, 0))?).unwrap_or_default();
         if size == 0 {
-            return Err("the size of a chunk is at least 1".to_owned());
+            return Err("the size of a chunk must be at least 1".to_owned());
         }
         made(list(at(args, 1))?.chunks(size).map(|part| Value::from(part.to_vec())).collect::<Vec<_>>())
     }),
@@ -106,7 +106,7 @@ fn steps(start: i64, stop: i64, step: i64, room: Room) -> Result<Vec<Value>, Str
 /// Returns the numbers that Sprig's `seq` prints. They are those of the Unix command `seq`, except when the numbers
 /// descend.
 fn seq(numbers: &[i64], room: Room) -> Result<Vec<Value>, String> {
-    let beyond = |end: i64, by: i64| end.checked_add(by).ok_or_else(|| "the end is too large".to_owned());
+    let beyond = |end: i64, by: i64| end.checked_add(by).ok_or_else(|| "the last number is too large".to_owned());
     match *numbers {
         [end] => seq(&[1, end], room),
         [start, end] => {
