@@ -97,7 +97,7 @@ impl Permission {
     pub fn stated(&self) -> String {
         match self {
             Self::Undecided { holder } => {
-                format!("{holder} is not a policy document until its template is rendered; read its text")
+                format!("{holder} is not a policy document until its template is rendered; read the text of the policy")
             }
             Self::Statement { effect: Effect::Deny, .. } | Self::Other { effect: Effect::Deny, .. } => {
                 self.describe(false)

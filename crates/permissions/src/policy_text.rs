@@ -8,7 +8,8 @@ use freehold_template::Template;
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// The keys whose values are not shown to the customer, or decide how the rest is read. Their values must be plain.
+/// The keys whose values the customer does not see, or that decide how a reader interprets the rest of the document.
+/// Their values must not contain templates.
 const PLAIN: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
 
 /// The reason why a text is not a policy document with templates in its strings.
@@ -16,7 +17,7 @@ const PLAIN: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
 pub(crate) enum Unparsed {
     /// The text is not JSON. It may be JSON after its templates are rendered.
     NotJson,
-    /// The text is JSON, but parts of it could become other parts than a reader of the text expects.
+    /// The text is JSON, but rendering or parsing it could give a document with another meaning than its text shows.
     Unclear(String),
 }
 

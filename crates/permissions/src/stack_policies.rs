@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::policy_text::{self, Unparsed};
 
-/// Placeholders for the `${` and `}` of a reference while a policy is rendered. No text contains these characters,
-/// because they are in a private use area of Unicode.
+/// Placeholders for the `${` and `}` of a reference while a policy is rendered. Ordinary text does not contain these
+/// characters, because they are in a private use area of Unicode.
 const OPENS: char = '\u{f001}';
 const CLOSES: char = '\u{f002}';
 

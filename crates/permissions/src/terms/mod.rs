@@ -195,7 +195,8 @@ impl TermsDiff {
     }
 }
 
-/// Returns the powers of a role without the boundary from the vendor's config, because the install stack has its own.
+/// Returns the parts of a role that decide its permissions. The boundary from the vendor's config is left out, because
+/// the install stack sets its own boundary.
 fn powers(role: &RoleTerms) -> Powers<'_> {
     Powers { on: role.on, policies: &role.policies, boundary: None }
 }
