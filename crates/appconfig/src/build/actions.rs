@@ -116,7 +116,8 @@ impl Reader<'_> {
         if word != "cron"
             && let Some(entry) = node.entry("cron_schedule")
         {
-            let draft = Draft::warning(checked.key_place(entry), format!("a schedule has no effect on `{word}`"));
+            let draft =
+                Draft::warning(checked.key_place(entry), format!("a schedule has no effect on trigger `{word}`"));
             self.sources.drafts.push(draft.help("set `type = \"cron\"`, or remove `cron_schedule`"));
         }
         match word {
@@ -160,7 +161,7 @@ impl Reader<'_> {
 
     fn schedule(&mut self, checked: &Checked, node: &Node) -> Option<Trigger> {
         let Some(value) = node.get("cron_schedule") else {
-            let help = "add `cron_schedule = \"0 * * * *\"`: every hour";
+            let help = "add a schedule, such as `cron_schedule = \"0 * * * *\"` for every hour";
             self.sources.error(checked.place_of(node, "type"), "trigger `cron` has no schedule", help);
             return None;
         };
@@ -178,7 +179,7 @@ impl Reader<'_> {
         match (given("command"), given("inline_contents")) {
             (false, false) => {
                 let help = match ["public_repo", "connected_repo"].iter().find(|key| node.get(key).is_some()) {
-                    Some(_) => "add `command = \"./SCRIPT\"`: a script of the repository",
+                    Some(_) => "add `command = \"./SCRIPT\"` with a script of the repository",
                     None => "add `command = \"...\"` or `inline_contents = \"...\"`",
                 };
                 self.sources.error(checked.place(node), format!("step `{name}` does nothing"), help);
@@ -210,7 +211,7 @@ impl Reader<'_> {
             return None;
         }
         if let Some(script) = node.entry("inline_contents").filter(|script| script.value.as_text() != Some("")) {
-            let message = format!("{owner} has a script of its own and a repository");
+            let message = format!("{owner} has both `inline_contents` and a repository");
             let draft = Draft::error(checked.key_place(entry), message);
             let draft = draft.related(checked.key_place(script), "the script");
             self.sources.drafts.push(draft.help(

@@ -18,7 +18,7 @@ use crate::state::file::Checked;
 /// The maximum number of files that one pattern may match.
 const MAX_FILES: usize = 500;
 
-/// Reads every file of inputs that another file of inputs names. The files that it reads may name further files.
+/// Reads every file of inputs that another file of inputs names. These files may name further files.
 pub(crate) fn read(app: &mut App) {
     let mut seen = BTreeSet::new();
     let mut next = 0;

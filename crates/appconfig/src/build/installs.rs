@@ -67,9 +67,12 @@ fn answer(app: &App, checked: &Checked, entry: &Entry, input: &Input) -> Option<
     if input.sensitive {
         let draft = Draft::warning(
             checked.key_place(entry),
-            format!("input `{name}` is sensitive, so it is not read from a file"),
+            format!("input `{name}` is sensitive, so its value is not read from a file"),
         );
-        return Some(draft.help("remove it here, and give it when the install is made"));
+        return Some(draft.help(
+            "remove the value from this file; `freehold install inputs` sets it when the install has a runner, or the \
+             customer enters it in the install stack",
+        ));
     }
     let wrong = misfit(input.kind, text)?;
     let place = wrong.offset.map_or(checked.place(value), |at| checked.place_in(&app.files, value, at));

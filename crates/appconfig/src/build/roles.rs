@@ -189,7 +189,7 @@ impl Reader<'_> {
             ([], None) => Draft::warning(place, "the policy grants nothing"),
             (keys, _) => Draft::error(place, format!("the policy has both `{}`", keys.join("` and `"))),
         };
-        self.drafts.push(draft.expected("either `managed_policy_name` or `name` and `contents`"));
+        self.drafts.push(draft.expected("either `managed_policy_name`, or `name` and `contents`"));
     }
 
     /// Returns the text of a policy document. Reports a text that is not JSON, and mistakes in the document.

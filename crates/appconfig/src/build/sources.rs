@@ -168,7 +168,8 @@ impl Sources {
             }
             Err(error) => {
                 let message = format!("the source `{}` cannot be read: {}", held.word, reason(&error));
-                let help = "create it, or correct the path: it is relative to this file or to the app's directory";
+                let help =
+                    "create the source, or correct the path: it is relative to this file or to the app's directory";
                 self.error(held.place, message, help);
                 None
             }

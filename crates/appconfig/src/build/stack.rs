@@ -14,8 +14,8 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the settings of the runner. Reports a tool image that is not one of the app's images, and hosts that are not
-/// hosts.
+/// Returns the settings of the runner. Reports a tool image that is not one of the app's images, and texts under
+/// `inside_hosts` that are not hosts.
 pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSettings> {
     let checked = app.of(Kind::Runner).next()?;
     let root = &checked.root;
@@ -36,8 +36,8 @@ pub(crate) fn runner(app: &mut App, components: &[Component]) -> Option<RunnerSe
     settings
 }
 
-/// Returns the component whose image jobs run in, or what is wrong with it. A name that no component has is reported
-/// with all such names.
+/// Returns the component in whose image jobs run, or the mistake if its type is not an image. A component that does not
+/// exist is reported by [`crate::check::links`].
 fn tool_image(checked: &Checked, components: &[Component]) -> (Option<ComponentName>, Option<Draft>) {
     let node = checked.root.get("tool_image");
     let component = node.and_then(|node| components.iter().find(|one| node.as_text() == Some(one.name.as_str())));
@@ -60,8 +60,10 @@ fn wrong_hosts(checked: &Checked, hosts: Option<&Node>) -> Vec<Draft> {
     let all = hosts.map(Node::items).unwrap_or_default().iter();
     let wrong = all.filter_map(|node| Some((node, node.as_text().filter(|text| wrong(text))?)));
     let draft = |(node, text): (&Node, &str)| {
-        Draft::error(checked.place(node), format!("`{text}` is not a host"))
-            .help("write `host`, `host:port` or `*.host`; the customer agrees to each, so a template is not permitted")
+        Draft::error(checked.place(node), format!("`{text}` is not a host")).help(
+            "write `host`, `host:port` or `*.host`; the customer agrees to each host, so a template is not \
+                 permitted",
+        )
     };
     wrong.map(draft).collect()
 }

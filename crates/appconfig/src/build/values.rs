@@ -20,7 +20,7 @@ pub(crate) fn scalars(node: Option<&Node>) -> BTreeMap<String, String> {
     entries.iter().filter_map(|entry| Some((entry.key.clone(), entry.value.to_scalar_text()?))).collect()
 }
 
-/// Returns an error for each environment variable that an app must not set for Terraform.
+/// Returns an error for each variable under `env_vars` that an app must not set for Terraform.
 pub(crate) fn refused_variables(checked: &Checked) -> Vec<Draft> {
     let entries = checked.root.get("env_vars").map(Node::entries).unwrap_or_default();
     let refused = entries.iter().filter(|entry| is_refused_variable(&entry.key));

@@ -9,7 +9,8 @@ use crate::kinds::Kind;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
-/// Warns at each component that every new install has and that depends on one with `default_enabled = false`.
+/// Warns at each component that every new install has and that depends on a component with
+/// `default_enabled = false`.
 pub(crate) fn check(app: &mut App, version: &AppVersion) {
     let off = off(version, &BTreeMap::new());
     let on = version.components.iter().filter(|component| !off.contains(&component.name));
@@ -22,7 +23,10 @@ pub(crate) fn check(app: &mut App, version: &AppVersion) {
             one.component, one.off
         );
         let draft = Draft::warning(checked.place_of(&checked.root, "name"), message);
-        let help = format!("an install is refused unless it is created with `--on {}`", one.off);
+        let help = format!(
+            "create installs with `--on {}`: without this option, `freehold install create` refuses the install",
+            one.off
+        );
         app.drafts.push(draft.help(help));
     }
 }

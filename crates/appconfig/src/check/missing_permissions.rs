@@ -96,24 +96,28 @@ impl Looker<'_> {
         let Some(role) = &lacks.role else {
             let message = format!("{what}, and the app has no role for mode `{}`", lacks.mode.as_str());
             let help = format!(
-                "{when} needs it: add a role with `type = \"{}\"` in `permissions/` that allows {actions} on `{resource}`",
+                "{when} needs a role of this mode: add one with `type = \"{}\"` in `permissions/` that allows {actions} \
+                 on `{resource}`",
                 lacks.mode.as_str()
             );
             return Draft::new(severity, place, message).help(help);
         };
         let (verb, help) = match &lacks.answer {
-            Answer::Denied => ("denies", format!("{when} needs it: narrow the `Deny` in the role's policies")),
+            Answer::Denied => {
+                ("denies", format!("{when} needs this permission: narrow the `Deny` in the role's policies"))
+            }
             Answer::Managed(names) => {
                 let names = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
                 let help = format!(
-                    "{when} needs it, unless the AWS managed policy {names} allows it; add {}",
+                    "{when} needs this permission: unless an AWS managed policy of the role ({names}) allows it, \
+                     add {}",
                     statement(lacks, resource)
                 );
                 ("does not itself allow", help)
             }
             Answer::NotAllowed | Answer::Possible => (
                 "does not allow",
-                format!("{when} needs it: add {} to the role's policies", statement(lacks, resource)),
+                format!("{when} needs this permission: add {} to the role's policies", statement(lacks, resource)),
             ),
         };
         let draft = Draft::new(severity, place, format!("{what}, and role `{role}` {verb} {actions}"));

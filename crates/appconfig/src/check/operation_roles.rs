@@ -84,7 +84,8 @@ impl Reader<'_> {
         Some(OperationRole { principal, operation: operation.to_owned(), role: role.to_owned() })
     }
 
-    /// Returns the principal of a rule, in the form that an app version has, and the operations that it can have.
+    /// Returns the principal of a rule, in the form that an app version has, and the operations
+    /// that such a rule can name.
     fn principal(&mut self, node: &Node) -> Option<(String, &'static [&'static str])> {
         let word = node.text("principal")?;
         let place = self.checked.place_of(node, "principal");
@@ -141,7 +142,10 @@ pub(crate) fn of_entity(
                 if let (Some(operation), Some(role)) = (item.text("operation"), item.get("role")) {
                     given.push((operation, checked.place_of(item, "operation"), role));
                 } else {
-                    let draft = Draft::error(checked.place(item), "an entry lacks its operation or its role");
+                    let draft = Draft::error(
+                        checked.place(item),
+                        "an entry of `operation_roles` has no `operation` or no `role`",
+                    );
                     drafts.push(draft.expected("`operation = \"...\"` and `role = \"...\"`"));
                 }
             }

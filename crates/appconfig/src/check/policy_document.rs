@@ -19,7 +19,8 @@ const DOCUMENT: [&str; 3] = ["Version", "Id", "Statement"];
 const STATEMENT: [&str; 9] =
     ["Sid", "Effect", "Principal", "NotPrincipal", "Action", "NotAction", "Resource", "NotResource", "Condition"];
 
-/// The keys whose values the contract does not list, or that decide how it lists a statement.
+/// The keys whose values the contract does not list, or that decide how the contract lists a statement. Their values
+/// must not contain templates.
 const PLAIN: [&str; 4] = ["Sid", "Id", "Version", "Effect"];
 
 /// A mistake in a policy document.
@@ -57,8 +58,8 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reports parts that the contract would show otherwise than the install stack has them: templates in keys and in
-    /// the values of [`PLAIN`], and keys that are given twice.
+    /// Reports parts that could differ between the contract and the install stack: templates in keys and in the values
+    /// of [`PLAIN`], and keys that are given twice.
     fn structure(&mut self, raw: &'a RawValue) {
         if let Ok(items) = serde_json::from_str::<Vec<&RawValue>>(raw.get()) {
             return items.into_iter().for_each(|item| self.structure(item));
@@ -71,7 +72,7 @@ impl<'a> Reader<'a> {
                 self.error(
                     value,
                     "the key of this value contains a template",
-                    "write the key; only values can be templates",
+                    "write the key without a template; only values can be templates",
                 );
             } else if !seen.insert(key) {
                 let message = format!("key `{key}` is given twice");

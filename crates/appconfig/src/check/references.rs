@@ -164,7 +164,7 @@ fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Dra
     let draft = Draft::warning(place, format!("no install stack has an output `{output}`"));
     Some(match nearest(output, STACK_OUTPUTS) {
         near @ Some(_) => draft.meant(near),
-        None => draft.help("give the value as an input of the app, or with `default`"),
+        None => draft.help("give the value as an input of the app, or add a fallback with the function `default`"),
     })
 }
 
@@ -181,7 +181,8 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     })
 }
 
-/// Returns the references of the templates in `checked`. They use the names that the app version has.
+/// Returns the references of the templates in `checked`. A component that a template reads by its `var_name` has its
+/// own name in the result.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
     checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index)).collect()
 }

@@ -36,8 +36,8 @@ pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Ch
     Checked { file, kind, root, uses, contents }
 }
 
-/// Returns the error for the config of a runner in the place of the app's settings of runners, which have the same usual
-/// name.
+/// Returns the error for a `runner.toml` that is the config with which a runner starts, and not the app's settings of
+/// its runners.
 fn runner_config(kind: Kind, file: usize, root: &Node) -> Option<Draft> {
     let queue = root.entry("orders_queue_url").filter(|_| kind == Kind::Runner && root.get("tenant_key").is_some())?;
     let place = Place { file, span: queue.key_span.clone() };

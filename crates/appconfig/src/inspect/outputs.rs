@@ -17,7 +17,7 @@ pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], owner: &Checked,
     if !declared.whole {
         return;
     }
-    // A part that reads itself is reported as a cycle.
+    // Components that read their own outputs are reported as cycles, and a sandbox that reads outputs as undeployable.
     for file in files.iter().filter(|file| file.kind != Kind::Sandbox && file.file != owner.file) {
         for reading in file.uses.iter().filter(|reading| !reading.guarded) {
             let Some(name) = output_of(owner, &reading.path) else { continue };

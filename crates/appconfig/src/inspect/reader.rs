@@ -54,7 +54,7 @@ impl<'a> Reader<'a> {
                 let draft = if reason.starts_with("it is larger") {
                     Draft::warning(held.place.clone(), message)
                 } else {
-                    Draft::error(held.place.clone(), message).help("correct it, or remove it from the source")
+                    Draft::error(held.place.clone(), message).help("correct the file, or remove it from the source")
                 };
                 self.say(draft);
                 None

@@ -27,7 +27,8 @@ const JSON: [&str; 2] = [".tf.json", ".tofu.json"];
 /// The lock file beside the module's files, with the versions and digests of providers (Terraform documentation,
 /// "Dependency Lock File").
 const LOCK: &str = ".terraform.lock.hcl";
-const WRITE_LOCK: &str = "run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes";
+const WRITE_LOCK: &str = "run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` in the module, and \
+                          keep the file that it writes";
 /// The prefix of the resource types that are built into Terraform and need no provider.
 const BUILT_IN: &str = "terraform_";
 
@@ -42,7 +43,7 @@ pub(super) struct Module {
     calls: Vec<(String, Place)>,
     /// The types of the resources that this module always creates, with their places.
     pub(super) types: Vec<(String, Place)>,
-    /// The outputs of the module, of which all are known when all of its declarations are.
+    /// The outputs of the module. [`Outputs::whole`] is true only if all declarations of the module are known.
     pub(super) outputs: Outputs,
     /// The first place that needs a provider, if the module needs one that is not part of Terraform.
     provider: Option<Place>,

@@ -37,7 +37,7 @@ impl Visit for Visitor {
         visit_traversal(self, node);
     }
 
-    // Inside of these three, a name that the expression or the block itself gives can hide the object.
+    // In the expressions and blocks of the next three methods, `var` can be the name of a loop variable.
     fn visit_for_expr(&mut self, node: &ForExpr) {
         let key = node.intro.key_var.as_ref().map(|key| key.as_str());
         if [key, Some(node.intro.value_var.as_str())].contains(&Some(OBJECT)) {
@@ -48,7 +48,7 @@ impl Visit for Visitor {
     }
 
     fn visit_for_template_expr(&mut self, node: &ForTemplateExpr) {
-        // The library's visitor leaves the collection out.
+        // The visitor of the `hcl` library does not visit the collection.
         self.visit_expr(&node.collection_expr);
         let key = node.key_var.as_ref().map(|key| key.as_str());
         if ![key, Some(node.value_var.as_str())].contains(&Some(OBJECT)) {

@@ -9,7 +9,7 @@ use super::components::REPO;
 use super::spec::MAX_ACTION_SECS;
 
 pub(super) const ACTION: &[Key] = &[
-    must("name", Text).doc("The action's name, with which others refer to it"),
+    must("name", Text).doc("The action's name, by which other files refer to it"),
     may("description", Text).doc("A description of the action, for people"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of one run: at most `30m`, `5m` by default"),
     // Only Freehold knows the config key `idempotent`. It decides whether the steps run again when a job is delivered a
@@ -21,8 +21,10 @@ pub(super) const ACTION: &[Key] = &[
     may("break_glass_role", Template).doc("A break-glass role to run under; `role` is the newer key"),
     may("role", Template).doc("The role to run under instead of the role of the mode; a template"),
     may("enable_kube_config", Flag).doc("Whether steps get a kubeconfig of the cluster; `false` by default"),
-    may("kubernetes_context", Text)
-        .doc("The cluster of the kubeconfig: the name of a `[[kubernetes_context]]` of `metadata.toml`; the sandbox's by default"),
+    may("kubernetes_context", Text).doc(
+        "The cluster of the kubeconfig: the name of a `[[kubernetes_context]]` of `metadata.toml`; the sandbox's cluster \
+         by default",
+    ),
     may("image", Template).doc(
         "The image that steps run in, as `{{ .nuon.components.NAME.outputs.reference }}` of an image component; \
          `tool_image` of `runner.toml` by default",
@@ -89,10 +91,11 @@ const RUNBOOK_STEP: &[Key] = &[
     may("action_name", Text).doc("For `action`: the action to run"),
     may("component_name", Text).doc("For `component_deploy` and `component_tear_down`: the component"),
     may("deploy_dependencies", Flag)
-        .doc("For `component_deploy`: whether to deploy also the components that it depends on; `false` by default"),
+        .doc("For `component_deploy`: whether to deploy the component's dependencies too; `false` by default"),
     may("skip_component_deploys", Flag)
         .doc("For sandbox steps: whether to leave the components as they are; `false` by default"),
-    may("command", Template).doc("For `command`, and `action` without a name: a shell command line; a template"),
+    may("command", Template)
+        .doc("For `command`, and for `action` without `action_name`: a shell command line; a template"),
     may("inline_contents", TemplateFile)
         .doc("Instead of `command`: the text of a script, which is a template, or the `./path` or address of a script"),
     may("timeout", Duration(MAX_ACTION_SECS)).doc("The time limit of the command: at most `30m`, `5m` by default"),

@@ -28,7 +28,7 @@ pub(super) const VAR_FILE: &[Key] =
 
 /// The keys that components of all types have.
 pub(super) const COMPONENT: &[Key] = &[
-    must("name", Text).doc("The component's name, with which others refer to it"),
+    must("name", Text).doc("The component's name, by which other files refer to it"),
     must("type", Word(COMPONENT_TYPES)).doc("The type of the component; it decides which other keys the component has"),
     may("var_name", Text).doc("Another name for the component in templates: `.nuon.components.<var_name>`"),
     may("dependencies", Texts)
@@ -41,7 +41,7 @@ pub(super) const COMPONENT: &[Key] = &[
     may("toggleable", Flag)
         .doc("Whether an install may leave the component out (`freehold install toggles`); `false` by default"),
     may("default_enabled", Flag)
-        .doc("Whether an install has the component until somebody switches it; `true` by default"),
+        .doc("Whether an install has the component before somebody switches it on or off; `true` by default"),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images")
         .not_yet(),
@@ -257,7 +257,7 @@ pub(super) const DOCKER_BUILD: &[Key] = &[
     may("build_args", Scalars).doc("Arguments of the build (`ARG`)"),
     may("target", Text).doc("The stage of the Dockerfile to build; the last by default"),
     may("hosts", Texts).doc(
-        "Hosts that `RUN` and `ADD` may reach, such as those of packages: `example.org`, `*.example.org`, `host:port`; none by \
+        "Hosts that `RUN` and `ADD` may reach, such as package registries: `example.org`, `*.example.org`, `host:port`; none by \
          default. The images that the Dockerfile names do not need a host here",
     ),
 ];

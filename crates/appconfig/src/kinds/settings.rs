@@ -35,15 +35,15 @@ pub(super) const RUNNER: &[Key] = &[
     may("helm_driver", Word(&["secret", "configmap", "nuon"]))
         .doc("Where Helm keeps its releases unless a component sets another place; default `secret`")
         .not_yet_for(&["nuon"]),
-    // A key that only Freehold has.
+    // Only Freehold knows the config key `tool_image`.
     may("tool_image", Text).doc(
-        "The component of type `container_image` or `docker_build` whose image jobs run their programs in; the file \
-         system of the runner's machine by default",
+        "The component of type `container_image` or `docker_build` in whose image jobs run their programs; by \
+         default, the programs see the file system of the runner's machine",
     ),
-    // A key that only Freehold has.
+    // Only Freehold knows the config key `inside_hosts`.
     may("inside_hosts", Texts).doc(
         "Hosts that the app contacts and that may be in the customer's private network: `db.corp.example:5432`, `*.corp.example`. \
-         Every other host has to resolve to a public address. The customer agrees to each",
+         Every other host has to resolve to a public address. The customer agrees to each host of this list",
     ),
     may("init_script_url", Text).doc("A script for the runner of another system; Freehold never runs it").never(),
     may("instance_type", Text)

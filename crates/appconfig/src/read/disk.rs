@@ -75,7 +75,7 @@ impl Tree for Disk {
         for entry in fs::read_dir(self.0.join(path))? {
             let entry = entry?;
             if let Ok(name) = entry.file_name().into_string() {
-                // A link that leads nowhere is reported when its file is read, under its own name.
+                // A link without a target counts as a file, and is reported when this file is read.
                 found.insert(name, fs::metadata(entry.path()).is_ok_and(|meta| meta.is_dir()));
             }
         }

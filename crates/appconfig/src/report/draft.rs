@@ -32,7 +32,7 @@ impl Draft {
     /// as "`./a/b.sh`".
     pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
         Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` does not exist"))
-            .help("a sync needs it: fetch or generate the folder, or correct the path")
+            .help("a sync needs this folder: fetch or generate it, or correct the path")
     }
 
     pub(crate) fn expected(mut self, text: impl Into<String>) -> Self {

@@ -115,25 +115,20 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         Kind::Inputs => {
             ("Inputs and their groups", "Values that the vendor or the customer gives for each install, in groups.")
         }
-        Kind::Input => {
-            ("One input", "A table of `[[input]]` in a file of its own; or groups and inputs as in `inputs.toml`.")
+        Kind::Input => ("One input", "The keys of one `[[input]]`; or groups and inputs as in `inputs.toml`."),
+        Kind::InputGroup => {
+            ("One group of inputs", "The keys of one `[[group]]`; or groups and inputs as in `inputs.toml`.")
         }
-        Kind::InputGroup => (
-            "One group of inputs",
-            "A table of `[[group]]` in a file of its own; or groups and inputs as in `inputs.toml`.",
-        ),
         Kind::Secrets => (
             "Secrets",
             "Values that the customer sets in their own account; they never leave it, and the vendor never sees them.",
         ),
-        Kind::Secret => {
-            ("One secret", "A table of `[[secret]]` in a file of its own; or several as in `secrets.toml`.")
-        }
+        Kind::Secret => ("One secret", "The keys of one `[[secret]]`; or several secrets as in `secrets.toml`."),
         Kind::Permissions => (
             "The roles of an install",
             "The roles of the modes `provision`, `maintenance` and `deprovision`, and roles for single operations.",
         ),
-        Kind::Role => ("One role", "A table of `[[roles]]` in a file of its own; or several as in `permissions.toml`."),
+        Kind::Role => ("One role", "The keys of one `[[roles]]`; or several roles as in `permissions.toml`."),
         Kind::BreakGlass => (
             "Roles for emergencies",
             "Roles that an install has only after the customer has switched them on; a single role may be written \

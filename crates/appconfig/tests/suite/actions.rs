@@ -134,7 +134,7 @@ fn a_repository_of_a_step_that_cannot_be_used_is_named_with_the_way_out() {
     let cases = [
         (
             "inline_contents = \"ls\"\npublic_repo = { repo = \"acme/actions\" }",
-            "step `s` of action `a` has a script of its own and a repository",
+            "step `s` of action `a` has both `inline_contents` and a repository",
             "write `command = \"...\"`, which runs in the directory of the repository",
         ),
         ("public_repo = { repo = \"acme/actions\" }", "step `s` does nothing", "add `command = \"./SCRIPT\"`"),
@@ -146,7 +146,7 @@ fn a_repository_of_a_step_that_cannot_be_used_is_named_with_the_way_out() {
         (
             "command = \"./x.sh\"\npublic_repo = { repo = \"./scripts\", directory = \"absent\" }",
             "the source `./scripts/absent` cannot be read",
-            "create it, or correct the path",
+            "create the source, or correct the path",
         ),
         (
             "command = \"./x.sh\"\npublic_repo = { repo = \"../../scripts\" }",
@@ -295,7 +295,7 @@ fn a_schedule_of_another_trigger_has_no_effect() {
     let config = with_action("[[triggers]]\ntype = \"manual\"\ncron_schedule = \"* * * * *\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
-    warning: a schedule has no effect on `manual`
+    warning: a schedule has no effect on trigger `manual`
      --> actions/a.toml:4:1
       |
     4 | cron_schedule = "* * * * *"

@@ -68,13 +68,13 @@ fn an_answer_fits_the_input() {
     3 | size = "big"
       |        ^^^^^ expected a number
 
-    warning: input `key` is sensitive, so it is not read from a file
+    warning: input `key` is sensitive, so its value is not read from a file
      --> installs/a.toml:4:1
       |
     4 | key = "k"
       | ^^^
       |
-      = help: remove it here, and give it when the install is made
+      = help: remove the value from this file; `freehold install inputs` sets it when the install has a runner, or the customer enters it in the install stack
 
     error: the value of input `tags` is not JSON: expected value
      --> installs/a.toml:5:15

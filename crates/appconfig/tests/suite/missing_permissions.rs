@@ -48,7 +48,7 @@ fn a_new_stack_that_the_roles_do_not_name_is_an_error_with_the_statement_to_add(
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}` to the role's policies
+      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}` to the role's policies
     "#);
     assert_eq!(config.check(), config.faults());
 }
@@ -69,7 +69,7 @@ fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
     2 | name = "{{ .nuon.install.id }}-maintenance"
       |        ------------------------------------ the role is defined here
       |
-      = help: a later deploy needs it, unless the AWS managed policy `AmazonSNSFullAccess` allows it; add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}`
+      = help: a later deploy needs this permission: unless an AWS managed policy of the role (`AmazonSNSFullAccess`) allows it, add `{"Effect": "Allow", "Action": ["cloudformation:DescribeStacks", "cloudformation:DescribeChangeSet", "cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}`
 
     warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and role `{{ .nuon.install.id }}-maintenance` does not itself allow `sns:CreateTopic`
      --> components/topic.yaml:3:11
@@ -82,7 +82,7 @@ fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
     2 | name = "{{ .nuon.install.id }}-maintenance"
       |        ------------------------------------ the role is defined here
       |
-      = help: a later deploy needs it, unless the AWS managed policy `AmazonSNSFullAccess` allows it; add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}`
+      = help: a later deploy needs this permission: unless an AWS managed policy of the role (`AmazonSNSFullAccess`) allows it, add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}`
     "#);
 }
 
@@ -106,7 +106,7 @@ fn what_a_template_or_module_creates_is_held_against_the_role() {
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}` to the role's policies
+      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["sns:CreateTopic"], "Resource": "*"}` to the role's policies
 
     warning: component `net` creates a resource of type `aws_s3_bucket`, and role `{{ .nuon.install.id }}-provision` does not allow `s3:CreateBucket`
      --> modules/net/main.tf:3:10
@@ -119,7 +119,7 @@ fn what_a_template_or_module_creates_is_held_against_the_role() {
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs it: add `{"Effect": "Allow", "Action": ["s3:CreateBucket"], "Resource": "*"}` to the role's policies
+      = help: the first deploy of an install needs this permission: add `{"Effect": "Allow", "Action": ["s3:CreateBucket"], "Resource": "*"}` to the role's policies
     "#);
 }
 
@@ -141,7 +141,7 @@ fn a_denial_and_a_mode_without_a_role_are_named() {
     2 | name = "{{ .nuon.install.id }}-provision"
       |        ---------------------------------- the role is defined here
       |
-      = help: the first deploy of an install needs it: narrow the `Deny` in the role's policies
+      = help: the first deploy of an install needs this permission: narrow the `Deny` in the role's policies
     "#);
     insta::assert_snapshot!(without.check(), @r#"
     warning: component `topic` deploys stack `{{ .nuon.install_stack.outputs.prefix }}topic`, and the app has no role for mode `maintenance`
@@ -150,7 +150,7 @@ fn a_denial_and_a_mode_without_a_role_are_named() {
     4 | stack_name = "{{ .nuon.install_stack.outputs.prefix }}topic"
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: a later deploy needs it: add a role with `type = "maintenance"` in `permissions/` that allows `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet` on `arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*`
+      = help: a later deploy needs a role of this mode: add one with `type = "maintenance"` in `permissions/` that allows `cloudformation:DescribeStacks`, `cloudformation:DescribeChangeSet`, `cloudformation:CreateChangeSet`, `cloudformation:DescribeStackEvents`, `cloudformation:ExecuteChangeSet` on `arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*`
 
     warning: component `topic` creates a resource of type `AWS::SNS::Topic`, and the app has no role for mode `maintenance`
      --> components/topic.yaml:3:11
@@ -158,7 +158,7 @@ fn a_denial_and_a_mode_without_a_role_are_named() {
     3 |     Type: AWS::SNS::Topic
       |           ^^^^^^^^^^^^^^^
       |
-      = help: a later deploy needs it: add a role with `type = "maintenance"` in `permissions/` that allows `sns:CreateTopic` on `*`
+      = help: a later deploy needs a role of this mode: add one with `type = "maintenance"` in `permissions/` that allows `sns:CreateTopic` on `*`
     "#);
 }
 
@@ -216,7 +216,7 @@ fn a_stack_name_that_a_stack_of_the_customers_could_have_is_an_error() {
     4 | stack_name = "CDKToolkit"
       |              ^^^^^^^^^^^^
       |
-      = help: the runner refuses it: begin the name with `{{ .nuon.install_stack.outputs.prefix }}`
+      = help: the runner deploys only stacks of the install: write `{{ .nuon.install_stack.outputs.prefix }}` and a name after it
     "#);
     assert_eq!(named("{{.freehold.install_stack.outputs.prefix}}topic"), "");
     assert!(named("{{ .nuon.install.id }}-topic").contains("could be a stack"));

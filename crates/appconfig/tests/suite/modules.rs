@@ -89,7 +89,7 @@ fn a_folder_that_is_not_there_is_an_error_for_a_check_too() {
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: it is relative to this file or to the app's directory
+      = help: create the source, or correct the path: it is relative to this file or to the app's directory
     "#);
 }
 
@@ -192,7 +192,7 @@ fn a_file_that_is_no_text_is_an_error_and_a_huge_one_is_not_looked_at() {
     4 | source = "./modules/own"
       |          ^^^^^^^^^^^^^^^
       |
-      = help: correct it, or remove it from the source
+      = help: correct the file, or remove it from the source
 
     warning: `modules/own/huge.tf` of the source `./modules/own` cannot be read: it is larger than 4194304 bytes
      --> components/net.toml:4:10
@@ -216,7 +216,7 @@ fn a_link_is_followed_inside_of_the_app_only() {
     4 | source = "./modules/own"
       |          ^^^^^^^^^^^^^^^
       |
-      = help: correct it, or remove it from the source
+      = help: correct the file, or remove it from the source
 
     error: not Terraform: `{` is never closed
      --> modules/own/shared/vars.tf.part:1:5
@@ -287,7 +287,7 @@ fn a_provider_is_pinned_beside_the_module() {
     1 | resource "aws_sqs_queue" "jobs" {}
       |          ^^^^^^^^^^^^^^^
       |
-      = help: run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` there, and keep the file that it writes
+      = help: run `terraform providers lock -platform=linux_amd64 -platform=linux_arm64` in the module, and keep the file that it writes
     "#);
     let told = module(&[required]).check().to_string();
     assert!(told.contains("modules/own/main.tf:3:5"), "{told}");

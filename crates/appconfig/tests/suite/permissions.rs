@@ -81,19 +81,19 @@ fn a_policy_grants_in_one_way() {
      --> permissions/p.toml:4:1
       |
     4 | [[policies]]
-      | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+      | ^^^^^^^^^^^^ expected either `managed_policy_name`, or `name` and `contents`
 
     error: the policy has both `managed_policy_name` and `gcp_predefined_role`
      --> permissions/p.toml:6:1
       |
     6 | [[policies]]
-      | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+      | ^^^^^^^^^^^^ expected either `managed_policy_name`, or `name` and `contents`
 
     warning: the policy grants nothing: only AWS is supported so far, not `azure_actions`
       --> permissions/p.toml:10:1
        |
     10 | azure_actions = ["*/read"]
-       | ^^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+       | ^^^^^^^^^^^^^ expected either `managed_policy_name`, or `name` and `contents`
     "#);
 }
 
@@ -226,7 +226,7 @@ fn a_template_stands_for_a_value_alone() {
     11 |       "Condition": { "Bool": { "{{ .nuon.install.id }}": true } } },
        |                                                          ^^^^
        |
-       = help: write the key; only values can be templates
+       = help: write the key without a template; only values can be templates
 
     error: key `Action` is given twice
       --> permissions/p.toml:12:57

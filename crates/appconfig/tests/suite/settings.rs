@@ -400,7 +400,7 @@ fn a_host_inside_is_a_host_and_no_url_or_template() {
     2 | inside_hosts = ["*.corp.example", "https://git.corp.example", "{{ .nuon.install.id }}.corp.example"]
       |                                   ^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template is not permitted
+      = help: write `host`, `host:port` or `*.host`; the customer agrees to each host, so a template is not permitted
 
     error: `{{ .nuon.install.id }}.corp.example` is not a host
      --> runner.toml:2:63
@@ -408,7 +408,7 @@ fn a_host_inside_is_a_host_and_no_url_or_template() {
     2 | inside_hosts = ["*.corp.example", "https://git.corp.example", "{{ .nuon.install.id }}.corp.example"]
       |                                                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: write `host`, `host:port` or `*.host`; the customer agrees to each, so a template is not permitted
+      = help: write `host`, `host:port` or `*.host`; the customer agrees to each host, so a template is not permitted
     "#);
 }
 

@@ -292,7 +292,7 @@ fn a_role_without_a_boundary_is_an_error_unless_a_condition_may_leave_it_out() {
     let transformed = format!("Transform: AWS::Serverless-2016-10-31\n{template}");
 
     insta::assert_snapshot!(stack(template, acknowledged).check(), @r#"
-    error: role `R` has no `PermissionsBoundary`, so AWS denies the job to make it
+    error: role `R` has no `PermissionsBoundary`, so AWS does not let the deploy create it
      --> components/topic.yaml:2:3
       |
     2 |   R:
@@ -364,7 +364,7 @@ fn a_resource_type_that_aws_does_not_have_is_a_warning() {
     3 |   B: {Type: AWS::Nothing::LikeIt}
       |             ^^^^^^^^^^^^^^^^^^^^
       |
-      = help: correct it, unless it is newer than cfn-lint 1.58.0
+      = help: correct the type; if it is newer than cfn-lint 1.58.0, ignore this warning
     ");
     let with_macro = format!("Transform: Own\n{template}");
     assert_eq!(stack(&with_macro, "").check().to_string(), "");

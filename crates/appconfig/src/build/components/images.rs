@@ -65,7 +65,7 @@ impl Builder<'_> {
         if url.contains("{{") || tag.contains("{{") {
             self.sources.error(
                 checked.place(&entry.value),
-                "an image is copied at build time, when no install is known",
+                "the image and its tag cannot be templates: an image is copied at build time, when no install is known",
                 "write the image and its tag without templates",
             );
             return None;
@@ -99,7 +99,9 @@ impl Builder<'_> {
             "builds do not check keyless signatures, so the image needs a signature by a `public_key`"
         };
         let draft = Draft::warning(checked.place_of(node, "issuer"), message);
-        self.sources.drafts.push(draft.help("sign it with `cosign sign --key` and name that key as `public_key`"));
+        self.sources
+            .drafts
+            .push(draft.help("sign the image with `cosign sign --key` and name that key as `public_key`"));
     }
 
     /// Reports mistakes in an authority, which is a key or an identity that an issuer confirms.

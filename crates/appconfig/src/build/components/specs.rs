@@ -199,7 +199,8 @@ impl Builder<'_> {
         let stack_name = root.text("stack_name").map_or_else(|| format!("{STACK_NAME}{name}"), str::to_owned);
         if let Some(entry) = root.entry("stack_name").filter(|_| !is_under_the_prefix(&stack_name)) {
             let message = format!("stack `{stack_name}` of {owner} could be a stack that the install did not create");
-            let help = format!("the runner refuses it: begin the name with `{STACK_NAME}`");
+            let help =
+                format!("the runner deploys only stacks of the install: write `{STACK_NAME}` and a name after it");
             self.sources.error(checked.place(&entry.value), message, &help);
         }
         let spec = ComponentSpec::CloudformationStack {

@@ -131,7 +131,8 @@ fn unknown_type(place: Place, kind: &str) -> Draft {
     let draft = Draft::warning(place, format!("CloudFormation has no resource type `{kind}`"));
     match resource_types::similar(kind) {
         Some(near) => draft.meant(Some(&near)),
-        None => draft.help(format!("correct it, unless it is newer than {}", resource_types::source())),
+        None => draft
+            .help(format!("correct the type; if it is newer than {}, ignore this warning", resource_types::source())),
     }
 }
 

@@ -5,12 +5,12 @@ use freehold_template::nearest;
 
 /// A line with the version of cfn-lint, and a line for each service with the names of its types.
 const LIST: &str = include_str!("resource-types.txt");
-/// The types outside of this prefix are registered by anybody, and custom resources have types of their own.
+/// The prefix of the types of AWS. Types with another prefix are custom resources, or are registered by anybody.
 const PREFIX: &str = "AWS::";
 /// The ending of the types of modules.
 const MODULE: &str = "::MODULE";
 
-/// Returns whether CloudFormation may have the type: the list has it, or is not about it.
+/// Returns whether CloudFormation may have the type: the type is in the list, or the list does not cover types like it.
 pub(super) fn may_exist(kind: &str) -> bool {
     match parts(kind) {
         Some((service, name)) => kinds(service).any(|known| known == name),
@@ -25,7 +25,7 @@ pub(super) fn similar(kind: &str) -> Option<String> {
     nearest(name, kinds(service)).map(|name| format!("{PREFIX}{service}::{name}"))
 }
 
-/// Returns the program and the version whose list this is.
+/// Returns the name and the version of the program from which the list comes.
 pub(super) fn source() -> &'static str {
     LIST.lines().next().unwrap_or_default()
 }

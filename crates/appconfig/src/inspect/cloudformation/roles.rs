@@ -1,5 +1,5 @@
-//! Finds roles in a template without a permissions boundary. CloudFormation makes a stack's roles with the rights of the
-//! job, and the install's boundary denies the job a role without itself.
+//! Finds roles in a template without a permissions boundary. CloudFormation creates a stack's roles with the
+//! permissions of the job, and the job may only create roles that have the install's boundary.
 
 use super::template::Template;
 use crate::read::document::{Entry, Node};
@@ -19,7 +19,7 @@ fn is_unbounded_role(resource: &Entry) -> bool {
 
 fn draft(template: &Template, role: &Entry) -> Draft {
     let place = template.place_of(&role.key_span);
-    let message = format!("role `{}` has no `PermissionsBoundary`, so AWS denies the job to make it", role.key);
+    let message = format!("role `{}` has no `PermissionsBoundary`, so AWS does not let the deploy create it", role.key);
     // The install may never need a role that depends on a condition.
     let is_certain = role.value.get("Condition").is_none();
     let draft = if is_certain { Draft::error(place, message) } else { Draft::warning(place, message) };

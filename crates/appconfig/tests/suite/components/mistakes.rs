@@ -229,14 +229,14 @@ fn a_keyless_signature_is_not_looked_for() {
     9 | issuer = "https://a"
       |          ^^^^^^^^^^^
       |
-      = help: sign it with `cosign sign --key` and name that key as `public_key`
+      = help: sign the image with `cosign sign --key` and name that key as `public_key`
     warning: builds do not check keyless signatures, so the image needs a signature by a `public_key`
      --> components/web.toml:9:10
       |
     9 | issuer = "https://a"
       |          ^^^^^^^^^^^
       |
-      = help: sign it with `cosign sign --key` and name that key as `public_key`
+      = help: sign the image with `cosign sign --key` and name that key as `public_key`
     "#);
 }
 

@@ -133,6 +133,6 @@ fn a_component_that_needs_one_which_new_installs_do_not_have_is_a_warning() {
     1 | name = "api"
       |        ^^^^^
       |
-      = help: an install is refused unless it is created with `--on web`
+      = help: create installs with `--on web`: without this option, `freehold install create` refuses the install
     "#);
 }

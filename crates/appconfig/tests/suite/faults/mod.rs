@@ -225,7 +225,7 @@ fn a_source_that_is_not_there_or_outside_is_an_error() {
     4 | source = "./modules/nte"
       |          ^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: it is relative to this file or to the app's directory
+      = help: create the source, or correct the path: it is relative to this file or to the app's directory
 
     error: `../../elsewhere` is outside of the app's directory
      --> components/out.toml:4:10
@@ -242,7 +242,7 @@ fn an_image_cannot_depend_on_an_install() {
     let config = good().with("components/web.toml", "name = \"web\"\ntype = \"container_image\"\n[public]\nimage_url = \"x/y\"\ntag = \"{{ .nuon.inputs.inputs.region }}\"\n");
 
     insta::assert_snapshot!(config.faults(), @r"
-    error: an image is copied at build time, when no install is known
+    error: the image and its tag cannot be templates: an image is copied at build time, when no install is known
      --> components/web.toml:3:1
       |
     3 | [public]
@@ -315,7 +315,7 @@ fn a_policy_document_that_is_not_json_is_placed_in_its_own_file() {
      --> permissions/provision.toml:7:1
       |
     7 | [[policies]]
-      | ^^^^^^^^^^^^ expected either `managed_policy_name` or `name` and `contents`
+      | ^^^^^^^^^^^^ expected either `managed_policy_name`, or `name` and `contents`
 
     error: the policy document is not JSON: expected value
      --> permissions/x.json:3:14
@@ -373,7 +373,7 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: it is relative to this file or to the app's directory
+      = help: create the source, or correct the path: it is relative to this file or to the app's directory
 
     warning: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12
@@ -381,7 +381,7 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     6 | contents = "./vars/net.tfvars"
       |            ^^^^^^^^^^^^^^^^^^^
       |
-      = help: a sync needs it: fetch or generate the folder, or correct the path
+      = help: a sync needs this folder: fetch or generate it, or correct the path
     "#);
     insta::assert_snapshot!(config.faults(), @r#"
     error: the source `./generated/net` cannot be read: it does not exist
@@ -390,7 +390,7 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     4 | source = "./generated/net"
       |          ^^^^^^^^^^^^^^^^^
       |
-      = help: create it, or correct the path: it is relative to this file or to the app's directory
+      = help: create the source, or correct the path: it is relative to this file or to the app's directory
 
     error: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
      --> components/net.toml:6:12
@@ -398,7 +398,7 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
     6 | contents = "./vars/net.tfvars"
       |            ^^^^^^^^^^^^^^^^^^^
       |
-      = help: a sync needs it: fetch or generate the folder, or correct the path
+      = help: a sync needs this folder: fetch or generate it, or correct the path
     "#);
 }
 
