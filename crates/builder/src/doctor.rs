@@ -39,7 +39,7 @@ fn judge_terraform(found: Result<PathBuf, String>, is_configured: bool) -> State
         Ok(path) => State::Works(path.display().to_string()),
         Err(wrong) if is_configured => State::Blocked(wrong),
         Err(absent) => {
-            State::Off(format!("{absent}; components of type `terraform_module` cannot be built before that"))
+            State::Off(format!("{absent}; until then, components of type `terraform_module` cannot be built"))
         }
     }
 }

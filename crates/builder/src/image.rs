@@ -59,7 +59,8 @@ pub(crate) async fn copy_private(
     // The login is valid for the registries of all accounts in the region. No other host may receive the login.
     if asked != given && (place(asked.authority()).is_none() || place(asked.authority()) != place(given.authority())) {
         return Err(Failure::new(format!(
-            "`{role_arn}` reads registries such as `{}`, and the image is in `{}`; correct the image or the region",
+            "`{role_arn}` can only log in to registries of the region, such as `{}`, but the image is in `{}`; correct \
+             the image or the region",
             given.authority(),
             reference.host
         )));
@@ -106,7 +107,10 @@ pub(crate) fn signers(work: &BuildArtifact) -> Result<Option<&[Signer]>, Failure
             | Recipe::PackedManifest { .. }
             | Recipe::Kustomization { .. }
             | Recipe::ModuleAlone,
-        ) => Err(Failure::new("the order's recipe is not for an image that is copied; build again with this release")),
+        ) => Err(Failure::new(
+            "the order asks for the copy of an image, but contains instructions for another type of component; update \
+             the tenant and run `freehold build` again",
+        )),
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
             let folder = options.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
             described(&directory, folder)?;
             let options = serde_json::to_vec(options);
-            let options = options.map_err(|error| Failure::because("could not write the options", &error))?;
+            let options = options.map_err(|error| Failure::because("could not encode the kustomization", &error))?;
             let layer = pack(job, directory, options).await?;
             until_stopped(job, push_layer(job, work, &layer, KUSTOMIZATION_LAYER, KUSTOMIZATION_ARTIFACT)).await
         }

@@ -53,10 +53,15 @@ pub(crate) async fn attest(
         GrantAnswer::Attested { statement } => statement,
         GrantAnswer::Refused { refusal, reason } => {
             let (digest, word) = (&artifact.digest, refusal.as_str());
-            return Err(Failure::new(format!("artifact `{digest}` was not attested ({word}): {reason}")));
+            return Err(Failure::new(format!(
+                "the tenant did not sign a statement about artifact `{digest}` ({word}): {reason}"
+            )));
         }
         GrantAnswer::Granted { .. } => {
-            return Err(Failure::new(format!("the answer about artifact `{}` is not a statement", artifact.digest)));
+            return Err(Failure::new(format!(
+                "the tenant's answer about artifact `{}` is not a signed statement",
+                artifact.digest
+            )));
         }
     };
     let referrer = push_statement(repository, &artifact, &statement).await?;

@@ -72,8 +72,8 @@ fn choose(base: &Url, entries: Vec<Entry>, asked: &str) -> Result<Found, String>
         });
     };
     let version = entry.version.unwrap_or_default();
-    let url = entry.urls.first().ok_or_else(|| format!("has no address of version `{version}`"))?;
-    let url = base.join(url).map_err(|error| format!("has address `{url}`: {error}"))?;
+    let url = entry.urls.first().ok_or_else(|| format!("has no URL for version `{version}` in its index"))?;
+    let url = base.join(url).map_err(|error| format!("has an address that is not valid, `{url}`: {error}"))?;
     let url = checked(url)?;
     let digest = entry.digest.filter(|text| !text.is_empty()).map(|text| digest(&text)).transpose()?;
     Ok(Found { version, url, digest })

@@ -132,7 +132,9 @@ impl Vendor<'_> {
             self.facts.resolved(&format!("{from}/{name}"), "sha256", digest.hex());
             asked
         } else if from.is_empty() {
-            return Err(Failure::new("it names no repository and is not in `charts/`; put the chart there"));
+            return Err(Failure::new(
+                "it names no repository and is not in `charts/`; put the chart into `charts/`, or name its repository",
+            ));
         } else {
             return Err(Failure::new(format!(
                 "`{from}` is not an address; write the repository's own address, `file://` of a chart in \

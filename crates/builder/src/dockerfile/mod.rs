@@ -39,7 +39,8 @@ pub(crate) const fn builders(sandbox: SandboxKind) -> &'static [&'static str] {
 pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) -> Result<Artifact, Failure> {
     let Some(recipe @ Recipe::Dockerfile { dockerfile, args, .. }) = &work.recipe else {
         return Err(Failure::new(
-            "the order names no Dockerfile; run `freehold build` again after an update of the tenant",
+            "the order names no Dockerfile; update the tenant with `freehold tenant deploy`, and then run \
+             `freehold build` again",
         ));
     };
     let context = source::fetch(job, &work.source).await?;

@@ -16,7 +16,8 @@ use super::route::Repository;
 use super::ssh::{SshSource, SshSources};
 use super::{Stored, stored};
 
-/// The addresses of the services inside a box. The second has the port of Git's own protocol, which it speaks.
+/// The addresses of the services inside a box. The service for HTTPS sources serves HTTP. The service for SSH sources
+/// serves Git's own protocol, at the usual port of that protocol.
 const HTTPS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3129);
 const SSH: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9418);
 
@@ -67,7 +68,8 @@ impl GitAccess {
                 }
                 format!("git://{SSH}")
             }
-            // INVARIANT: `stored` checks that the credential is for the scheme of its address, which Git reads.
+            // INVARIANT: the address has a scheme of Git, and `stored` refuses a credential that does not fit the
+            // scheme. So a registry login never arrives here.
             SourceCredential::RegistryLogin { .. } => return Ok(()),
         };
         self.rewrites.push((url.to_owned(), format!("{base}{}", repository.as_path())));
@@ -122,13 +124,14 @@ impl GitAccess {
     }
 }
 
-/// Returns `rewrites` with further ones, so that each applies to whole names only. Git compares the beginnings of URLs, so
-/// the rewrite of `acme/net` would also apply to `acme/network`. Git uses the longest beginning that matches: the further
-/// rewrites are longer by one character, and give what the URL would become without the shorter one.
+/// Returns `rewrites` with more rewrites, so that each of `rewrites` applies to whole names only. Git compares the
+/// beginnings of URLs, so the rewrite of `acme/net` would also apply to `acme/network`. Git uses the longest beginning
+/// that matches. So there is one more rewrite for each character that can follow in a name, such as for `acme/netw`. It
+/// gives the URL that results without the rewrite of `acme/net`.
 fn whole_names(rewrites: &[(String, String)]) -> Vec<(String, String)> {
     let mut whole = rewrites.to_vec();
     for (from, to) in rewrites.iter().filter(|(from, _)| !from.ends_with('/')) {
-        // The same repository has both names.
+        // A repository has the same name with and without `.git`.
         if !from.ends_with(".git") {
             whole.push((format!("{from}.git"), format!("{to}.git")));
         }
@@ -142,7 +145,7 @@ fn whole_names(rewrites: &[(String, String)]) -> Vec<(String, String)> {
     whole
 }
 
-/// Returns `url` after the rewrite of the longest address that it is below.
+/// Returns `url` after the rewrite that ends with `/` and has the longest matching beginning.
 fn below(rewrites: &[(String, String)], url: &str) -> String {
     let all = rewrites.iter().filter(|(from, _)| from.ends_with('/'));
     let matching = all.filter_map(|(from, to)| Some((from.len(), to, url.strip_prefix(from.as_str())?)));

@@ -31,7 +31,7 @@ use super::connection::{destination, refused};
 use super::obstacle::Obstacle;
 use super::route::{Repository, nearest};
 
-/// The largest request, in bytes: the list of the commits that the box has and wants.
+/// The largest request, in bytes: the list of the commits that Git in the box has and wants.
 const LARGEST: usize = 16 * 1024 * 1024;
 /// The largest head of a request, in bytes.
 const LARGEST_HEAD: usize = 64 * 1024;
@@ -118,10 +118,10 @@ impl HttpsSources {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let Some(fetch) = fetch_of(request.method(), request.uri()) else {
-            return said(StatusCode::FORBIDDEN, "only fetches from repositories of a stored credential pass here");
+            return said(StatusCode::FORBIDDEN, "this proxy passes only fetches of Git and refuses other requests");
         };
         let Some(source) = nearest(&self.all, |one| &one.address, &fetch.repository.address) else {
-            return said(StatusCode::FORBIDDEN, "no credential of this job is for the repository");
+            return said(StatusCode::FORBIDDEN, "this job has no credential for the repository");
         };
         match self.ask(source, &fetch, request).await {
             Ok(answer) => answer,

@@ -1,7 +1,7 @@
 //! Private sources: finds the credential of a source in Secrets Manager, and reads the source with it.
 //!
-//! A credential never enters a job's box. Programs in the box ask a [`git::GitAccess`], which is a service of the
-//! runner outside of it, and the service asks the Git server with the credential.
+//! A credential never enters a job's box. Programs in the box ask a service of the runner ([`git::GitAccess`]), which
+//! runs outside of the box and asks the Git server with the credential.
 
 mod connection;
 pub(crate) mod git;
@@ -27,8 +27,8 @@ pub(crate) struct Stored {
 
 /// Returns the credential that is stored for `address` or for the nearest address above it. The job's log redacts it.
 ///
-/// A role that may not read such secrets counts as a role without any: the stack of the tenant may be older than this
-/// program.
+/// Returns `None` also when the runner's role may not read such secrets, because the tenant's stack may be older than
+/// this program and then does not allow it yet.
 pub(crate) async fn stored(job: &Job, address: &SourceAddress) -> Result<Option<Stored>, Failure> {
     let secrets = aws_sdk_secretsmanager::Client::new(&sdk_config(job).await);
     for address in address.covering() {

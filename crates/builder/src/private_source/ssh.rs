@@ -105,11 +105,12 @@ impl SshSource {
         let mapping = FdMapping { parent_fd: key_out.into(), child_fd: 3 };
         command.fd_mappings(vec![mapping]).map_err(std::io::Error::other)?;
         let child = command.spawn()?;
-        // The command holds the other end of the pipe, which must close when the child has closed its own.
+        // The command still holds the reading end of the pipe. Only the child may hold this end, so that writing the
+        // key fails when the child has ended.
         drop(command);
         let key = self.key.clone();
-        // A key larger than the pipe waits until it is read. An error means that the child has ended, and its output
-        // has the reason.
+        // Writing a key that is larger than the pipe's buffer blocks until the child reads. An error means that the
+        // child has ended, and the child's output has the reason.
         tokio::task::spawn_blocking(move || key_in.write_all(format!("{}\n", key.reveal().trim_end()).as_bytes()));
         let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
         Ok(Running { child, group })
@@ -140,7 +141,7 @@ impl SshSource {
         let own = [alias, format!("UserKnownHostsFile={known}")];
         words.extend(options.map(str::to_owned).into_iter().chain(own).flat_map(|option| ["-o".to_owned(), option]));
         words.extend(["-p".to_owned(), self.at.port().to_string(), "-l".to_owned(), self.user.clone()]);
-        // The path has no character that a shell reads: `SourceAddress` refuses it.
+        // The path has no character with a meaning for a shell: `SourceAddress` refuses such a path.
         words.extend([self.at.ip().to_string(), format!("git-upload-pack '/{path}'")]);
         words
     }

@@ -104,7 +104,7 @@ impl<'a> Terraform<'a> {
             };
             let without = platforms.remove(at);
             self.job.log.line(&format!(
-                "a provider of the module has no package for {without}: runners of that platform cannot apply it"
+                "a provider has no package for {without}, so runners of that platform cannot apply the module"
             ));
         }
     }
