@@ -1,11 +1,11 @@
-//! Stands in for `pulumi` in tests, where Pulumi itself cannot be had. It has the documented interface of the commands
-//! that the runner uses, the state of Pulumi's S3 backend (its checkpoint, written after each change of a resource, and
-//! its locks), and the stack's data key of AWS KMS. It is no part of any release.
+//! Stands in for `pulumi` in tests, where Pulumi itself is not available. It has the documented interface of the
+//! commands that the runner uses, the state of Pulumi's S3 backend (its checkpoint, written after each change of a
+//! resource, and its locks), and the stack's data key of AWS KMS. It is not a part of any release.
 //!
 //! In place of a program in Go, Python or JavaScript it reads `program.json`:
 //! `{"resources": [{"name", "type", "hold"?, "outputs"?}], "outputs": {}, "secrets": []}`. A text `env:NAME` is the
-//! environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of seconds that
-//! the creation of the resource takes.
+//! environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of seconds
+//! that the creation of the resource takes.
 
 #![expect(clippy::indexing_slicing, reason = "an index into JSON that is absent gives null")]
 

@@ -72,8 +72,8 @@ fn http_client() -> SharedHttpClient {
         .clone()
 }
 
-/// Returns the client of the calls that no SDK makes: IAM and EKS on behalf of a job. All jobs share it, because to
-/// read and parse the system's roots takes milliseconds.
+/// Returns the client for calls to IAM and EKS on behalf of a job, which the runner makes without an SDK. All jobs
+/// share the client, because reading and parsing the system's root certificates takes milliseconds.
 ///
 /// # Errors
 /// When no root certificate can be loaded.

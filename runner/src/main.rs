@@ -45,7 +45,8 @@ Try first:
 enum Command {
     /// Take orders and run their jobs until SIGTERM.
     Run(From),
-    /// Check the runner's environment and print a fix for each problem; changes nothing.
+    /// Check the runner's environment and print a fix for each problem; creates the runner's key if it is absent, and
+    /// changes nothing else.
     Doctor {
         #[command(flatten)]
         from: From,

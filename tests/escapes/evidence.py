@@ -43,7 +43,7 @@ def answer(name, seen):
         return look(seen)
     if "verdict" in seen.outputs:
         return {"verdict": seen.outputs["verdict"], "how": seen.outputs["how"]}
-    if (said := seen.ended["log"].rpartition("[freehold: ended, ")[2]) != seen.ended["log"]:
+    if (said := seen.ended["log"].rpartition("[freehold: stopped the program, ")[2]) != seen.ended["log"]:
         return refused(said.partition(";")[0].strip())
     # It was killed, or its box was not made.
     return refused(f"{seen.reason} {seen.ended['log'][-300:]}".strip())

@@ -34,8 +34,8 @@ pub struct Limits {
     pub disk_mib: u64,
     /// The number of files and directories in the workspace of a job.
     pub files: u64,
-    /// What a job may read from the disk of the workspaces, and what it may write to it, in MiB per second. By default
-    /// there is no limit, but the runner has priority.
+    /// The rate at which a job may read from the disk of the workspaces, and also the rate at which it may write to
+    /// this disk, in MiB per second. By default there is no limit, but the runner has priority.
     pub disk_mib_per_sec: Option<u64>,
 }
 
@@ -55,7 +55,8 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Lowers a default that the disk of `state_dir` cannot hold for each of the `slots` at the same time.
+    /// Lowers the default size of a workspace if the disk of `state_dir` cannot hold a workspace of that size for each
+    /// of the `slots` at the same time.
     #[must_use]
     pub(super) fn within_disk(self, state_dir: &Path, slots: u32) -> Self {
         let disk = state_dir.ancestors().find_map(|place| rustix::fs::statvfs(place).ok());
@@ -69,7 +70,7 @@ impl Limits {
         self.memory_mib.saturating_mul(MIB)
     }
 
-    /// Returns what a job may read and write each second, in bytes.
+    /// Returns the number of bytes that a job may read each second, which is also the number that it may write.
     pub(crate) fn disk_rate(&self) -> Option<u64> {
         self.disk_mib_per_sec.map(|mib| mib.saturating_mul(MIB))
     }
@@ -92,8 +93,8 @@ impl Limits {
     /// Returns the log line for a job that exceeds the limit of its workspace.
     pub(crate) fn over_disk(&self, bytes: u64, files: u64) -> String {
         format!(
-            "[freehold: ended, because the workspace holds {} MiB in {files} files; in the runner's config, \
-             `limits.disk_mib` allows {} MiB, and `limits.files` allows {} files]",
+            "[freehold: stopped the program, because the workspace holds {} MiB in {files} files; in the runner's \
+             config, `limits.disk_mib` allows {} MiB, and `limits.files` allows {} files]",
             bytes / MIB,
             self.disk_mib,
             self.files

@@ -51,7 +51,7 @@ pub enum AppSecretError {
          current template"
     )]
     Unreadable { name: String, reason: String },
-    #[error("the job's log cannot be prepared for the app's secrets; deploy again")]
+    #[error("cannot hide the app's secrets in the job's log; start the deploy or the action again")]
     Unprepared,
     #[error("secret `{0}` cannot be read: its name may only have ASCII letters, digits, `-` and `_`")]
     Name(String),

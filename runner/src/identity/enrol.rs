@@ -1,5 +1,5 @@
-//! Announces the runner at each start, when a secret of the app changed, and again and again: each hello has a new proof
-//! of the runner's role, which counts for 15 minutes.
+//! Announces the runner to the control plane by a hello: at each start, when a secret of the app has changed, and at
+//! growing intervals of up to an hour. Each hello has a new proof of the runner's role, which is valid for 15 minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,8 +19,9 @@ use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::work::agent::Agent;
 
-/// The time after which the first hello of a process is repeated. Each pause is twice as long as the one before. So when
-/// the control plane could not accept a hello in time, it gets another one after at most the time that its trouble took.
+/// The time after which the first hello of a process is repeated. Each later pause is twice as long, up to [`LONGEST`].
+/// So if the control plane cannot accept hellos when the runner starts, the pause before the next hello is about as
+/// long as this outage has lasted.
 const REPEAT: Duration = Duration::from_secs(60);
 /// The longest time between two hellos. They also show that an idle runner is alive.
 const LONGEST: Duration = Duration::from_secs(60 * 60);
@@ -30,15 +31,15 @@ const FRESH: Duration = Duration::from_secs(5 * 60);
 const ROUND: Duration = Duration::from_secs(10 * 60);
 /// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
-/// The time after which such a runner ends, if the reports queue refuses it.
+/// The time after which a runner that has never enrolled ends, if the reports queue refuses it.
 const DENIED_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// The interval at which a runner whose hello waits looks why.
+/// The interval at which the runner examines why the reports queue has not taken its hello.
 const LOOK: Duration = Duration::from_secs(30);
 
 /// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
 
-/// What became of a hello.
+/// The result of sending a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     /// The reports queue has it.
@@ -153,7 +154,7 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
             }
         };
         if warned.is_due(&text, Instant::now()) {
-            warn!("Cannot enrol yet, and takes no orders before: {text}");
+            warn!("Cannot enrol yet; this runner takes no orders until it has enrolled: {text}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Records that the reports queue has the hello of this runner's key. The runner takes no orders before, because the control
-//! plane believes no report of a key that it does not know.
+//! Records that the reports queue has the hello of this runner's key. The runner takes no orders before that, because
+//! the control plane refuses reports that are signed with a key that it does not know.
 
 use std::path::{Path, PathBuf};
 
@@ -21,8 +21,8 @@ pub struct Enrolled {
 }
 
 impl Enrolled {
-    /// Reads from `state_dir` whether `key` was announced. A marker of another key, or one that cannot be read, counts as
-    /// none.
+    /// Reads from `state_dir` whether `key` was announced. A marker of another key, or one that cannot be read, counts
+    /// as none.
     pub fn open(state_dir: &Path, key: KeyId) -> Self {
         let path = marker(state_dir);
         let marked = std::fs::read_to_string(&path).is_ok_and(|text| text.trim() == key.to_string());

@@ -1,5 +1,6 @@
-//! The key that opens the vendor's sensitive inputs. It belongs to one signing key of the runner: a runner that makes a new
-//! signing key makes a new one of these, and what was sealed to the former one is given again.
+//! The key that opens the vendor's sensitive inputs. It belongs to one signing key of the runner: a runner that makes a
+//! new signing key also makes a new opening key. The vendor must then give again the inputs that were sealed to the
+//! former one.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,8 @@ use crate::identity::runner_key::IdentityError;
 const PREFIX: &str = "sealing-";
 const SUFFIX: &str = ".key";
 
-/// Returns the opening key of the runner whose signing key is `of`. Makes it at the first start with that signing key, and
-/// then removes those of former signing keys.
+/// Returns the opening key that belongs to the signing key `of`. Makes it at the first start with that signing key.
+/// Removes the opening keys that belong to former signing keys.
 ///
 /// # Errors
 /// An [`IdentityError`]. This function never replaces an existing key.

@@ -1,5 +1,5 @@
-//! The sensitive inputs of one job. Those of the customer are read from Secrets Manager in the customer's account, those of
-//! the vendor come sealed and are opened here. All are redacted from the log and the outcome of the job.
+//! The sensitive inputs of one job. Those of the customer are read from Secrets Manager in the customer's account,
+//! those of the vendor come sealed and are opened here. All are redacted from the log and the outcome of the job.
 
 use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use freehold_protocol::app_version::{Input, InputError};
@@ -14,8 +14,8 @@ use crate::aws;
 use crate::identity::tree::child;
 use crate::record::log::JobLog;
 
-/// Reads the customer's sensitive inputs with the runner's own role, and opens those of the vendor with the runner's own
-/// key. The roles of modes have no permission to read either.
+/// Reads the customer's sensitive inputs with the runner's own role, and opens those of the vendor with the runner's
+/// own key. The roles of modes have no permission to read either.
 #[derive(Debug, Clone)]
 pub struct SensitiveInputs {
     client: aws_sdk_secretsmanager::Client,
@@ -39,7 +39,7 @@ pub enum SensitiveInputError {
          the app's version, launch its current template"
     )]
     Unreadable { input: String, secret: String, reason: String },
-    #[error("the job's log cannot be prepared for the sensitive inputs; deploy again")]
+    #[error("cannot hide the sensitive inputs in the job's log; start the deploy or the action again")]
     Unprepared,
     #[error("input `{0}` cannot have a secret: its name may only have ASCII letters, digits, `-` and `_`")]
     Name(String),
@@ -61,8 +61,8 @@ impl SensitiveInputs {
         self.opening_key.sealing_key()
     }
 
-    /// Returns `order` with the values of all sensitive inputs. `attached` are the texts that came with the order. `log`
-    /// redacts every sensitive value.
+    /// Returns `order` with the values of all sensitive inputs. `attached` are the texts that came with the order.
+    /// `log` redacts every sensitive value.
     ///
     /// # Errors
     /// A [`SensitiveInputError`], which contains no value.

@@ -24,12 +24,12 @@ pub enum ArchiveError {
     Io(#[from] io::Error),
 }
 
-/// What archives that are unpacked one after the other may hold together.
+/// The limits that several archives share, which are unpacked one after the other. Each archive uses up a part of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// The number of bytes of the tars.
+    /// The number of uncompressed bytes that may still be read.
     pub bytes: u64,
-    /// The number of entries.
+    /// The number of entries that may still be unpacked.
     pub files: u64,
 }
 
@@ -41,7 +41,8 @@ pub fn unpack(archive: &Path, into: &Path) -> Result<(), ArchiveError> {
     unpack_from(GzDecoder::new(File::open(archive)?), MAX_BYTES, into)
 }
 
-/// Unpacks the gzipped tar at `archive` into the empty directory `into`, and takes what it holds from `left`.
+/// Unpacks the gzipped tar at `archive` into the empty directory `into`, and subtracts its bytes and entries from
+/// `left`.
 ///
 /// # Errors
 /// The same errors as [`unpack_from`].

@@ -142,7 +142,7 @@ async fn remove(job: &Job, api: &Api, id: &Id) -> Result<(), ClusterError> {
     if is_ours(job, api, id).await? {
         return api.delete(id).await;
     }
-    job.log.line(&format!("{id} stays: it does not exist any more, or it belongs to somebody else now"));
+    job.log.line(&format!("did not remove {id}: it does not exist any more, or it belongs to somebody else"));
     Ok(())
 }
 

@@ -47,8 +47,8 @@ impl Failure {
     /// allow it.
     pub fn destroys_data(held: &[String]) -> Self {
         Self::new(format!(
-            "the removal would destroy data, in `{}`; keep a copy of what is needed, and allow it with `freehold \
-             teardown ... --destroy-data`",
+            "the removal would destroy data, in `{}`; keep a copy of what is needed, and allow the removal with \
+             `freehold teardown ... --destroy-data`",
             held.join("`, `")
         ))
     }

@@ -40,7 +40,10 @@ pub(super) async fn push(
         return Ok(());
     }
     let wanted = &provenance.referrer;
-    Err(Failure::new(format!("provenance of artifact `{}` is `{pushed}` here, not `{wanted}`", artifact.digest)))
+    Err(Failure::new(format!(
+        "the provenance of artifact `{}` has digest `{pushed}` in the install registry, but `{wanted}` in the order",
+        artifact.digest
+    )))
 }
 
 /// Pushes `statement` as a referrer of `artifact`. Returns the digest of the statement's manifest.

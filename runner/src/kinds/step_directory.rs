@@ -1,5 +1,5 @@
-//! Makes the directories ready that steps of an action run in: each artifact is in the install registry, verified, and
-//! unpacked into the workspace once for each of its steps.
+//! Prepares the directories in which steps of an action run: copies each artifact into the install registry, verifies
+//! the artifact, and unpacks it into the workspace once for each of its steps.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub(super) type Directories = BTreeMap<usize, String>;
 /// could put links where the runner writes, and an action that lacks a directory changes nothing.
 pub(super) async fn prepare(job: &Job, work: &RunAction) -> Result<Directories, Failure> {
     let mut directories = Directories::new();
-    // The copies are unpacked outside of the box, so its limits do not hold them.
+    // The copies are unpacked outside of the box, where the limits of the box do not apply.
     let limits = job.config.limits.of_process();
     let mut left = Budget { bytes: limits.disk, files: limits.files };
     for one in &work.directories {

@@ -27,7 +27,7 @@ use crate::work::job::Job;
 /// registry.
 pub(super) async fn sync_artifact(job: &Job, artifact: &Artifact) -> Result<Repository, Failure> {
     let Some(component) = job.order.work.component() else {
-        return Err(Failure::new("the order's work has no component"));
+        return Err(Failure::new("the order names no component"));
     };
     sync_artifact_of(job, component, artifact).await
 }

@@ -137,15 +137,15 @@ fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failur
             known.is_some_and(|known| Some(&known.image) == action.map(|action| &action.image))
         }
         Some(Wanted::Component(ordered)) => terms.tool_image.as_ref() == Some(&ordered.component) && in_image_of_all,
-        // A teardown has no image when the version that deployed the part names another image than the install's
-        // version.
+        // The order of a teardown has no image if the version that deployed the component or sandbox names another
+        // image than the version that the install has.
         None => matches!(order.work, Work::Remove(_)) || terms.tool_image.is_none() && in_image_of_all,
     };
     if agreed {
         return Ok(());
     }
     let what = wanted.map_or_else(|| "a job without an image".to_owned(), Wanted::describe);
-    Err(Failure::new(format!("{what} is not in the contract of the order; report it to the vendor")))
+    Err(Failure::new(format!("the contract of the order does not allow {what}; report it to the vendor")))
 }
 
 /// Refuses the image of an action, or logs that the image of a component is not used: without a box, programs see only

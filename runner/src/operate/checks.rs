@@ -82,7 +82,7 @@ pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
 /// Finds the `terraform` or `tofu` of a job: in its image, or else on the machine.
 ///
 /// # Errors
-/// What is missing, with the way out.
+/// A sentence that names the missing program and how to fix that.
 pub(crate) fn terraform_of(job: &Job) -> Result<PathBuf, String> {
     const NAMES: [&str; 2] = ["terraform", "tofu"];
     if job.image.get().is_none() {

@@ -1,4 +1,5 @@
-//! `doctor`: reports what works, what is blocked, and how to fix it. It receives no order and changes nothing.
+//! `doctor`: reports what works, what is blocked, and how to fix it. It receives no order. It creates the runner's key
+//! if the state directory has none, and changes nothing else.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +80,7 @@ pub async fn examine(config: &Config, programs: impl Future<Output = Vec<Finding
     }
     findings.extend(programs.await);
     findings.extend(sandbox::pinned(config).into_iter().map(|Pinned { name, state }| {
-        let state = state.map(|path| format!("`{}` has the digest of the config", path.display()));
+        let state = state.map(|path| format!("`{}` has the digest that the config names", path.display()));
         Finding::new(format!("program {name}"), state)
     }));
     findings.extend(sandbox(config).await);

@@ -1,6 +1,7 @@
-//! Notes in the customer's bucket that no attempt at a job had started when its order went back to the queue. Another
-//! machine of the install has not seen that delivery: without the note, it ends a job that must not start twice as
-//! interrupted. Jobs cannot write there.
+//! The notes about orders that went back to the queue before any attempt at their job had started. They are in the
+//! customer's bucket, where jobs cannot write them, for the other machines of the install, which have not seen that
+//! delivery. Without the note, another machine does not start a job that must not start twice, and ends it as
+//! interrupted.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +15,12 @@ use tracing::warn;
 
 use crate::aws;
 
-/// The time limit of one call. An order that goes back waits for it.
+/// The time limit of one call. An order goes back to the queue only after the call.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// The maximum length of a note, in bytes.
 const LONGEST: usize = 1024;
 
-/// The objects in which the notes are.
+/// The storage for the notes: one object for each note.
 #[async_trait]
 pub trait Notes: std::fmt::Debug + Send + Sync {
     /// Puts an object; the same object may be put again.
@@ -51,22 +52,30 @@ impl Unstarted {
         Self(Some(notes))
     }
 
-    /// Notes that no attempt at `job` has started up to the delivery `fence`, which its holder gives back. Without the note,
-    /// another machine ends the job as interrupted.
+    /// Writes the note that no attempt at `job` has started up to the delivery `fence`, which this machine gives back.
+    /// Without the note, another machine ends the job as interrupted.
     pub async fn note(&self, job: &JobId, fence: Fence) {
         let Some(notes) = &self.0 else { return };
         if let Err(why) = limited(notes.put(&key(job, fence), text(job, fence))).await {
-            warn!(job.id = %job, "Job `{job}` may end as interrupted on another machine, because a note was not written: {why}");
+            warn!(
+                job.id = %job,
+                "Job `{job}` may end as interrupted if another machine receives its order, because the bucket did not \
+                 get the note that the job has not started: {why}"
+            );
         }
     }
 
-    /// Returns whether it is noted that no attempt at `job` had started up to the delivery `fence`.
+    /// Returns whether there is a note that no attempt at `job` had started up to the delivery `fence`.
     pub async fn is_noted(&self, job: &JobId, fence: Fence) -> bool {
         let Some(notes) = &self.0 else { return false };
         match limited(notes.get(&key(job, fence))).await {
             Ok(found) => found.is_some_and(|found| found == text(job, fence)),
             Err(why) => {
-                warn!(job.id = %job, "Cannot read whether job `{job}` went back to the queue unstarted: {why}");
+                warn!(
+                    job.id = %job,
+                    "Cannot read whether there is a note that job `{job}` had not started when its order went back to \
+                     the queue: {why}"
+                );
                 false
             }
         }
@@ -107,7 +116,7 @@ impl Notes for S3Notes {
                 let bytes = found.body.collect().await.map_err(|error| aws::explain(&error))?;
                 Ok(Some(String::from_utf8_lossy(&bytes.into_bytes()).into_owned()))
             }
-            // S3 calls a missing object denied where the role may not list all of the bucket.
+            // S3 answers `AccessDenied` for a missing object if the role may not list the whole bucket.
             Err(error) if matches!(error.code(), Some("NoSuchKey" | "AccessDenied")) => Ok(None),
             Err(error) => Err(aws::explain(&error)),
         }

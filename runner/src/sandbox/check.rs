@@ -29,7 +29,7 @@ pub async fn check(limits: &Limits) -> Result<String, String> {
     if fallen.is_empty() {
         return Ok("own network, no capability, no new privilege, seccomp".to_owned());
     }
-    Err(format!("the box does not block these on this machine: {}; report it", fallen.join(", ")))
+    Err(format!("the box does not block the following on this machine: {}; report it", fallen.join(", ")))
 }
 
 /// Makes a box and returns the result of each isolation test ([`Wall`]).

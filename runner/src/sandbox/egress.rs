@@ -17,8 +17,8 @@ use crate::work::job::Job;
 
 /// The address of the HTTP proxy in every box.
 pub(super) const PROXY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 3128);
-/// The host pattern by which the terms of a contract name AWS, and the same of the other partitions. [`aws`] replaces
-/// them with a narrower list.
+/// The host patterns by which the terms of a contract name AWS, one for each supported DNS suffix of AWS. [`aws`]
+/// replaces them with a narrower list.
 const AWS: [&str; 3] = ["*.amazonaws.com", "*.amazonaws.com.cn", "*.amazonaws.eu"];
 /// Endpoints of AWS that do not depend on the install's region, of each partition that has some. IAM is not among them,
 /// because the runner itself serves it.

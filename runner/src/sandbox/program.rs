@@ -94,8 +94,9 @@ pub enum SandboxError {
     #[error("the sandbox could not be made: {0}; user namespaces may be switched off on this machine")]
     NotMade(String),
     #[error(
-        "this machine gives the runner no {IMAGE_USERS} users for the steps of a Dockerfile; install the package `uidmap` \
-         (Amazon Linux: `shadow-utils`) and give the runner's user a range of that many in `/etc/subuid` and `/etc/subgid`"
+        "the steps of a Dockerfile need {IMAGE_USERS} users, which this machine does not give the runner; install the \
+         package `uidmap` (Amazon Linux: `shadow-utils`) and give the runner's user a range of that many in \
+         `/etc/subuid` and `/etc/subgid`"
     )]
     NoUsers,
     #[error("{0}")]

@@ -94,8 +94,8 @@ const NEW_NAMESPACES: [i32; 7] = [
 ];
 /// The requests `TIOCSTI` and `TIOCLINUX`, which insert input into a terminal, ioctl_tty(2).
 const TERMINAL: [u64; 2] = [0x5412, 0x541c];
-/// The arguments of `personality` that every program may use: Linux, 32-bit Linux, and the question which one it has.
-/// Others switch off that memory lies at random addresses, or make data executable.
+/// The arguments of `personality` that every program may use: Linux, 32-bit Linux, and a query of the current value.
+/// Other arguments switch off the randomization of addresses, or make data executable.
 const PERSONALITIES: [u64; 3] = [0, 8, 0xffff_ffff];
 const FAMILIES: [i32; 3] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6];
 /// The bits of a socket's type without its flags.

@@ -72,6 +72,6 @@ pub enum InboxError {
     #[error("the delivery no longer belongs to this runner: {0}")]
     Gone(String),
     /// A failure that a retry may overcome.
-    #[error("the queue did not answer as it should: {0}")]
+    #[error("the call to the queue failed: {0}")]
     Transient(String),
 }

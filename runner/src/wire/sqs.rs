@@ -97,7 +97,7 @@ impl Inbox for SqsInbox {
             // The leases of these messages may have ended: this process was stopped while the answer waited to be read.
             warn!(
                 age_secs = age.as_secs(),
-                "Left {} messages in the queue: they were delivered too long ago",
+                "Left {} messages in the queue: their leases may have ended before this process could read them",
                 messages.len()
             );
             return Ok(Vec::new());

@@ -49,7 +49,7 @@ pub struct Agent {
     pub clock: Arc<ServerClock>,
     pub inbox: Arc<dyn Inbox>,
     pub reporter: Arc<Reporter>,
-    /// Whether the control plane was told of this runner's key. No order is taken before.
+    /// Whether the reports queue has the hello of this runner's key. The runner takes no order before that.
     pub enrolled: Enrolled,
     pub journal: Mutex<Journal>,
     pub audit: Audit,
@@ -65,7 +65,7 @@ pub struct Agent {
     pub drain: Drain,
     pub kinds: Arc<dyn Execute>,
     pub logs: LogStore,
-    /// What the machines of the install tell each other about orders that went back to the queue.
+    /// The notes, for other machines of the install, about orders that went back to the queue before their job started.
     pub unstarted: Unstarted,
     pub boxes: WarmBoxes,
     /// The group of a machine that exists only while there is work; `None` for any other machine.

@@ -79,8 +79,8 @@ impl HeldOrder {
 
     /// Returns whether the order can be left to the next runner. The first delivery of a job that must not start twice
     /// cannot: the next runner sees that its own delivery is not the first one, and starts the job only if it finds the
-    /// note that no attempt has started (`record/unstarted.rs`). If the note could not be written, the job ends as
-    /// interrupted.
+    /// note that no attempt has started (`record/unstarted_notes.rs`). If the note could not be written, the job ends
+    /// as interrupted.
     pub fn can_be_left(&self) -> bool {
         self.order.redelivery == Redelivery::Resume || self.fence.receive > 1
     }

@@ -1,8 +1,8 @@
 //! Ends a build runner whose machine exists only while there is work, without losing an order.
 //!
-//! The control plane sends an order and then asks the machine's group for a machine. The runner gives up its place in the
-//! group and then looks at its queue once more. In whatever order these four steps happen, the runner sees the order, or
-//! the group starts another machine after this one.
+//! The control plane sends an order and then asks the machine's group for a machine. The runner gives up its place in
+//! the group and then looks at its queue once more. In whatever order these four steps happen, the runner sees the
+//! order, or the group starts another machine after this one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,9 +31,10 @@ pub struct Membership {
 #[derive(Debug)]
 pub(crate) struct Standby {
     member: Membership,
-    /// Since when there is no work; `None` while there is.
+    /// The time since which there has been no work; `None` while there is work.
     idle_since: Option<Instant>,
-    /// The number of machines that the group was last told; `None` before the first time, and after an unclear answer.
+    /// The number of machines that the group was last set to; `None` before the first call, and after a call that
+    /// failed.
     told: Option<u8>,
     warned: Repeat,
 }
@@ -67,7 +68,7 @@ impl Standby {
         if self.told == Some(machines) {
             return;
         }
-        // After an error it is not known which number holds.
+        // After an error it is not known which number the group has.
         self.told = None;
         match self.member.group.set(machines).await {
             Ok(()) => {

@@ -117,7 +117,9 @@ async fn a_copy_that_is_not_wanted_any_more_goes_and_one_that_another_manager_to
     let there = |name: &str| !cluster.object("secret", "web", name).is_null();
     assert_eq!((kept["copies"].clone(), listed), (json!(["Secret web/three"]), vec!["three".to_owned()]));
     assert!(kept_log.contains("1 to delete, 2 unchanged"), "{kept_log}");
-    assert!(kept_log.contains("Secret web/two stays: it does not exist any more, or it belongs to somebody else now"));
+    assert!(
+        kept_log.contains("did not remove Secret web/two: it does not exist any more, or it belongs to somebody else")
+    );
     assert_eq!(["one", "two", "three", "other"].map(there), [false, true, false, true]);
     assert!(inventory(&cloud).await.is_empty());
 }

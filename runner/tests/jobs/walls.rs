@@ -191,14 +191,15 @@ async fn a_job_that_fills_the_disk_is_ended_with_a_line_that_says_so() {
     assert!(matches!(ended, Ended::Code { code: 137, .. }), "{ended:?}");
     let log = bench.log();
     assert!(
-        log.contains("[freehold: ended, because the workspace holds")
+        log.contains("[freehold: stopped the program, because the workspace holds")
             && log.contains("`limits.files` allows 100 files"),
         "{log}"
     );
     eventually("it is gone", || processes("sleep\u{0}31536012").is_empty()).await;
 }
 
-/// By itself a test of root, to whom every file belongs; the next test runs it as a runner that may not touch its jobs' files.
+/// By itself a test of root, to whom every file belongs; the next test runs it as a runner that may not touch its jobs'
+/// files.
 #[tokio::test]
 async fn what_killed_jobs_leave_on_disk_is_removed() {
     if !have(&["bwrap"]) {

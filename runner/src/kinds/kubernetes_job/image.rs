@@ -18,8 +18,9 @@ pub(super) async fn find(job: &Job, work: &RunKubernetesJob, templates: &Templat
             let named = if url.contains('@') { url } else { format!("{url}:{tag}") };
             let refused = || {
                 Failure::new(format!(
-                    "component `{}` runs image `{named}`, which is not in the install registry; let a `container_image` \
-                     or `docker_build` component bring it, and name its outputs `image.repository` and `image.tag`",
+                    "component `{}` runs image `{named}`, which is not in the install registry; add the image to the \
+                     app as a component of type `container_image` or `docker_build`, and write the outputs \
+                     `image.repository` and `image.tag` of that component into `image_url` and `tag`",
                     work.component
                 ))
             };

@@ -71,7 +71,7 @@ pub(super) fn tool(job: &Job, name: &str) -> Finding {
     match sandbox::find_program_of(job, names) {
         Some(path) if job.image.get().is_some() => pass(name, in_image(&path)),
         None if job.image.get().is_some() => {
-            fail(name, sandbox::lacks_program(job, names, ""), "build the tool image with it")
+            fail(name, sandbox::lacks_program(job, names, ""), "add the program to the tool image, and build it again")
         }
         Some(path) => pass(name, format!("`{}`", path.display())),
         None => {

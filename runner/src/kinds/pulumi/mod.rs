@@ -2,11 +2,12 @@
 //! `stack output`. A removal looks at the stack's resources and runs `destroy`.
 //!
 //! A redelivery starts again with a new preview. The state is in the runner's bucket, where Pulumi writes it after each
-//! change of a resource and locks it with an object of its own. Pulumi's lock does not name the attempt that holds it, so
-//! the attempt writes a mark ([`AttemptMark`]) first: only an attempt that takes over from a killed one removes locks.
+//! change of a resource and locks it with an object of its own. Pulumi's lock does not name the attempt that holds it,
+//! so the attempt writes a mark ([`AttemptMark`]) first: only an attempt that takes over from a killed one removes
+//! locks.
 //!
-//! Pulumi's plans constrain an update: `up` refuses a change that the plan does not have. They do not hold what a removal
-//! does, because `destroy` takes no plan.
+//! Pulumi's plans constrain an update: `up` refuses a change that the plan does not have. They do not constrain a
+//! removal, because `destroy` does not take a plan.
 
 mod data;
 mod files;
@@ -33,7 +34,7 @@ use crate::work::job::Job;
 use files::{PLAN_FILE, PROGRAM};
 use program::Pulumi;
 
-/// What `pulumi stack output` prints in place of the value of a secret output.
+/// The text that `pulumi stack output` prints in place of the value of a secret output.
 const SECRET: &str = "[secret]";
 
 /// The goal of a job for the resources of the stack.

@@ -12,7 +12,7 @@ const DISKS: &str = "/sys/dev/block";
 /// # Errors
 /// The reason why there is no such disk, as a sentence.
 pub(super) fn of(path: &Path) -> Result<String, String> {
-    let data = stat(path).map_err(|error| format!("`{}` cannot be looked at: {error}", path.display()))?;
+    let data = stat(path).map_err(|error| format!("`{}` cannot be examined: {error}", path.display()))?;
     whole(Path::new(DISKS), &format!("{}:{}", major(data.st_dev), minor(data.st_dev))).ok_or_else(|| {
         format!("`{}` is not on a disk of this machine, but in memory, on an overlay or on the network", path.display())
     })

@@ -60,7 +60,8 @@ pub(crate) fn disk(home: &Path, state_dir: &Path) -> Result<String, String> {
     block_device::of(state_dir)
 }
 
-/// Asks the kernel whether it limits the use of `disk`, by a limit of nothing for the runner's own group.
+/// Finds out whether the kernel can limit the use of `disk`: writes the value `max`, which means no limit, for the
+/// runner's own group. A kernel that cannot limit the use refuses the value.
 fn try_disk(home: &Path, disk: String) -> Result<String, String> {
     let limited = std::fs::write(home.join("cgroup.subtree_control"), format!("+{DISK}"))
         .and_then(|()| std::fs::write(home.join(OWN).join("io.max"), format!("{disk} rbps=max wbps=max")));

@@ -60,7 +60,8 @@ impl Running {
     pub(super) fn clean_up(self) {
         let all_gone = processes::kill_all();
         if let Some(borrowed) = self.borrowed.filter(|_| all_gone) {
-            // Files that keep the program's user are removed from inside another box after the job (`boxed/remove.rs`).
+            // Files that keep the program's user are removed from inside another box after the job
+            // (`box_handle/remove.rs`).
             let _ = ownership::take_back(&borrowed);
         }
     }

@@ -41,7 +41,7 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
         };
         if progress {
             if let Some(since) = failing_since.take() {
-                info!(waited_secs = since.elapsed().as_secs(), "Reports are sent again");
+                info!(waited_secs = since.elapsed().as_secs(), "The reports queue accepts reports again");
             }
             backoff.succeeded();
         } else {

@@ -120,7 +120,10 @@ impl Attempt<'_> {
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
             Decision::Replayed { accepted_serial } => {
                 let (serial, group) = (order.serial, &order.group);
-                let detail = format!("serial {serial} of group `{group}` is not newer than {accepted_serial}");
+                let detail = format!(
+                    "the order has serial {serial} of group `{group}`, which is not newer than serial \
+                     {accepted_serial} that this runner has accepted"
+                );
                 self.refuse(RefusalReason::Replayed, &detail)
             }
         }
@@ -167,17 +170,18 @@ impl Attempt<'_> {
         self.stopped_early(reason).await
     }
 
-    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that ended
-    /// here is in the journal: if this machine receives the order again under its new key, it reports that outcome.
+    /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that
+    /// ended here is in the journal: if this machine receives the order again under its new key, it reports that
+    /// outcome.
     async fn hand_back(&self) -> Message {
         let job = &self.held.order.job;
         info!(job.id = %job, "The order of job `{job}` goes back to the queue, because the key of this runner was replaced");
         self.put_back(Message::GiveBack).await
     }
 
-    /// Notes that no attempt has started, so that the next delivery may start one, and returns `message`. Notes nothing
-    /// when an earlier attempt may have started. The note for other machines comes last, when this attempt cannot start any
-    /// more.
+    /// Records that no attempt has started, so that the next delivery may start one, and returns `message`. Records
+    /// nothing when an earlier attempt may have started. The note for other machines is written last, when this attempt
+    /// can no longer start.
     async fn put_back(&self, message: Message) -> Message {
         self.learn().await;
         let HeldOrder { order, fence, .. } = &**self.held;
@@ -185,7 +189,7 @@ impl Attempt<'_> {
             let mut journal = self.agent.journal();
             let Some(record) = journal.state().put_back(order, fence.receive) else { return message };
             if let Err(error) = journal.append(&[record]) {
-                warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
+                warn!(job.id = %order.job, "A job that never started may end as interrupted: {}", aws::explain(&error));
             }
         }
         if order.redelivery == Redelivery::Interrupted {
@@ -194,7 +198,8 @@ impl Attempt<'_> {
         message
     }
 
-    /// Learns from the note of another machine that no attempt has started before this delivery.
+    /// Looks for the note of another machine that no attempt has started before this delivery, and records it in the
+    /// journal.
     async fn learn(&self) {
         let HeldOrder { order, fence, .. } = &**self.held;
         let Some(before) = self.agent.journal().state().unseen(order, fence.receive) else { return };
@@ -208,7 +213,7 @@ impl Attempt<'_> {
         }
         let record = Record::PutBack { job: order.job.clone(), fence: before };
         if let Err(error) = journal.append(&[record]) {
-            warn!(job.id = %order.job, "A job that may run once may end as interrupted: {}", aws::explain(&error));
+            warn!(job.id = %order.job, "A job that never started may end as interrupted: {}", aws::explain(&error));
         }
     }
 
@@ -329,10 +334,11 @@ impl Attempt<'_> {
         self.finish(reporter, &JobLog::default(), outcome).await
     }
 
-    /// Returns `outcome`, with the switch in its reason when the job failed because its mode is switched off: `Blocked`
-    /// if the job changed nothing. If it failed because the
-    /// runner is switched off, returns `Err` with the reason for an order that may be resumed and is left in the queue;
-    /// any other order ends as interrupted.
+    /// Returns `outcome`, unless the job failed because the customer has switched its mode or the runner off:
+    ///
+    /// - For the mode, the reason also names the switch, and the outcome is `Blocked` if the job changed nothing.
+    /// - For the runner, an order that may be resumed must stay in the queue: returns `Err` with the reason. Any other
+    ///   order ends as interrupted.
     async fn blame_switch(&self, outcome: Outcome) -> Result<Outcome, String> {
         let Outcome::Failed { reason, partial } = outcome else {
             return Ok(outcome);

@@ -113,15 +113,15 @@ impl State {
         }
     }
 
-    /// Returns the record of a delivery that goes back to the queue unstarted, so that the next delivery may start. `None`
-    /// when an earlier attempt may have started.
+    /// Returns the record of a delivery that goes back to the queue unstarted, so that the next delivery may start.
+    /// `None` when an earlier attempt may have started.
     pub fn put_back(&self, order: &Order, receive: u32) -> Option<Record> {
         let fence = Fence { dispatch: order.dispatch, receive };
         (self.decide(order, receive) == Decision::Start).then(|| Record::PutBack { job: order.job.clone(), fence })
     }
 
-    /// Returns the delivery before this one, if only a machine with another journal can have started the job: all that this
-    /// journal has seen of it went back unstarted. `None` when the job may start or when it does not matter.
+    /// Returns the delivery before this one, if the job must not start only because of deliveries that this journal has
+    /// not seen: another machine may have received them and started the job. Returns `None` in all other cases.
     pub fn unseen(&self, order: &Order, receive: u32) -> Option<Fence> {
         let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch == order.dispatch);
         let only_put_back = entry.is_none_or(|entry| matches!(entry.phase, Phase::PutBack { .. }));
