@@ -35,7 +35,7 @@ pub struct StsCallerIdentity {
 }
 
 impl StsCallerIdentity {
-    /// Returns STS as `config` reaches it.
+    /// Returns STS with the connection settings of `config`.
     pub fn new(config: &SdkConfig) -> Self {
         Self { config: config.clone() }
     }
@@ -59,14 +59,15 @@ impl CallerIdentity for StsCallerIdentity {
         match call.send().await {
             Ok(found) => match (found.account, found.arn) {
                 (Some(account), Some(arn)) => Ok(Caller::Known { account, arn }),
-                _ => Err(no_answer("the answer names no account and ARN".to_owned())),
+                _ => Err(no_answer("the answer of STS lacks the account or the ARN".to_owned())),
             },
             Err(error) => refused(error),
         }
     }
 }
 
-/// Returns what a failed request says about its signature. An answer that is not one of STS says nothing.
+/// Returns what the answer to a failed request says about the request's signature. Without a code of [`REFUSALS`] or
+/// [`EXPIRED`], it says nothing about the signature, and the result is an error.
 fn refused<E>(error: SdkError<E, HttpResponse>) -> Result<Caller, PortError>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -77,7 +78,7 @@ where
         Some(code) if is_client_error && EXPIRED.contains(&code) => Ok(Caller::Expired),
         Some(code) if is_client_error && REFUSALS.contains(&code) => Ok(Caller::Refused(reason)),
         _ => match port_error(STS, error) {
-            // This function's own role has no part in the request, so nothing that STS says is about it.
+            // The runner signed the request, so the answer does not mean that this function's role lacks a permission.
             PortError::Denied { reason, .. } | PortError::Failed { reason, .. } => Err(no_answer(reason)),
             transient @ PortError::Transient { .. } => Err(transient),
         },

@@ -9,11 +9,12 @@ use freehold_protocol::Timestamp;
 
 use crate::error::port_error;
 
-/// The time that a look waits for a message, in seconds. With any time to wait, SQS asks all its servers; without one,
-/// it asks some of them, and the answer may be empty although messages are there (Amazon SQS developer guide, "Amazon
-/// SQS short and long polling").
+/// How long SQS waits for a message before it answers a request, in seconds. With a wait, SQS asks all its servers.
+/// Without one, it asks only some of them, and the answer may be empty although the queue has messages (Amazon SQS
+/// developer guide, "Amazon SQS short and long polling").
 const WAIT_SECS: i32 = 1;
-/// The maximum size of a stored refused message, in bytes: SQS counts the attributes into the 1 MiB of a message.
+/// The maximum size of the body of a stored dead letter, in bytes. A longer body is cut, because SQS accepts at most 1
+/// MiB for the body and the attributes together.
 const MAX_BODY_BYTES: usize = 1_000_000;
 /// The maximum length of a stored reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;
@@ -128,7 +129,7 @@ fn buried(message: &Message) -> Option<Buried> {
     let moved_at: u64 = system(&System::SentTimestamp).and_then(|text| text.parse().ok()).unwrap_or(0);
     let first = own(DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).unwrap_or(moved_at);
     let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| arn.rsplit(':').next());
-    // The sender of a message that SQS moved chose the attribute, and must not choose the queue.
+    // If SQS moved the message, its sender could have written the attribute, so the name from SQS takes precedence.
     let source = moved_from.or_else(|| own(DeadLetter::SOURCE));
     Some(Buried {
         receipt: message.receipt_handle()?.to_owned(),

@@ -66,7 +66,8 @@ impl S3Objects {
         request: SignableRequest<'_>,
         place: impl FnOnce(&mut SigningSettings),
     ) -> Result<SigningInstructions, PortError> {
-        let provider = self.config.credentials_provider().ok_or_else(|| failed("there are no credentials"))?;
+        let provider =
+            self.config.credentials_provider().ok_or_else(|| failed("this function has no AWS credentials"))?;
         let identity = provider.provide_credentials().await.map_err(failed)?.into();
         let mut settings = SigningSettings::default();
         settings.percent_encoding_mode = PercentEncodingMode::Single;
@@ -141,7 +142,7 @@ impl Objects for S3Objects {
         }
         let announced = answer.headers().get("content-length").and_then(|length| length.parse::<usize>().ok());
         if announced.is_none_or(|length| length > MAX_APP_VERSION_BYTES) {
-            return Err(failed("object has more bytes than an app version may have"));
+            return Err(failed("the app version's object is too large, or its answer has no length"));
         }
         let body = ByteStream::new(answer.into_body()).collect().await.map_err(transient)?;
         Ok(Some(body.to_vec()))

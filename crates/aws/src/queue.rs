@@ -60,7 +60,8 @@ impl Outbox for SqsOutbox {
     }
 
     async fn request_grant(&self, message: &GrantMessage) -> Result<(), PortError> {
-        let url = self.grants_url.as_ref().ok_or_else(|| failed("grants queue", "its URL is not configured"))?;
+        let url =
+            self.grants_url.as_ref().ok_or_else(|| failed("grants queue", "the function's settings lack its URL"))?;
         let request = self.client.send_message().queue_url(url).message_body(body(message)?);
         request.send().await.map_err(|e| port_error("grants queue", e))?;
         Ok(())
@@ -177,7 +178,7 @@ impl QueueAdmin for SqsAdmin {
             }
             Err(error) => return Err(port_error("orders queue", error)),
         };
-        made.queue_url.ok_or_else(|| failed("orders queue", "it was made without a URL"))
+        made.queue_url.ok_or_else(|| failed("orders queue", "SQS created it, but the answer has no URL"))
     }
 
     async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError> {

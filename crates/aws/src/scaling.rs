@@ -33,7 +33,7 @@ impl BuildMachine for ScalingGroup {
         self.set(1).await
     }
 
-    // The group's machines are protected from scale-in.
+    // The group's machines are protected from scale-in, so this call ends none. A machine ends by itself.
     async fn rest(&self) -> Result<(), PortError> {
         self.set(0).await
     }

@@ -16,7 +16,7 @@ const BLOCK: usize = 64;
 /// The size of an X25519 key, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The input of an install whose value is sealed.
+/// The place of a sealed value: an input of an install of a tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place<'a> {
     pub tenant: &'a TenantName,
@@ -31,7 +31,7 @@ pub struct OpeningKey(SecretKey);
 /// The reason why a value cannot be sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    #[error("the sealing key of the install is no usable X25519 key")]
+    #[error("the sealing key of the install is not a usable X25519 key")]
     Key,
     #[error("the value cannot be written as JSON")]
     Unwritable,
@@ -71,7 +71,7 @@ pub fn seal(value: &Value, key: &SealingKey, place: Place<'_>) -> Result<SealedV
     Ok(SealedValue::new(key.clone(), *ephemeral, ciphertext.to_vec()))
 }
 
-/// Returns `value` and its place as JSON with spaces behind it, which JSON permits.
+/// Returns `value` and its place as JSON, padded with spaces at the end.
 fn padded(value: &Value, place: Place<'_>) -> Result<Zeroizing<Vec<u8>>, SealError> {
     let Place { tenant, install, input } = place;
     let all = json!({ "tenant": tenant, "install": install, "input": input, "value": value });

@@ -47,7 +47,7 @@ pub fn lacking(programs: &[&str]) -> Option<String> {
     programs.contains(&BWRAP).then(|| find_program(BWRAP)).flatten().and_then(|bwrap| no_box(&bwrap))
 }
 
-/// Returns why `bwrap` cannot make a box, as it does where user namespaces are forbidden.
+/// Returns why `bwrap` cannot make a box, for example because the machine forbids user namespaces.
 fn no_box(bwrap: &Path) -> Option<String> {
     let made = Command::new(bwrap).args(["--ro-bind", "/", "/", "--unshare-user", "true"]).output();
     let said = match made {
