@@ -13,7 +13,8 @@ pub(crate) enum ActionCommand {
     Run(Run),
 }
 
-/// Run an action of an install and wait until the action ends. The steps come from the version that the install has.
+/// Run an action of an install and wait until the action ends. The steps are those of the app version that was last
+/// deployed completely; before the first complete deploy, those of the latest version.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass"

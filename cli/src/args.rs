@@ -44,7 +44,7 @@ In the customer's account, with the customer's credentials:
   freehold-runner run --config globex-runner.toml
 
 In the vendor's account again; the first deploy begins by itself when the
-runner says hello:
+runner has announced itself:
   freehold install show globex
   freehold deploy globex
 
@@ -80,16 +80,16 @@ enum Command {
     Install(install::InstallCommand),
     Deploy(deploy::Deploy),
     Teardown(teardown::Teardown),
-    /// Deploys, builds and other runs of a state machine.
+    /// Follow and cancel deploys, teardowns, builds and runs of actions.
     #[command(subcommand)]
     Workflow(workflow::WorkflowCommand),
-    /// Units of work for one runner, and their logs.
+    /// The jobs of a workflow, which runners execute, and their logs.
     #[command(subcommand)]
     Job(job::JobCommand),
-    /// Steps that a runner executes.
+    /// Run the actions of an app in a customer's account, such as a health check.
     #[command(subcommand)]
     Action(action::ActionCommand),
-    /// Versions with their artifacts, fixed under a name.
+    /// Named versions of an app with their artifacts, which never change.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
     /// What versions may do in a customer's account, and what customers agreed to.

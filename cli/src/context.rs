@@ -19,7 +19,8 @@ pub(crate) struct Global {
     /// Address of the tenant API [env: FREEHOLD_API].
     #[arg(long, value_name = "URL", global = true)]
     api: Option<Url>,
-    /// The tenant; without `--api`, its stack gives the address of the API [env: FREEHOLD_TENANT].
+    /// Name of the tenant; without `--api`, the command reads the API's address from the tenant's stack [env:
+    /// FREEHOLD_TENANT].
     #[arg(long, value_name = "NAME", global = true)]
     tenant: Option<TenantName>,
     /// AWS region; by default, the region of the environment or the profile.

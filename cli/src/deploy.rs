@@ -77,7 +77,7 @@ impl Deploy {
         let subject = format!("deploy of `{}`", self.install);
         let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
         if !self.no_wait {
-            // The verdict of the deploy is the result of this command, also when this hint cannot be read.
+            // An error of this hint is ignored: the deploy alone decides the result of this command.
             let _ = self.say_inputs(&api, context.out).await;
         }
         ended

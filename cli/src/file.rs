@@ -13,8 +13,8 @@ use crate::output::bytes;
 /// The largest file that a command reads into memory, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Returns the content of a file that the user names. `way_out` says where a person gets it when it is not there, or is
-/// too large to be it.
+/// Returns the content of a file that the user names. `way_out` is the advice in the error about a path that does not
+/// exist, is a folder, or is too large: it says which file to pass.
 pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
     read_at_most(path, MAX_BYTES, way_out)
 }
@@ -87,7 +87,7 @@ fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     let mut options = tempfile::Builder::new();
     #[cfg(unix)]
     options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    // Its own error names the temporary file, which the user does not know.
+    // The error of `tempfile` names the temporary file, which the user does not know.
     let plain = |error: std::io::Error| std::io::Error::from(error.kind());
     let mut file = options.tempfile_in(folder).map_err(plain).doing(writing(path))?;
     file.write_all(text.as_bytes()).doing(writing(path))?;

@@ -26,7 +26,7 @@ pub(crate) enum JobCommand {
         job: JobId,
     },
     Logs(Logs),
-    /// Ask a job to stop; exit code 4 when the job has already ended in another way.
+    /// Ask a job to stop; exit code 4 when the job has already ended and was not cancelled.
     Cancel {
         /// Id of the job.
         job: JobId,

@@ -26,7 +26,7 @@ pub(crate) enum ReleaseCommand {
     },
 }
 
-/// Fix a version of an app, with the artifacts that its components have, under a name.
+/// Give a name to a version of an app together with the artifacts of its components.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -11,7 +11,8 @@ use toml_edit::{Array, DocumentMut, Table, value};
 
 use crate::error::{Error, Result, ResultExt};
 
-/// The directory for the runner's key and journal, and the number of jobs at once, of a new config.
+/// The defaults of a new config: the directory for the runner's key and journal, and the maximum number of jobs that
+/// run at once.
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
 /// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
@@ -37,8 +38,8 @@ const FROM_THE_STACK: [&str; 15] = [
 /// `--force` replaces.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Machine {
-    /// Directory for the runner's key and journal; it must survive restarts. By default that of the file that is
-    /// replaced, or `/var/lib/freehold`.
+    /// Directory for the runner's key and journal; it must survive restarts. By default, the directory that the
+    /// replaced file names, or else `/var/lib/freehold`.
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The maximum number of jobs that run at once; 4 by default.
@@ -154,7 +155,7 @@ impl RunnerConfig {
     }
 }
 
-/// The config that is replaced. It is empty when there is none, or when it is of another runner.
+/// The config that is replaced. It is empty when there is no file, or when the file is the config of another runner.
 #[derive(Debug, Default)]
 pub(crate) struct Former(DocumentMut);
 

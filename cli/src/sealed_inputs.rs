@@ -71,7 +71,7 @@ fn with_sealed(
     Ok(inputs)
 }
 
-/// Checks the type of a value, which nobody can do any more once it is sealed but the runner.
+/// Checks the type of a value before it is sealed. After that, only the runner can check it.
 fn check(view: &InputView, value: &Value) -> Result<Value, InputError> {
     let input = Input {
         name: view.name.clone(),
@@ -88,7 +88,7 @@ fn check(view: &InputView, value: &Value) -> Result<Value, InputError> {
     input.accept(value)
 }
 
-/// Returns whether the vendor gives the value of the input, sealed.
+/// Returns whether the vendor sets the input and its value must be sealed.
 const fn is_sealed(view: &InputView) -> bool {
     view.sensitive && view.parameter.is_none()
 }

@@ -15,7 +15,7 @@ use crate::error::Result;
 Examples:
   freehold teardown globex                       all components, then the sandbox; asks first
   freehold teardown globex --component api       api and the components that depend on it
-  freehold teardown globex --sandbox             the sandbox, after its last component
+  freehold teardown globex --sandbox             the sandbox, when no component is deployed any more
   freehold teardown globex --destroy-data        also databases, volumes, and buckets with their contents
   freehold teardown globex --confirm globex      for scripts
 

@@ -32,7 +32,7 @@ pub(crate) enum WorkflowCommand {
 A running job receives the request after its next report, or within about a minute. A job that ends before that keeps
 its result; the workflow ends as `cancelled` only if something was stopped.
 
-Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has ended in another way.")]
+Exit code 0 when the workflow was asked to stop or is cancelled already, 4 when it has already succeeded or failed.")]
     Cancel(One),
 }
 
@@ -88,7 +88,7 @@ impl WorkflowCommand {
 }
 
 /// Returns the sentence after a request to cancel `what`, whose running jobs are `active`. It is an error when `what`
-/// has already ended in another way.
+/// has already ended and was not cancelled.
 pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> Result<String> {
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),

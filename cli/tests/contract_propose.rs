@@ -128,7 +128,7 @@ fn actions_that_no_job_used_are_left_out_and_the_smaller_policies_written() {
         "ReadOnlyAccess stays: AWS manages it",
         "role maintenance: 0 jobs",
         "repair stays: no job ran under this role",
-        "Only actions of IAM are compared",
+        "Only `iam:` actions are compared",
     ] {
         assert!(shown.contains(line), "{line}\n{shown}");
     }

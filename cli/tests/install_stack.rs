@@ -55,7 +55,7 @@ fn with_link_stdout_has_the_link_and_nothing_else() {
         "https://eu-central-1.console.aws.amazon.com/cloudformation/home?region=eu-central-1#/stacks/quickcreate?";
     assert!(stdout.starts_with(console), "{stdout}{stderr}");
     assert!(stdout.trim_end().ends_with("&stackName=freehold-acme--globex"), "{stdout}");
-    assert!(stderr.contains("It is valid for 12 hours, or until your session ends."), "{stderr}");
+    assert!(stderr.contains("It is valid for 12 hours, or until your AWS credentials expire."), "{stderr}");
 }
 
 #[test]

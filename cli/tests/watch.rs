@@ -235,8 +235,8 @@ fn ctrl_c_ends_the_watching_with_130_and_says_how_to_resume_or_cancel() {
     assert_eq!(
         rest.lines().last().unwrap_or_default(),
         format!(
-            "error: stopped watching; `{WORKFLOW}` continues: `freehold workflow watch {WORKFLOW}`, or `freehold workflow \
-             cancel {WORKFLOW}`"
+            "error: stopped watching; `{WORKFLOW}` continues: watch it with `freehold workflow watch {WORKFLOW}`, or stop it \
+             with `freehold workflow cancel {WORKFLOW}`"
         )
     );
 }

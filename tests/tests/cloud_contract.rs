@@ -48,7 +48,7 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     the_vendor_hears_it_before_anything_is_sent(&world).await?;
     a_switch_is_no_consent(&world, &install).await?;
     let said = world.agree(&install, &mut runner).await?;
-    ensure!(said.contains("\nagreed to the contract sha256:"), "{said}");
+    ensure!(said.contains("\nyou agreed to the contract sha256:"), "{said}");
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
     assert_eq!(run["state"], "succeeded", "{run}");
 

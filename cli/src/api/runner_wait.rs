@@ -1,5 +1,6 @@
-//! Shows or says that a workflow waits for a runner that does not take its orders: how long the workflow waits, and the role
-//! that the runner needs. A first deploy may also wait for an input that can be given only when the runner is there.
+//! Reports that a workflow waits for a runner that does not take the workflow's orders: how long the workflow waits,
+//! and the role that the runner needs. A first deploy may also wait for an input that can be set only after the runner
+//! has announced itself.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ pub(crate) async fn watch(api: &Api, workflow: &WorkflowId, progress: &Progress)
     tokio::select! {
         ended = until_ended(api, workflow, progress) => ended,
         _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
-            "stopped watching; `{workflow}` continues: `freehold workflow watch {workflow}`, or `freehold workflow cancel {workflow}`"
+            "stopped watching; `{workflow}` continues: watch it with `freehold workflow watch {workflow}`, or stop it with `freehold workflow cancel {workflow}`"
         ))),
     }
 }

@@ -70,7 +70,7 @@ on them, and actions that they trigger. A changed permission that cannot be comp
 Defaults of sensitive inputs are never shown."
 )]
 pub(crate) struct Diff {
-    /// The config's directory, or with `--app` the version to start from.
+    /// The directory of the app config, or with `--app` the version to start from.
     #[arg(value_name = "DIR|FROM")]
     from_or_dir: String,
     /// With `--app`: the version to compare with.
@@ -83,7 +83,8 @@ pub(crate) struct Diff {
     /// absent.
     #[arg(long, value_name = "VERSION")]
     version: Option<VersionName>,
-    /// Do not ask git hosts about branches or fetch texts: such sources show as `(branch)` and count as changed.
+    /// Do not resolve branches to commits, and do not fetch texts that the config names by address. A source on a
+    /// branch is then shown without a commit, such as `(main)`, and counts as changed.
     #[arg(long)]
     offline: bool,
     /// Return exit code 1 when the two versions differ.
@@ -96,7 +97,7 @@ pub(crate) struct Diff {
 #[command(after_help = "\
 Examples:
   freehold app schema                      the kinds of files
-  freehold app schema helm_chart           one schema; files of it begin with the comment `# helm`
+  freehold app schema helm_chart           one schema; it is for files that begin with the comment `# helm`
   freehold app schema --dir ./my-app       all of them in `schemas/`, and a `.taplo.toml`
 
 Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because

@@ -25,7 +25,7 @@ impl Sync {
         }
         resolve(&mut loaded, &progress).await?;
         let bytes = canonical::to_vec(&loaded.version)
-            .map_err(|e| Error::internal(format!("the version cannot be written: {e}")))?;
+            .map_err(|e| Error::internal(format!("cannot write the app version as JSON: {e}")))?;
         let digest = Digest::of(&bytes);
         check_size(&bytes).map_err(|e| Error::invalid(format!("app `{}` is too large: {e}", loaded.version.app)))?;
         let api = context.api().await?;

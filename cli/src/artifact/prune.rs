@@ -68,7 +68,7 @@ fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {
     let going = artifacts().filter(|one| one.state == "unused" || one.next == "mark");
     let (count, size) = going.fold((0_u32, 0), |(count, size), one| (count + 1, size + one.size));
     let last = match (count, dry_run) {
-        (0, _) => "nothing goes".to_owned(),
+        (0, _) => "no artifact is removed".to_owned(),
         (_, true) => {
             format!(
                 "{count} would be removed, which frees at most {}; mark them with `freehold artifact prune`",

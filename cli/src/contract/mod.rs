@@ -54,7 +54,7 @@ pub(crate) struct Show {
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "release")]
     version: Option<VersionName>,
-    /// The version of this release.
+    /// Show the version that this release contains.
     #[arg(long, value_name = "NAME")]
     release: Option<ReleaseName>,
     /// Write the contract with the tenant's signature to this file, for `freehold contract verify`.
@@ -214,7 +214,7 @@ impl Show {
         if let Some(path) = &self.output {
             let envelope = view.signed.as_ref().ok_or_else(|| {
                 Error::conflict(format!(
-                    "the contract is not signed yet; run `freehold build {}` or deploy it",
+                    "the contract is not signed yet; run `freehold build {}`, or deploy the version",
                     self.app
                 ))
             })?;

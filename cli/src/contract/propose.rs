@@ -19,7 +19,7 @@ use crate::output::{Output, Table, clean, note, plural, time};
 /// The service whose used actions a runner records. The runner's proxy sees all calls of its jobs to IAM.
 const SERVICE: &str = "iam";
 
-/// Propose smaller policies: without the actions of IAM that no job used.
+/// Propose smaller policies, without the `iam:` actions that no job used.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,10 +27,10 @@ Examples:
   freehold contract propose my-app.contract.json --audit audit
   freehold contract propose my-app.contract.json --audit audit -o smaller
 
-The runner answers the IAM calls of its jobs, and records in the customer's audit trail which actions each job used or tried to
-use. Each allowed action of IAM in a role's policies is replaced by those that jobs under this role used. Actions of
-other services stay as they are: the records do not contain their use. Different runs use different actions, so take
-the records of at least one provision, one change and one teardown.
+The jobs of a runner call the AWS service IAM through the runner, which records in the customer's audit trail the actions that
+each job used or tried to use. The proposal replaces each `iam:` action that a role's policies allow with the `iam:` actions that
+jobs under this role used. Actions of other services stay as they are: the records do not contain their use. Different runs use
+different actions, so take the records of at least one provision, one change and one teardown.
 
 The contract is the file that `freehold contract show APP -o FILE` writes. This command checks neither its signature
 nor the signatures of the records; `freehold contract verify` checks the signature of a contract.")]
@@ -190,7 +190,7 @@ fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
                     proposal.policies.push(PolicyProposal { policy: name.clone(), narrowed });
                     continue;
                 }
-                Some(_) => (name, "no action of IAM in this policy can be left out"),
+                Some(_) => (name, "no `iam:` action in this policy can be left out"),
                 None => (name, "it is a template, or it is not a policy document"),
             },
             RolePolicy::Inline { name, .. } => (name, "no job ran under this role"),
@@ -226,7 +226,7 @@ fn text(proposal: &Proposal, out: Output) -> String {
     let mut parts =
         vec![format!("app {}: {} of {installs}{between}", proposal.app, plural(proposal.records, "audit record"))];
     parts.extend(proposal.roles.iter().map(|role| text_of_role(role, out)));
-    parts.push("Only actions of IAM are compared: the records do not contain the use of other services.".to_owned());
+    parts.push("Only `iam:` actions are compared: the records do not contain the use of other services.".to_owned());
     parts.join("\n\n")
 }
 

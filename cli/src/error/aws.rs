@@ -46,7 +46,8 @@ where
     }
 }
 
-/// Returns the error for an answer without an error code, which a service of AWS always gives.
+/// Returns the error for an answer without an error code. AWS services always send one, so the answer comes from
+/// something else, such as a proxy.
 fn without_code(message: &str) -> Error {
     let said = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
     Error::failed(format!("the answer does not come from AWS{said}"))

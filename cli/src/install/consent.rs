@@ -12,7 +12,7 @@ pub(super) const ACCEPTED: &str = "AcceptedContract";
 impl Launch {
     /// Adds the contract of the template to `parameters` where this launch accepts it: in a stack that has accepted none
     /// yet, and with `--accept-contract`. Otherwise the stack keeps the contract that it has, so that a customer who
-    /// only flips a switch agrees to nothing.
+    /// only changes a switch does not agree to a new contract.
     pub(super) fn add_consent(
         &self,
         offered: Option<&str>,
@@ -45,7 +45,7 @@ impl Launch {
     pub(super) fn about_consent(&self, offered: Option<&str>, former: Option<&Stack>, now: &Stack) -> Option<String> {
         let accepted_now = accepted(now)?;
         if former.and_then(accepted) != Some(accepted_now) {
-            return Some(format!("agreed to the contract {accepted_now}"));
+            return Some(format!("you agreed to the contract {accepted_now}"));
         }
         let offered = offered.filter(|offered| *offered != accepted_now)?;
         let (install, file) = (&self.install, self.template.display());
@@ -137,8 +137,8 @@ mod tests {
         let (old, new) = (stack(Some("sha256:old")), stack(Some(NEW)));
         let says = |former: Option<&Stack>, now: &Stack| launch(false).about_consent(Some(NEW), former, now);
 
-        assert_eq!(says(None, &new).unwrap(), "agreed to the contract sha256:new");
-        assert_eq!(says(Some(&old), &new).unwrap(), "agreed to the contract sha256:new");
+        assert_eq!(says(None, &new).unwrap(), "you agreed to the contract sha256:new");
+        assert_eq!(says(Some(&old), &new).unwrap(), "you agreed to the contract sha256:new");
         assert_eq!(says(Some(&new), &new), None);
         assert_eq!(says(Some(&stack(None)), &stack(None)), None);
         assert_eq!(

@@ -28,8 +28,8 @@ impl Create {
         let created: InstallCreated = api.post(&["v1", "installs"], &body).await?;
         context.out.show(&created, |created| {
             let install = &self.install;
-            // The same request again gets the same answer; an install that already works needs no
-            // template.
+            // A repeated request gets the same answer. An install with a version has been deployed already, so the
+            // customer does not need the template.
             if created.install.version.is_some() {
                 return format!(
                     "install `{install}` exists already ({}); nothing was changed\nnext: freehold install show {install}",

@@ -18,8 +18,8 @@ impl Delete {
 fn render(deleted: &InstallDeleted) -> String {
     let InstallDeleted { install, account, region, stack_name } = deleted;
     format!(
-        "install `{install}` is deleted; its name is free again\nif the customer has launched its stack already, they delete \
-         stack `{stack_name}` in account {account}, region {region}"
+        "install `{install}` is deleted; its name is free again\nif the customer has launched its stack already, ask them to \
+         delete stack `{stack_name}` in account {account}, region {region}"
     )
 }
 
@@ -37,7 +37,7 @@ mod tests {
 
         insta::assert_snapshot!(said, @r"
         install `globex` is deleted; its name is free again
-        if the customer has launched its stack already, they delete stack `freehold-acme--globex` in account 222222222222, region eu-west-1
+        if the customer has launched its stack already, ask them to delete stack `freehold-acme--globex` in account 222222222222, region eu-west-1
         ");
     }
 }

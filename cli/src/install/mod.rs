@@ -75,8 +75,8 @@ pub(crate) struct VerifyTemplate {
     /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
-    /// The contract, as `freehold contract show -o FILE` wrote it for you: the roles must have its policies and no
-    /// other.
+    /// The file with the contract, which the vendor wrote with `freehold contract show -o FILE`. The roles must have
+    /// exactly the policies of this contract.
     #[arg(long, value_name = "FILE")]
     contract: Option<PathBuf>,
     /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`,
@@ -99,7 +99,7 @@ Example:
   freehold install create globex --app my-app --account 222222222222 --region eu-west-1 --input domain=globex.example
 
 The customer needs only the stack's template, and you need no secret of the customer's: the runner proves to AWS that it
-has the role that the stack makes in this account.")]
+has the role that the stack makes in the customer's account.")]
 pub(crate) struct Create {
     /// Name of the install.
     install: InstallId,
@@ -137,8 +137,8 @@ Examples:
 
 The next deploy uses the changed values. The customer changes their own answers in the install stack.
 
-A sensitive input is sealed here to the key of the install's runner, and only that runner can read it. So it can be given
-when `freehold install show` names a runner, and has to be given again when the runner was replaced.")]
+This command encrypts a sensitive input with the key of the install's runner, so that only that runner can read it. Set such an
+input only after `freehold install show` names a runner, and set it again after the runner was replaced.")]
 pub(crate) struct Inputs {
     /// Name of the install.
     install: InstallId,
@@ -167,7 +167,7 @@ pub(crate) struct Toggles {
     /// A component that the install leaves out from now on; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     off: Vec<ComponentName>,
-    /// A component that has the default of the config again; may be repeated.
+    /// A component to switch to the default of the config; may be repeated.
     #[arg(long, value_name = "COMPONENT")]
     default: Vec<ComponentName>,
 }
@@ -177,7 +177,7 @@ pub(crate) struct Toggles {
 #[command(after_help = "\
 Examples:
   freehold install stack globex -o globex.yaml
-  freehold install stack globex --link                   a link that opens the customer's console, and nothing else
+  freehold install stack globex --link                   only a link, which opens the customer's AWS console
   freehold install stack globex --diff                   what changes against the version that is deployed
   freehold install stack globex --diff old.yaml          what changes against a template that you have
 
@@ -228,7 +228,7 @@ pub(crate) struct Launch {
     /// Accept the contract that the template names, instead of the contract that the stack has accepted before.
     #[arg(long)]
     accept_contract: bool,
-    /// A stack parameter.
+    /// A parameter of the stack, such as `EnableDeprovision=true`; may be repeated.
     #[arg(long = "parameter", value_name = "NAME=VALUE")]
     parameters: Vec<Parameter>,
 }
@@ -249,7 +249,7 @@ pub(crate) struct RunnerConfig {
     /// File to write the config to; `<install>-runner.toml` by default.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file when it exists, and keep its settings of the machine.
+    /// Replace the file when it exists, but keep those of its settings that do not come from the stack.
     #[arg(long)]
     force: bool,
     #[command(flatten)]

@@ -61,7 +61,7 @@ impl Stack {
         }
         if let Some(link) = link {
             note(
-                "The link is for the console of the customer's account. It is valid for 12 hours, or until your session ends.",
+                "The link is for the console of the customer's account. It is valid for 12 hours, or until your AWS credentials expire.",
             );
             print(&link);
         }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::inputs::by_name;
 use crate::output::{Output, Table, clean, plural};
 
-/// The part of a template that only the contract can judge.
+/// The part of a template that is compared only with the option `--contract`.
 const POLICIES_OF_ROLES: &str = "what the roles may do; pass --contract";
 
 #[derive(Debug, Serialize)]
@@ -31,7 +31,7 @@ struct Verified<'a> {
     added: &'a [Added],
     /// The names in the template that the customer should compare, such as the vendor's account, if they can be read.
     names: Option<&'a Names>,
-    /// What the template gives and asks, if its names can be read.
+    /// The permissions of the template's roles and its questions to the customer, if its names can be read.
     overview: Option<&'a Overview>,
     /// The parts of the template that nothing was compared with, each with the way to compare it.
     not_compared: &'a [&'a str],

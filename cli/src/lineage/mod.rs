@@ -38,7 +38,7 @@ also holds the signed orders, with the values of inputs in them, except for sens
 Exit code 1 when a link fails verification; the message names the link."
 )]
 pub(crate) struct LineageArgs {
-    /// The artifact.
+    /// Digest of the artifact.
     #[arg(value_name = "DIGEST")]
     artifact: Option<Digest>,
     /// Show only the uses in this install.
@@ -116,7 +116,7 @@ impl LineageArgs {
     async fn show(&self, context: &Context) -> Result<()> {
         if let (None, None) = (&self.artifact, &self.install) {
             return Err(Error::invalid("the artifact is missing")
-                .or("pass its digest, or `--install NAME --component NAME` for the one that is deployed there"));
+                .or("pass its digest, or `--install NAME --component NAME` for the artifact that is deployed there"));
         }
         if let (None, Some(install), None) = (&self.artifact, &self.install, &self.component) {
             return Err(Error::invalid(format!("the component of install `{install}` is missing"))

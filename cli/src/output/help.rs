@@ -9,7 +9,8 @@ const CONTINUATION: usize = 4;
 /// An indented line whose first part is not longer than this is a row of a list, such as an exit code.
 const LABEL: usize = 6;
 
-/// Returns `command` with all texts below the options of it and its subcommands fitted to `width`; 0 means no limit.
+/// Returns `command` with the text below its options wrapped to `width`, and the same for its subcommands; 0 means no
+/// limit.
 pub(crate) fn fitted(command: Command, width: usize) -> Command {
     if width == 0 {
         return command;
@@ -22,8 +23,8 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
     }
 }
 
-/// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is filled anew; an indented
-/// line stays a line of its own, and what explains it goes below it.
+/// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is wrapped as a
+/// whole. A longer indented line is wrapped by itself, and the explanation in it goes to the next line.
 fn fit(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
@@ -41,8 +42,8 @@ fn fit(text: &str, width: usize) -> String {
     lines.join("\n")
 }
 
-/// Returns the lines of `text`. A row of a list that has a longer line than `width` becomes one line, with the lines
-/// that continue it.
+/// Returns the lines of `text`. If a row of a list has a line that is longer than `width`, all lines of the row are
+/// joined into one.
 fn rows(text: &str, width: usize) -> Vec<String> {
     let mut rows: Vec<Vec<&str>> = Vec::new();
     let mut column = None;

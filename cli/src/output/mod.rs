@@ -109,7 +109,7 @@ pub(crate) fn print_log(text: &str) {
     print_exactly(&printable(text));
 }
 
-/// Prints text to stdout byte by byte, such as a template whose digest is known.
+/// Prints a text to stdout unchanged, such as a template, because people compare its digest.
 pub(crate) fn print_exactly(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = write!(out, "{text}").and_then(|()| out.flush());

@@ -58,7 +58,8 @@ impl BuildRunner {
     }
 }
 
-/// Returns the text for people. A `group` starts a machine for the build runner; without one, the vendor starts it.
+/// Returns the text for people. With a `group`, a build starts a machine for the build runner; without one, the vendor
+/// starts the build runner.
 fn registered(
     tenant: &TenantName,
     out: &Path,

@@ -67,22 +67,24 @@ pub(crate) struct Deploy {
     #[arg(long = "source-role", value_name = "ARN")]
     source_roles: Vec<String>,
     /// Subnet in which a machine for the build runner starts when there is something to build; may be repeated.
-    /// An empty one removes the machine from the stack.
+    /// An empty value removes the machine from the stack.
     #[arg(long = "build-subnet", value_name = "ID")]
     build_subnets: Vec<String>,
-    /// VPC of these subnets.
+    /// VPC of the subnets in `--build-subnet`.
     #[arg(long, value_name = "ID")]
     build_vpc: Option<String>,
-    /// Instance type of that machine, with a Graviton processor; t4g.medium when it was never given.
+    /// Instance type of the build runner's machine, with a Graviton processor; t4g.medium when it was never given.
     #[arg(long, value_name = "TYPE")]
     build_instance_type: Option<String>,
-    /// Image of that machine: Amazon Linux 2023 for arm64, with Terraform and Buildah if components need them.
+    /// Machine image (AMI) of the build runner's machine: Amazon Linux 2023 for arm64, with Terraform and Buildah if
+    /// components need them.
     #[arg(long, value_name = "ID")]
     build_image: Option<String>,
-    /// How long that machine waits for the next build before it ends, in seconds; 600 when it was never given.
+    /// How long the build runner's machine waits for the next build before it ends, in seconds; 600 when it was never
+    /// given.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(60..=86_400))]
     build_idle_secs: Option<u32>,
-    /// URL from which that machine downloads `freehold-builder` for arm64.
+    /// URL from which the build runner's machine downloads `freehold-builder` for arm64.
     #[arg(long, value_name = "URL", requires = "builder_sha256")]
     builder_url: Option<String>,
     /// SHA-256 of the program at `--builder-url`; the machine refuses a download with another SHA-256.
@@ -133,9 +135,9 @@ Examples:
 With `freehold tenant deploy --build-subnet`, a build starts a machine for the build runner, and nothing else has to be started.
 Otherwise you run it on a machine of yours.
 
-The build runner works as the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
+The build runner must run with the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
-user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config. The build runner is believed because it has that role.")]
+user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config. The tenant accepts a build runner because it has that role.")]
 pub(crate) struct BuildRunner {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]

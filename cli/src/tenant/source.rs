@@ -31,7 +31,7 @@ pub(crate) enum SourceCommand {
     Remove(Remove),
 }
 
-/// Store the credential of a source; one that is stored already is replaced.
+/// Store the credential for an address of private sources; it replaces the credential that this address already has.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -50,7 +50,8 @@ pub(crate) struct Add {
     /// File with the token, the private key or the password; stdin when absent or `-`.
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// User of the credential; for Git, hosts that ignore it need none.
+    /// User name of the credential. A registry needs one. For Git, leave it out unless the host checks it: the default
+    /// is `git` for SSH, and `x-access-token` for HTTPS.
     #[arg(long)]
     user: Option<String>,
     /// File with the public keys that the SSH server may have, a line each, as `ssh-keyscan` prints them.
@@ -59,7 +60,7 @@ pub(crate) struct Add {
     /// Host whose token service may receive the password, beside the registry itself; may be repeated.
     #[arg(long = "token-host", value_name = "HOST")]
     token_hosts: Vec<String>,
-    /// The Git server may have an address of a private network.
+    /// Allow the Git server to have an address in a private network.
     #[arg(long)]
     inside: bool,
     /// Name of the tenant; the same as `--tenant`.
@@ -177,8 +178,8 @@ impl Add {
     }
 }
 
-/// Returns the keys in a file: lines with a type and a key, and before them at most the host, which `ssh-keyscan`
-/// prints.
+/// Returns the keys in a file. Each line has a key type and a key; the host before them, which `ssh-keyscan` prints, is
+/// left out.
 fn host_keys(path: Option<&Path>) -> Result<Vec<String>> {
     let Some(path) = path else { return Ok(Vec::new()) };
     let text = std::fs::read_to_string(path).doing(format!("read the server's keys in `{}`", path.display()))?;

@@ -62,7 +62,7 @@ fn holds(queue: &str) -> &'static str {
         "grants" => "requests for artifacts",
         "build.fifo" => "orders for the build runner",
         "dead" => "messages that a function refused",
-        "dead.fifo" => "orders that runners took ten times and never ended",
+        "dead.fifo" => "orders that runners took ten times and never completed",
         _ => "",
     }
 }
@@ -76,16 +76,17 @@ fn advice(queue: &str, name: &str, waiting: u64, machine: Option<State>) -> Opti
         "dead" => Some(format!(
             "`{name}` holds {count} that a function refused; the attribute `freehold-reason` of each message contains \
              the reason, and so do the logs of accept-report, dispatch-job and grant-artifact. Messages without a \
-             reason return to their queues by themselves; `aws sqs purge-queue` drops the others"
+             reason return to their queues by themselves; after that, `aws sqs purge-queue` deletes the refused messages"
         )),
         "dead.fifo" => Some(format!(
-            "`{name}` holds {count} for runners that ended too often while they worked; `freehold workflow list INSTALL` \
-             shows the jobs, which end as lost. Orders expire, so `aws sqs purge-queue` drops nothing that is needed"
+            "`{name}` holds {count}: orders that runners took ten times and did not complete, for example because a runner crashed. \
+             Their jobs end as lost; `freehold workflow list INSTALL` shows their workflows. Orders expire, so \
+             `aws sqs purge-queue` deletes nothing that is needed"
         )),
         "build.fifo" if matches!(machine, Some(State::Starting | State::Up)) => None,
         "build.fifo" if machine.is_some() => Some(format!(
-            "`{name}` holds {count}, and no machine is wanted for the build runner; sweep asks for one within two minutes, \
-             and its log says why it cannot"
+            "`{name}` holds {count}, and no machine is wanted for the build runner; the function `sweep` asks for one within two \
+             minutes; if it cannot, its log contains the reason"
         )),
         "build.fifo" => Some(format!(
             "`{name}` holds {count} that no build runner takes; see `freehold tenant build-runner --help`"

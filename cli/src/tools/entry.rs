@@ -35,7 +35,9 @@ pub(super) fn layer(item: &Item, fetched: Fetched) -> Result<Layer> {
         Kind::Program => packed(item, fetched)?,
     };
     let unpacked = unpacked_digest(&file).map_err(|error| {
-        Error::invalid(format!("it is not a gzipped tar: {error}; an archive of kind `tree` must be one"))
+        Error::invalid(format!(
+            "it is not a gzipped tar: {error}; pack it as a gzipped tar, because its kind is `tree`"
+        ))
     })?;
     file.rewind().doing("read a temporary file")?;
     Ok(Layer { file, digest, size, unpacked })

@@ -47,14 +47,14 @@ impl Fetcher {
         Ok(Self { http })
     }
 
-    /// Returns the bytes of `item` of the list in `dir`, whatever their checksum is.
+    /// Returns the bytes of `item` of the list in `dir` without a check of their checksum.
     pub(super) async fn any(&self, dir: &Path, item: &Item) -> Result<Fetched> {
         let mut taken = Taken::new()?;
         match item.origin()? {
             Origin::File(file) => {
                 let path = dir.join(&file);
                 let mut from = File::open(&path).doing(format!("read `{}`", path.display())).map_err(|error| {
-                    error.or("make the file, as the comment above the item in the list says, or remove the item")
+                    error.or("make the file with the command in the comment above the item, or remove the item")
                 })?;
                 let mut chunk = vec![0; 1 << 16];
                 while let read @ 1.. = from.read(&mut chunk).doing(format!("read `{}`", path.display()))? {
@@ -73,7 +73,7 @@ impl Fetcher {
                 if !answer.status().is_success() {
                     let status = answer.status();
                     return Err(Error::invalid(format!(
-                        "the server answered {status} for `{shown}`; correct the address"
+                        "the server answered {status} for `{shown}`; check the address, and try again"
                     )));
                 }
                 while let Some(chunk) = answer.chunk().await.map_err(lost)? {

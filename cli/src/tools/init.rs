@@ -13,7 +13,7 @@ const DEFAULT: &str = include_str!("default-tools.toml");
 const COMPONENT: &str = "# The image that jobs run their programs in; `freehold tools build` makes it.\nname = \"tools\"\ntype = \
                          \"container_image\"\n\n[oci_layout]\npath = \"./tools/image\"\n";
 
-/// The runner's settings of an app that has none yet.
+/// The `runner.toml` of an app that has none yet.
 const RUNNER: &str =
     "runner_type = \"aws\"\n# The component whose image jobs run their programs in.\ntool_image = \"tools\"\n";
 const RUNNER_FILE: &str = "runner.toml";

@@ -84,7 +84,10 @@ impl List {
             toml_edit::de::from_str(text).map_err(|error| Error::invalid(error.to_string().trim_end().to_owned()))?;
         let known = |platform: &String| PLATFORMS.contains(&platform.as_str());
         if list.platforms.is_empty() || !list.platforms.iter().all(known) {
-            return Err(Error::invalid(format!("`platforms` must name some of `{}`", PLATFORMS.join("` and `"))));
+            return Err(Error::invalid(format!(
+                "`platforms` must name one or more of `{}`",
+                PLATFORMS.join("` and `")
+            )));
         }
         for item in &list.item {
             item.check(&list.platforms).map_err(|error| error.within(format!("item `{}`", item.name)))?;
@@ -109,7 +112,7 @@ impl Item {
             )));
         }
         if self.kind == Kind::Tree && (self.member.is_some() || self.path.is_some()) {
-            return Err(Error::invalid("a `tree` is taken as it is; remove `member` and `path`"));
+            return Err(Error::invalid("an item of kind `tree` is added unchanged; remove `member` and `path`"));
         }
         let path = self.path();
         let plain = Path::new(&path).components().skip(1).all(|part| matches!(part, Component::Normal(_)));
@@ -135,7 +138,7 @@ impl Item {
                 "`{}` is not a file below the directory of the list; copy it there",
                 file.display()
             ))),
-            _ => Err(Error::invalid("write one of `url` and `file`")),
+            _ => Err(Error::invalid("write either `url` or `file`")),
         }
     }
 
@@ -188,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_mistake_names_the_item_and_the_way_out() {
-        assert_eq!(wrong(""), "item `helm`: write one of `url` and `file`");
+        assert_eq!(wrong(""), "item `helm`: write either `url` or `file`");
         assert_eq!(
             wrong("url = \"http://a.example/b\""),
             "item `helm`: `http://a.example/b` must begin with `https://`"

@@ -15,7 +15,7 @@ use clap::{Args, Subcommand};
 use crate::context::Context;
 use crate::error::Result;
 
-/// The list of programs.
+/// The file that lists the programs.
 const LIST: &str = "tools.toml";
 /// The image, in the directory of the list.
 const IMAGE: &str = "image";
@@ -27,7 +27,8 @@ pub(crate) enum ToolsCommand {
     Build(Build),
 }
 
-/// Write an example of a list of programs and a component for their image, and set `tool_image` in `runner.toml`.
+/// Write an example `tools.toml`, the list of the programs that jobs run, and a component for an image with them; set
+/// `tool_image` in `runner.toml`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,29 +37,31 @@ Examples:
   freehold tools build ./my-app/tools
   freehold app sync ./my-app
 
-The list names an archive with a shell for each platform, such as `base-amd64.tar.gz`. Make them before `tools pin`; a comment in
-the list has the command. `tools init` adds a missing `tool_image` to `runner.toml` and changes nothing else there.")]
+The list names an archive with a shell for each platform, such as `base-amd64.tar.gz`. Make these archives before `tools pin`; a
+comment in the list contains the command. `tools init` adds a missing `tool_image` to `runner.toml` and changes nothing else there.")]
 pub(crate) struct Init {
     /// The app's directory.
     #[arg(default_value = ".")]
     app: PathBuf,
 }
 
-/// Fetch each item that has no checksum in the list yet, and write its SHA-256 there; compare it with the publisher's.
+/// Fetch each item of `tools.toml` that has no checksum yet, and write its SHA-256 into `tools.toml`. Compare each
+/// SHA-256 with the checksum that the item's publisher names.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   freehold tools pin ./my-app/tools
 
-An item with `file` is a file beside the list, such as an archive with a shell. Make it before; a comment in the list of `tools
-init` has the command.")]
+An item with `file` is a file beside `tools.toml`, such as an archive with a shell. Make that file first; a comment in the list
+that `tools init` writes contains the command.")]
 pub(crate) struct Pin {
     /// The directory of `tools.toml`.
     #[arg(default_value = "tools")]
     dir: PathBuf,
 }
 
-/// Make the image: every program and archive of the list, checked by its SHA-256. The same list gives the same bytes.
+/// Make the image from every program and archive of `tools.toml`, each checked by its SHA-256. The same list gives the
+/// same bytes.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

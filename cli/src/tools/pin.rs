@@ -1,4 +1,4 @@
-//! `freehold tools pin`: fills the checksums that the list lacks.
+//! `freehold tools pin`: writes the checksums that are missing in the list.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Pin {
             .collect();
         context.out.show(&json!({ "pinned": named }), |_| {
             if named.is_empty() {
-                return "every item has its checksum".to_owned();
+                return "every item has a checksum already".to_owned();
             }
             let lines: Vec<String> = named.iter().map(|(name, digest)| format!("  {digest}  {name}")).collect();
             format!("pinned; compare each with the checksum that its publisher signs:\n{}", lines.join("\n"))

@@ -229,7 +229,7 @@ fn too_large(size: Option<u64>) -> Error {
 }
 
 /// Returns the address without the parts that may be secret: its password, its fragment, its query except `ref`, and
-/// with HTTP the user too, because hosts of Git take a token there.
+/// the user of an HTTP address, because Git hosts accept a token there.
 fn without_secrets(address: &str) -> String {
     let (prefix, rest) = if let Some(rest) = address.strip_prefix("git::") { ("git::", rest) } else { ("", address) };
     match rest.parse::<Url>() {

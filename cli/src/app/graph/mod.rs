@@ -37,13 +37,13 @@ Examples:
   freehold app graph --app my-app --version 3 --format mermaid
 
 Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)` means that a template reads the other component's outputs,
-`(declared)` that `dependencies` in the config names it. A directory needs no account and no network. Exit code 2 when the
+`(declared)` that the component lists the other one in `dependencies`. A directory needs no account and no network. Exit code 2 when the
 config has errors.")]
 pub(crate) struct Graph {
-    /// The config's directory.
+    /// The directory of the app config.
     #[arg(value_name = "DIR", required_unless_present = "app", conflicts_with = "app")]
     dir: Option<PathBuf>,
-    /// An app of the tenant, instead of a directory.
+    /// Name of an app of the tenant, to show instead of a directory.
     #[arg(long, value_name = "NAME")]
     app: Option<AppName>,
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
@@ -82,7 +82,7 @@ impl Graph {
             }
             Err(found) => {
                 Check { dir: dir.to_owned() }.run(context)?;
-                // The check found no error, so only a sync refuses this mistake.
+                // `freehold app check` does not report this mistake, but a sync refuses it.
                 note(&found.to_string());
                 Err(has_errors(dir, &found))
             }

@@ -1,4 +1,4 @@
-//! `freehold install audit`: what the runners of an install did, as the customer verifies it.
+//! `freehold install audit`: the customer verifies the records of what the runners of an install did.
 
 mod chain;
 mod folder;

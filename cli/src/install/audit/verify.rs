@@ -31,7 +31,7 @@ impl Verify {
         match verified.all_problems().count() {
             0 => Ok(()),
             count => Err(Error::failed(format!(
-                "the audit records in `{}` are not complete and unchanged: {}",
+                "the audit records in `{}` are incomplete or were changed: {}",
                 self.directory.display(),
                 plural(count, "problem")
             ))
