@@ -14,15 +14,16 @@ use crate::{
 
 const EXAMPLES: &str = "\
 From nothing to a running install. In the vendor's account:
-  # in a clone of Freehold: a release, in target/dist; on x86_64, arm64 needs
-  # `rustup target add aarch64-unknown-linux-gnu` and gcc-aarch64-linux-gnu
+  # in a clone of Freehold: writes a release to target/dist; on x86_64, the
+  # arm64 build needs `rustup target add aarch64-unknown-linux-gnu` and the
+  # package gcc-aarch64-linux-gnu
   make dist
   freehold tenant deploy --name acme \\
       --functions target/dist/arm64/functions \\
       --build-runner-principal arn:aws:iam::111111111111:role/builders \\
       --runner-url https://example.com/freehold-runner --runner-sha256 HEX
   export FREEHOLD_TENANT=acme
-  # registers the build runner; names the role that it must have
+  # registers the build runner, and prints the role that it must have
   freehold tenant build-runner
   # with the credentials of that role; keep it running
   freehold-builder run --config build-runner.toml
@@ -32,14 +33,14 @@ From nothing to a running install. In the vendor's account:
   freehold build my-app
   freehold install create globex --app my-app \\
       --account 222222222222 --region eu-west-1
-  # goes to the customer
+  # writes the template, which you send to the customer
   freehold install stack globex -o globex.yaml
 
 In the customer's account, with the customer's credentials:
   freehold install verify-template globex.yaml
   freehold install launch globex --template globex.yaml
-  # only for a runner outside EC2, launched with
-  # `--parameter RunnerPrincipal=ARN`: who may take the runner's role
+  # only for a runner outside EC2; then also pass `launch` the option
+  # `--parameter RunnerPrincipal=ARN` with the user or role of the runner
   freehold install runner-config globex
   freehold-runner run --config globex-runner.toml
 
