@@ -1,5 +1,6 @@
 //! Version names that people type: a number, a digest, or the beginning of a digest.
 
+use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 
 use freehold_protocol::api::{AppView, VersionView};
@@ -18,6 +19,16 @@ pub(crate) enum VersionName {
     Number(u64),
     /// The first hex digits of a digest.
     Prefix(String),
+}
+
+impl Display for VersionName {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Digest(digest) => digest.fmt(f),
+            Self::Number(number) => number.fmt(f),
+            Self::Prefix(digits) => write!(f, "sha256:{digits}..."),
+        }
+    }
 }
 
 impl FromStr for VersionName {
@@ -60,11 +71,11 @@ impl VersionName {
         let mut found = all.iter().filter(fits);
         match (found.next(), found.next()) {
             (Some(view), None) => Ok(view.version.clone()),
-            (Some(_), Some(_)) => {
-                Err(Error::invalid("the digests of several versions begin with these digits; give more digits"))
-            }
+            (Some(_), Some(_)) => Err(Error::invalid(format!(
+                "app `{app}` has several versions `{self}`; give more digits of the digest"
+            ))),
             (None, _) => {
-                Err(Error::not_found(format!("app `{app}` has no such version; see `freehold app versions {app}`")))
+                Err(Error::not_found(format!("app `{app}` has no version `{self}`; see `freehold app versions {app}`")))
             }
         }
     }
@@ -100,10 +111,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_that_fits_several_versions_is_refused_with_what_was_typed() {
+        let all = [view("a", 1), view("a", 2)];
+        let name: VersionName = all[0].version.hex()[..6].parse().unwrap();
+
+        let error = name.among(&all, &"web".parse().unwrap()).unwrap_err();
+
+        let typed = &all[0].version.hex()[..6];
+        let expected = format!("app `web` has several versions `sha256:{typed}...`; give more digits of the digest");
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
     fn an_unknown_version_names_the_way_out() {
         let error = VersionName::Number(9).among(&[view("a", 1)], &"web".parse().unwrap()).unwrap_err();
 
-        assert_eq!(error.to_string(), "app `web` has no such version; see `freehold app versions web`");
+        assert_eq!(error.to_string(), "app `web` has no version `9`; see `freehold app versions web`");
         assert!("latest".parse::<VersionName>().is_err());
         assert!("abc".parse::<VersionName>().is_err());
     }

@@ -170,9 +170,8 @@ impl Stacks {
                     if new {
                         let _ = self.client.delete_stack().stack_name(stack).send().await;
                     }
-                    return Err(Error::failed(format!(
-                        "CloudFormation refused the change of stack `{stack}`: {reason}"
-                    )));
+                    let message = format!("CloudFormation refused the change of stack `{stack}`: {reason}");
+                    return Err(Error::failed("").with_message(message));
                 }
                 _ => tokio::time::sleep(pause).await,
             }

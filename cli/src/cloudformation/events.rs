@@ -54,14 +54,18 @@ impl Events {
 
     /// Returns an error with the first reasons of the failure.
     pub(super) fn failure(&self, what: String, stack: &Stack) -> Error {
+        let what = format!("{what} ({})", stack.status.as_str());
         let mut reasons: Vec<&str> = self.failures.iter().map(String::as_str).take(3).collect();
         if reasons.is_empty() {
-            let unknown = "CloudFormation gave no reason; the stack's events in its console may have one";
-            reasons.push(if stack.reason.is_empty() { unknown } else { &stack.reason });
+            if stack.reason.is_empty() {
+                let unknown = Error::failed(format!("{what}: CloudFormation gave no reason"));
+                return unknown.or("the stack's events in its console may have one");
+            }
+            reasons.push(&stack.reason);
         }
         let more = self.failures.len().saturating_sub(reasons.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        Error::failed(format!("{what} ({}): {}{more}", stack.status.as_str(), reasons.join("; ")))
+        Error::failed("").with_message(format!("{what}: {}{more}", reasons.join("; ")))
     }
 
     /// Returns the events that were not read before, oldest first.
@@ -100,7 +104,7 @@ fn is_consequence(reason: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn failed(failures: &[&str], reason: &str) -> String {
+    fn failed(failures: &[&str], reason: &str) -> Error {
         let events = Events {
             stack: String::new(),
             seen: BTreeSet::new(),
@@ -113,7 +117,7 @@ mod tests {
             .stack_status_reason(reason)
             .build();
         let what = "stack `freehold-acme--globex` could not be created".to_owned();
-        events.failure(what, &Stack::of(&described)).to_string()
+        events.failure(what, &Stack::of(&described))
     }
 
     #[test]
@@ -123,8 +127,11 @@ mod tests {
 
     #[test]
     fn the_reasons_of_resources_come_before_the_reason_of_the_stack() {
-        assert!(failed(&[], "The following resource(s) failed").ends_with(": The following resource(s) failed"));
-        assert!(failed(&["Bucket: exists", "B", "C", "D", "E"], "x").ends_with(": Bucket: exists; B; C; and 2 more"));
+        let reason = "The following resource(s) failed; see them";
+        assert!(failed(&[], reason).to_string().ends_with(": The following resource(s) failed; see them"));
+        let failures = failed(&["Bucket: exists", "B", "C", "D", "E"], "x");
+        assert!(failures.to_string().ends_with(": Bucket: exists; B; C; and 2 more"));
+        assert_eq!(failures.way_out(), None, "a reason is no way out");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use freehold_protocol::Digest;
+use reqwest::StatusCode;
 use reqwest::redirect::Policy;
 use sha2::{Digest as _, Sha256};
 
@@ -71,10 +72,7 @@ impl Fetcher {
                 };
                 let mut answer = self.http.get(&url).send().await.map_err(lost)?;
                 if !answer.status().is_success() {
-                    let status = answer.status();
-                    return Err(Error::invalid(format!(
-                        "the server answered {status} for `{shown}`; check the address, and try again"
-                    )));
+                    return Err(refused(answer.status(), &shown));
                 }
                 while let Some(chunk) = answer.chunk().await.map_err(lost)? {
                     taken.add(&chunk)?;
@@ -137,9 +135,29 @@ impl Taken {
     }
 }
 
+/// Returns the error for an answer with `status`, which is not a success, from the address `shown`.
+fn refused(status: StatusCode, shown: &str) -> Error {
+    let message = format!("the server answered {status} for `{shown}`");
+    if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
+        Error::transient(message).or("try again")
+    } else {
+        Error::invalid(message).or("correct the address in the list")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn a_server_in_trouble_is_asked_again_and_a_wrong_address_is_corrected() {
+        for (status, kind) in [(503, Kind::Transient), (429, Kind::Transient), (404, Kind::Invalid)] {
+            let error = refused(StatusCode::from_u16(status).unwrap(), "https://a.example/helm.tar.gz");
+
+            assert_eq!(error.kind(), kind, "{error}");
+        }
+    }
 
     #[test]
     fn an_error_shows_no_secret_of_an_address() {
