@@ -99,7 +99,7 @@ fn sandbox_why(sandbox: &Sandbox) -> Vec<String> {
 
 fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String> {
     if sandbox.is_some() && component.name.is_sandbox() {
-        return vec!["has the name of the sandbox; give it another one".into()];
+        return vec!["has the name of the sandbox; give it another name".into()];
     }
     let mut why = references_why(&component.references, sandbox);
     let is_provided = component.references.iter().any(|reference| matches!(reference, Reference::Component(_)));
@@ -131,7 +131,10 @@ fn name_of_step_why(version: &AppVersion, action: &Action) -> Option<String> {
     };
     let taken = action.sources().into_iter().find(|source| is_taken(&source.name))?;
     let name = taken.name;
-    Some(format!("has a step whose directory is called `{name}`, as another part is; give the action another name"))
+    Some(format!(
+        "has a step whose directory gets the name `{name}`, which another part already has; give the action \
+         another name"
+    ))
 }
 
 /// Returns a reason when templates read outputs of the sandbox and the app has no sandbox.
@@ -228,7 +231,7 @@ mod tests {
             shown(sandbox(terraform, json!([{ "to": "component", "name": "api" }]))),
             ["the sandbox reads component `api`, but is deployed before all components"]
         );
-        assert_eq!(shown(named), ["component `sandbox` has the name of the sandbox; give it another one"]);
+        assert_eq!(shown(named), ["component `sandbox` has the name of the sandbox; give it another name"]);
     }
 
     #[test]

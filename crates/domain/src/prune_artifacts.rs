@@ -33,7 +33,7 @@ pub enum Kept {
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Runs(install) => write!(f, "install `{install}` runs it"),
+            Self::Runs(install) => write!(f, "install `{install}` runs the artifact"),
             Self::InstallAt(install) => write!(f, "install `{install}` is at a version that contains the artifact"),
             Self::Release(release) => write!(f, "release `{release}`"),
             Self::Workflow(workflow) => write!(f, "workflow `{workflow}`"),

@@ -170,7 +170,9 @@ fn a_component_with_the_name_of_a_steps_directory_is_in_the_way() {
     let found = freehold_appconfig::check(&config.dir).to_string();
 
     assert!(
-        found.contains("action `a` has a step whose directory is called `action-a-step-1`, as another part is"),
+        found.contains(
+            "action `a` has a step whose directory gets the name `action-a-step-1`, which another part already has"
+        ),
         "{found}"
     );
 }

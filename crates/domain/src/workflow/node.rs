@@ -93,7 +93,7 @@ impl Node {
         if *known != job.id || !job.is_reported_late() {
             return false;
         }
-        let late = format!("{}; the job is {}", job.reason().unwrap_or_default(), job.state.as_str());
+        let late = format!("{}; the state of the job is {}", job.reason().unwrap_or_default(), job.state.as_str());
         let changed = *reason != late;
         *reason = late;
         changed

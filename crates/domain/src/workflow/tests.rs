@@ -230,8 +230,8 @@ fn an_outcome_that_is_reported_after_the_loss_changes_the_reason_of_its_node_onl
     let Some(reason) = with.workflow.failure() else { panic!("the workflow did not fail") };
     assert_eq!(
         reason,
-        "`a` lost: was lost at 1970-01-01T01:03:01.000Z, the report of its end came at 1970-01-01T00:00:01.000Z; the job \
-         is succeeded"
+        "`a` lost: was lost at 1970-01-01T01:03:01.000Z, the report of its end came at 1970-01-01T00:00:01.000Z; the \
+         state of the job is succeeded"
     );
     assert!(!again.changed);
 }

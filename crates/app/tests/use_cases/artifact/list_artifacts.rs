@@ -12,8 +12,8 @@ async fn each_artifact_is_listed_with_what_keeps_it() {
         let found = listed.artifacts.iter().find(|one| one.component.as_str() == name).unwrap();
         (found.state.as_str(), found.kept_by.join("; "), found.next.as_str())
     };
-    let why = "install `globex` runs it; install `globex` is at a version that contains the artifact; newest version; built in \
-               the last 30 days";
+    let why = "install `globex` runs the artifact; install `globex` is at a version that contains the artifact; newest \
+               version; built in the last 30 days";
     for name in ["info", "settings", "storage"] {
         assert_eq!(kept_by(name), ("kept", why.to_owned(), ""), "{name}");
     }

@@ -86,7 +86,7 @@ async fn what_an_install_runs_stays_until_it_runs_another() {
     assert_eq!(before, Pruned { kept: 4, ..Pruned::default() });
     assert_eq!(
         old.kept_by,
-        ["install `globex` runs it", "install `globex` is at a version that contains the artifact"]
+        ["install `globex` runs the artifact", "install `globex` is at a version that contains the artifact"]
     );
     assert_eq!(new.kept_by, ["newest version"]);
     assert_eq!((marked.marked, early.removed, removed.removed, again.removed), (1, 0, 1, 0));

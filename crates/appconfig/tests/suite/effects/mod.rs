@@ -111,7 +111,7 @@ fn what_stands_in_the_way_of_a_sandbox_is_a_warning_of_its_own() {
     assert_eq!(
         lines(&config.all()),
         "components/sandbox.toml:2: the app cannot be deployed yet: component `sandbox` has the name of the sandbox; \
-         give it another one\nsandbox.toml:1: the app cannot be deployed yet: the sandbox reads component `net`, but \
+         give it another name\nsandbox.toml:1: the app cannot be deployed yet: the sandbox reads component `net`, but \
          is deployed before all components"
     );
 }
