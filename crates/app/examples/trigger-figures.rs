@@ -8,17 +8,18 @@ use serde_json::json;
 
 use support::events::life;
 
-#[expect(dead_code, reason = "the tests use the rest")]
-#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "it is the support of the tests")]
+#[expect(dead_code, reason = "only the tests use the other functions of the module")]
+#[expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "the module is written for tests, which may panic")]
 #[path = "../tests/support/mod.rs"]
 mod support;
 
-/// Lives of installs by seed and number.
+/// Simulates the lives of installs, counts the runs of their actions, and prints the figures.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// How many lives.
+    /// The number of lives to simulate.
     #[arg(long, default_value_t = 200)]
     lives: u64,
+    /// The start of the random choices. The same seed gives the same lives.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -74,10 +74,13 @@ impl SyncApp {
 /// Checks that a document may be stored, and returns its canonical bytes.
 fn check(app: &AppName, document: &AppVersion) -> Result<Vec<u8>, AppError> {
     if document.app != *app {
-        return Err(AppError::invalid(format!("document is of app `{}`, not `{app}`", document.app)));
+        return Err(AppError::invalid(format!("document is for app `{}`, not for app `{app}`", document.app)));
     }
     if document.format != FORMAT {
-        return Err(AppError::invalid(format!("document has format {}, expected {FORMAT}", document.format)));
+        return Err(AppError::invalid(format!(
+            "document has format {}, expected {FORMAT}; use the `freehold` command of the tenant's release",
+            document.format
+        )));
     }
     let bytes = canonical::to_vec(document).map_err(|e| AppError::invalid(format!("app `{app}`: {e}")))?;
     check_size(&bytes).map_err(|e| AppError::invalid(format!("app `{app}` is too large: {e}")))?;

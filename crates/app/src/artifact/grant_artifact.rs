@@ -56,7 +56,11 @@ impl GrantArtifact {
         if answered.is_err()
             && let Err(error) = self.leave_unanswered(request).await
         {
-            tracing::warn!(job.id = %request.job, "Grant `{}` stays marked as used: {error}", request.grant);
+            tracing::warn!(
+                job.id = %request.job,
+                "Could not record that the request for grant `{}` failed; the grant stays marked as used: {error}",
+                request.grant
+            );
         }
         answered
     }
@@ -64,11 +68,11 @@ impl GrantArtifact {
     async fn answer_once(&self, request: &GrantMessage) -> Result<(), AppError> {
         let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&request.install)).await?;
         let Some(install) = install.map(|found| found.value).filter(|install| install.forgetting.is_none()) else {
-            tracing::info!(job.id = %request.job, "Install `{}` is gone: no grant was answered", request.install);
+            tracing::info!(job.id = %request.job, "Install `{}` is gone: its request got no answer", request.install);
             return Ok(());
         };
         if self.store.get(&table::job_key(&request.job)).await?.is_none() {
-            tracing::info!(job.id = %request.job, "Job `{}` is gone: no grant was answered", request.job);
+            tracing::info!(job.id = %request.job, "Job `{}` is gone: its request got no answer", request.job);
             return Ok(());
         }
         let url = install
@@ -173,7 +177,7 @@ impl GrantArtifact {
             if earlier.is_none() {
                 return Ok(Err(deny(
                     GrantRefusal::TooMany,
-                    format!("grant {round} is requested before the preceding grant"),
+                    format!("grant {round} was requested, but the grant before it was not"),
                 )));
             }
         }
@@ -209,12 +213,13 @@ impl GrantArtifact {
         };
         let top = artifact.manifests.last().filter(|top| top.digest == artifact.digest);
         let Some(top) = top.filter(|_| artifact.digest == request.artifact) else {
-            let reason = format!("the last manifest is not that of artifact `{}`", request.artifact);
+            let reason =
+                format!("the last manifest in the request is not the manifest of artifact `{}`", request.artifact);
             return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
         };
         let lacking = match self.registry.manifest(top).await {
             Ok(bytes) if Digest::of(&bytes) == artifact.digest => None,
-            Ok(_) => Some("its bytes have another digest".to_owned()),
+            Ok(_) => Some("the manifest in the registry has another digest".to_owned()),
             Err(PortError::Failed { reason, .. }) => Some(reason),
             Err(error @ (PortError::Transient { .. } | PortError::Denied { .. })) => return Err(error.into()),
         };

@@ -58,7 +58,10 @@ impl Removed {
             Ok(false) => self.pending += 1,
             Err(error) => {
                 self.failed += 1;
-                tracing::warn!(install.id = %id, "Could not forget install `{id}`, which is tried again: {error}");
+                tracing::warn!(
+                    install.id = %id,
+                    "Could not forget install `{id}`; the next sweep tries again: {error}"
+                );
             }
         }
     }

@@ -144,7 +144,12 @@ impl DispatchJob {
             return Err(AppError::new(crate::Kind::Transient, message));
         }
         let reason = error.to_string();
-        tracing::warn!(job.id = %job.id, install.id = %job.install, "Job `{}` gets no order: {reason}", job.id);
+        tracing::warn!(
+            job.id = %job.id,
+            install.id = %job.install,
+            "The order of job `{}` cannot be sent: {reason}",
+            job.id
+        );
         let event = JobEvent::Undeliverable { dispatch, reason };
         let _ = advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?;
         Ok(())
@@ -172,7 +177,11 @@ impl DispatchJob {
         let named = envelope.peek::<Order>()?.sealed_inputs;
         // Only an order that was stored before can name an older value. Its first copy may be in the queue.
         let Some(attached) = sealed_inputs::attached(&named, &install.inputs) else {
-            tracing::warn!(job.id = %job.id, "Job `{}` reads a former value: its order is not sent again", job.id);
+            tracing::warn!(
+                job.id = %job.id,
+                "The order of job `{}` was not sent again: a sensitive input has another value now",
+                job.id
+            );
             return Ok(());
         };
         envelope.attached = attached;
@@ -324,7 +333,7 @@ impl DispatchJob {
                 let (app, document) = self.app_version(Some(version), install).await?;
                 let artifact = match build {
                     Some(build) => self.artifact(app, build).await?,
-                    None => return Err(AppError::internal(format!("component `{part}` cannot be removed yet"))),
+                    None => return Err(AppError::internal(format!("the build of component `{part}` is not known"))),
                 };
                 let what = if *sandbox {
                     sandbox_work(&document, artifact)
@@ -361,7 +370,7 @@ impl DispatchJob {
         build: &BuildId,
     ) -> Result<Task, AppError> {
         let app = advance::build_app(workflow)
-            .ok_or_else(|| AppError::internal(format!("workflow `{}` has no app to build", workflow.id)))?;
+            .ok_or_else(|| AppError::internal(format!("workflow `{}` names no app to build", workflow.id)))?;
         let record = self.build(app, build).await?;
         let work = BuildArtifact {
             build: build.clone(),

@@ -39,7 +39,8 @@ pub(super) fn action_work(
         let artifact = artifacts.get(&component).cloned().ok_or_else(|| {
             // An earlier release of the control plane planned this workflow, and did not bind actions to builds.
             AppError::invalid(format!(
-                "action `{name}` is not bound to a build of `{component}`; start the workflow again"
+                "action `{name}` has steps in directory `{component}`, but its workflow names no build of this \
+                 directory; start the workflow again"
             ))
         })?;
         Ok(StepDirectory { steps, component, artifact })

@@ -80,7 +80,7 @@ impl Sweep {
         if let Some(machine) = &self.build_machine
             && let Err(error) = set_machine(&**machine, swept).await
         {
-            tracing::error!("Could not set whether the build runner needs a machine: {error}");
+            tracing::error!("Could not set the number of machines of the build runner: {error}");
         }
         Ok(swept)
     }

@@ -34,7 +34,7 @@ impl AcceptReport {
         }
         let too_much = too_much(hello);
         if let Some(reason) = &too_much {
-            tracing::warn!(install.id = %install.id, "Refused the answers of a hello: {reason}");
+            tracing::warn!(install.id = %install.id, "Refused the customer's answers in a hello: {reason}");
             let runner = Some(hello.public_key.key_id());
             self.record(table::install_pk(&install.id), body, runner, reason.clone()).await?;
         }
@@ -111,7 +111,7 @@ impl AcceptReport {
 
 /// Returns the reason why a hello that is older than the current runner's hello is refused.
 fn too_late(key: &KeyId) -> String {
-    format!("runner key `{key}` was announced before the current runner, and its hello arrived later")
+    format!("runner key `{key}` was announced before the key of the current runner, but its hello arrived afterwards")
 }
 
 /// Returns the reason why the answers in a hello are refused, which is that a stack cannot have so many; `None` if they

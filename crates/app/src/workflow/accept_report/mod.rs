@@ -127,10 +127,10 @@ fn of_a_namesake(report: &Report) -> Accepted {
     let install = &report.install;
     tracing::warn!(
         install.id = %install,
-        "Refused a report that is older than install `{install}`: it is of an install that had the name before"
+        "Refused a report that is older than install `{install}`: it is from a forgotten install that had the same name"
     );
     Accepted::Refused(format!(
-        "the report is older than install `{install}`; it is of an install that had the name before"
+        "the report is older than install `{install}`; it is from a forgotten install that had the same name"
     ))
 }
 

@@ -60,7 +60,7 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
         (cycle, "depends on itself through other components"),
         (missing, "component `info` depends on `network`, which does not exist"),
         (twice, "two components are called `settings`"),
-        (newer, "document has format 2, expected 1"),
+        (newer, "document has format 2, expected 1; use the `freehold` command of the tenant's release"),
         (large, "bytes of config, more than the maximum of 4194304"),
         (quoted, "bytes of config when each quote and backslash counts twice"),
     ];
@@ -72,7 +72,7 @@ async fn a_document_that_cannot_be_deployed_is_refused_by_name() {
         assert!(error.message.contains(words), "{error}");
     }
     let other = world.sync_app().sync(&"other".parse().unwrap(), &good).await.unwrap_err();
-    assert_eq!(other.message, "document is of app `demo`, not `other`");
+    assert_eq!(other.message, "document is for app `demo`, not for app `other`");
     assert!(world.memory.rows().is_empty() && world.memory.versions.lock().unwrap().is_empty());
 }
 

@@ -320,7 +320,7 @@ async fn late_reports_of_a_forgotten_install_are_dropped_when_another_install_ha
 
     for body in &late {
         let said = world.accept_report().accept(body, now).await.unwrap();
-        assert!(matches!(&said, Accepted::Refused(why) if why.contains("had the name before")), "{said:?}");
+        assert!(matches!(&said, Accepted::Refused(why) if why.contains("had the same name")), "{said:?}");
     }
     assert_eq!(everything(&world), before);
     let later = world.accept_report().accept(&late[1], world.now()).await.unwrap_err();
