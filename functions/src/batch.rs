@@ -54,7 +54,7 @@ where
         let buried = match take(message).await {
             Ok(Handled::Done) => continue,
             Ok(Handled::Aside(why)) => {
-                tracing::warn!("{what}, set aside: {why}");
+                tracing::warn!("{what}; the message is set aside for a later try: {why}");
                 is_buried(&record, None, queue).await
             }
             Err(error) => {
@@ -82,7 +82,7 @@ async fn is_buried(record: &SqsMessage, reason: Option<String>, queue: &dyn Sour
     match queue.bury(&letter).await {
         Ok(()) => true,
         Err(error) => {
-            log_failure("message not moved to the dead-letter queue", &error.into());
+            log_failure("could not move a message to the dead-letter queue", &error.into());
             false
         }
     }
@@ -94,7 +94,7 @@ async fn pause(record: &SqsMessage, queue: &dyn SourceQueue) {
     let receives = attribute(record, "ApproximateReceiveCount").unwrap_or(1);
     let id = record.message_id.as_deref().unwrap_or_default();
     if let Err(error) = queue.pause(receipt, pause_secs(receives, id)).await {
-        log_failure("pause of a message not set", &error.into());
+        log_failure("could not set the pause until a message is delivered again", &error.into());
     }
 }
 

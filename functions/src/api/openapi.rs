@@ -80,7 +80,7 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
     } else if let Some(list) = route.operation.list() {
         parameters.push(json!({
             "name": "after", "in": "query", "required": false,
-            "description": "The `next` or `cursor` of the page before; empty for the first page.",
+            "description": "The `next` or `cursor` of the previous page; empty for the first page.",
             "schema": { "type": "string", "pattern": format!("^({})?$", list.pattern()) },
         }));
     }
@@ -134,10 +134,10 @@ fn response(description: &str, schema: &Value) -> Value {
 const fn describe(kind: ErrorKind) -> (&'static str, &'static str) {
     match kind {
         ErrorKind::Invalid => ("Invalid", "The request is not valid; sending it again does not help"),
-        ErrorKind::NotFound => ("NotFound", "The thing does not exist"),
+        ErrorKind::NotFound => ("NotFound", "A resource that the request names does not exist"),
         ErrorKind::Conflict => ("Conflict", "The present state does not allow the request"),
-        ErrorKind::Transient => ("Transient", "Try again"),
-        ErrorKind::Internal => ("Internal", "A defect"),
+        ErrorKind::Transient => ("Transient", "The same request may succeed later; try again"),
+        ErrorKind::Internal => ("Internal", "A defect of Freehold"),
     }
 }
 

@@ -165,7 +165,12 @@ pub const ROUTES: [Route; 42] = [
     route(Operation::CreateRelease, "POST", "/v1/apps/{app}/releases", "Creates a release of an app"),
     route(Operation::ListReleases, "GET", "/v1/apps/{app}/releases", "Releases of an app"),
     route(Operation::ShowRelease, "GET", "/v1/apps/{app}/releases/{release}", "A release and its artifacts"),
-    route(Operation::DeleteInstall, "POST", "/v1/installs/{install}/delete", "Deletes an install that never ran"),
+    route(
+        Operation::DeleteInstall,
+        "POST",
+        "/v1/installs/{install}/delete",
+        "Deletes an install in which nothing ever ran",
+    ),
     route(
         Operation::ForgetInstall,
         "POST",

@@ -22,7 +22,7 @@ async fn main() -> Result<(), Error> {
     let queue = settings.source_queue()?;
     let (accept, queue) = (&accept, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "report not taken", queue, |message| async move {
+        let answer = batch::each(event.payload, "could not accept a report", queue, |message| async move {
             let arrival = Arrival { sent_at: message.sent_at, taken_at: message.taken_at, sender: message.sender };
             match accept.accept(&message.body, arrival).await? {
                 Accepted::Taken | Accepted::Refused(_) => Ok(Handled::Done),

@@ -28,9 +28,12 @@ async fn main() -> Result<(), Error> {
     let queue = settings.source_queue()?;
     let (dispatch, queue) = (&dispatch, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "message not sent", queue, |message| async move {
-            dispatch.perform(&batch::parse(&message.body)?).await.map(|()| Handled::Done)
-        });
+        let answer = batch::each(
+            event.payload,
+            "could not handle a message of the dispatch queue",
+            queue,
+            |message| async move { dispatch.perform(&batch::parse(&message.body)?).await.map(|()| Handled::Done) },
+        );
         Ok::<_, Error>(answer.await)
     }))
     .await

@@ -23,9 +23,10 @@ async fn main() -> Result<(), Error> {
     let queue = settings.source_queue()?;
     let (grant, queue) = (&grant, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
-        let answer = batch::each(event.payload, "grant not answered", queue, |message| async move {
-            grant.answer(&batch::parse(&message.body)?).await.map(|()| Handled::Done)
-        });
+        let answer =
+            batch::each(event.payload, "could not answer a request for a grant", queue, |message| async move {
+                grant.answer(&batch::parse(&message.body)?).await.map(|()| Handled::Done)
+            });
         Ok::<_, Error>(answer.await)
     }))
     .await
