@@ -25,7 +25,9 @@ pub(crate) enum Reason {
     NotPermitted(Destination),
     #[error("the runner could not find out whether `{to}` is a host of this account: {detail}")]
     Account { to: Destination, detail: String },
-    #[error("`{to}` is at {address}, {why}; no job may reach such an address, so let the name resolve to another one")]
+    #[error(
+        "`{to}` is at {address}, {why}; no job may reach such an address, so let the name resolve to another address"
+    )]
     Address { to: Destination, address: IpAddr, why: Forbidden },
     #[error(
         "`{to}` is at {address}, an address of a private network, and the accepted contract does not mark this host as \
@@ -41,7 +43,8 @@ pub(crate) enum Reason {
     #[error("the TLS hello to `{to}` names the server `{name}`; name the same host in `CONNECT` and in TLS")]
     OtherServerName { to: Destination, name: String },
     #[error(
-        "no TLS hello came over the tunnel to `{0}`; port 443 is for TLS only, so let the contract name another port"
+        "no TLS hello came over the tunnel to `{0}`; port 443 is for TLS only, so name another port in the app config \
+         and let the customer accept the new contract"
     )]
     NoHello(Destination),
     #[error("the `Host` header of a request to `{0}` is missing, repeated or names another host; send the URL's host")]

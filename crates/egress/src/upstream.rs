@@ -50,7 +50,8 @@ impl Upstream {
             Protocol::Http => "http",
         };
         let wrong = |detail: &str| Reason::Upstream { to: to.clone(), detail: detail.to_owned() };
-        let uri: Uri = format!("{scheme}://{to}/").parse().map_err(|_| wrong("it cannot be written as a URL"))?;
+        let uri: Uri =
+            format!("{scheme}://{to}/").parse().map_err(|_| wrong("the destination cannot be written as a URL"))?;
         let Some(hop) = self.0.intercept(&uri) else { return Ok(None) };
         if hop.uri().scheme_str() != Some("http") {
             return Err(wrong(
@@ -97,7 +98,7 @@ async fn ask(
     let mut request = Request::new(Empty::<Bytes>::new());
     *request.method_mut() = hyper::Method::CONNECT;
     let (Ok(uri), Ok(host)) = (to.to_string().parse(), HeaderValue::from_str(&to.to_string())) else {
-        return Ok(Err("it cannot be written as a request".to_owned()));
+        return Ok(Err("the destination cannot be written as a request".to_owned()));
     };
     *request.uri_mut() = uri;
     request.headers_mut().insert(HOST, host);

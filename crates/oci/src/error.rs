@@ -21,8 +21,8 @@ pub enum RegistryError {
     Denied { host: String, repository: String, detail: String },
     /// The registry names a token service on a host that the login is not for.
     #[error(
-        "registry `{registry}` asks for its password at the other host `{host}`, where it is not sent; if that host \
-         belongs to the registry, name it with `--token-host {host}` of `freehold tenant source add`"
+        "registry `{registry}` asks for its password at another host, `{host}`, and the password was not sent there; \
+         if that host belongs to the registry, name it with `--token-host {host}` of `freehold tenant source add`"
     )]
     TokenHost { registry: String, host: String },
     /// A granted URL has expired or is not valid.

@@ -91,7 +91,7 @@ fn the_vendors_account_is_the_one_of_the_queue_that_the_runner_receives_orders_f
     assert!(reasons(&other).contains("OrdersQueueUrl"), "{}", reasons(&other));
     assert_eq!(checked(&earlier).names.unwrap().tenant_account.as_str(), "111111111111");
     assert!(
-        reasons(&without).contains("the runner's role may not receive orders from the vendor's queue"),
+        reasons(&without).contains("the runner's role is not allowed to receive orders from the vendor's queue"),
         "{}",
         reasons(&without)
     );

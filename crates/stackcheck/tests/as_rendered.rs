@@ -322,7 +322,7 @@ fn what_names_another_install_in_one_place_is_found() {
 
     assert_eq!(
         tenant[0].reason,
-        "the runner's role may not receive orders from the vendor's queue `fh-evil--globex.fifo`"
+        "the runner's role is not allowed to receive orders from the vendor's queue `fh-evil--globex.fifo`"
     );
     assert!(account.len() > 1, "{account:#?}");
     assert_eq!(

@@ -84,7 +84,11 @@ pub enum SourceCredential {
 pub enum CredentialError {
     #[error("the document is not a credential; store it again with `freehold tenant source add`")]
     Malformed,
-    #[error("the document holds a {found}, which cannot read an `{scheme}://` address", scheme = .0.as_str(), found = .1)]
+    #[error(
+        "the credential is a {found}, which cannot be used for an address that begins with `{scheme}://`",
+        scheme = .0.as_str(),
+        found = .1
+    )]
     OtherScheme(Scheme, &'static str),
     #[error("the {0} is empty, or contains a line break or another control character")]
     Text(&'static str),

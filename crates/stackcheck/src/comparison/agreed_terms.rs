@@ -161,8 +161,8 @@ fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Opt
     } else {
         let says = if known.is_null() { "names no default".to_owned() } else { format!("names the default {known}") };
         format!(
-            "the default of input `{name}` is `{}`, and the contract, of which a policy contains this input, {}; ask the \
-             vendor for the contract of this template",
+            "the default of input `{name}` is `{}`, but a policy of the contract contains this input, and the contract \
+             {}; ask the vendor for the contract of this template",
             shown(text),
             shown(&says)
         )

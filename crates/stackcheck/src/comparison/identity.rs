@@ -122,7 +122,8 @@ impl Source<'_> {
             Some((region.to_owned(), account.parse().ok()?)).filter(|_| is_orders)
         });
         if found.is_none() {
-            let reason = format!("the runner's role may not receive orders from the vendor's queue `{orders}`");
+            let reason =
+                format!("the runner's role is not allowed to receive orders from the vendor's queue `{orders}`");
             let line = queue.or(role).map_or(self.root.line, |at| at.line);
             self.wrong.push(finding(line, "RunnerRole", reason));
         }

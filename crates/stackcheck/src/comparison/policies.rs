@@ -96,7 +96,7 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
                     variables(text).find(|name| !name.starts_with('!') && !context.inputs.is_plain(name))
                 {
                     let reason =
-                        format!("refers to `{}`, which is not an input of the app that policies may have", shown(name));
+                        format!("refers to `{}`, which is not an input that a policy may contain", shown(name));
                     wrong.push((sub, reason));
                 }
                 text_of(sub, text, context, wrong);
