@@ -221,7 +221,7 @@ pub trait BuildMachine: Send + Sync {
     /// Asks for the machine. A machine that exists or is being started stays as it is.
     async fn wake(&self) -> Result<(), PortError>;
 
-    /// Asks for no machine. One that exists stays until it ends by itself, and is not replaced after that.
+    /// Asks for no machine. An existing machine stays until it ends by itself, and is not replaced then.
     async fn rest(&self) -> Result<(), PortError>;
 }
 

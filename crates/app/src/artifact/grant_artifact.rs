@@ -209,7 +209,7 @@ impl GrantArtifact {
         };
         let build: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
         let Some(build) = build.map(|build| build.value) else {
-            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("job `{}` is not a build", job.id))));
+            return Ok(Err(deny(GrantRefusal::NoArtifact, format!("the build of job `{}` does not exist", job.id))));
         };
         let top = artifact.manifests.last().filter(|top| top.digest == artifact.digest);
         let Some(top) = top.filter(|_| artifact.digest == request.artifact) else {
@@ -245,8 +245,8 @@ impl GrantArtifact {
         Ok(Ok(GrantAnswer::Attested { statement }))
     }
 
-    /// Marks the grant as used. Returns false when it was used before, unless this is a redelivery of the request that
-    /// used it: a redelivery soon afterwards, or of a request that got no answer.
+    /// Marks the grant as used. Returns false when another request used it before. For a redelivery of the request that
+    /// used it, returns true if that request got no answer, or if it marked the grant at most [`REDELIVERED_SECS`] ago.
     async fn burn(&self, request: &GrantMessage) -> Result<bool, AppError> {
         let now = self.clock.now();
         let burnt = BurntGrant {
@@ -291,8 +291,9 @@ impl GrantArtifact {
         Ok(())
     }
 
-    /// Returns the build of `artifact`: of what the job deploys, of what it removes, of a directory that its steps run in,
-    /// or of the image that it runs in. When it is none of them, returns one of them.
+    /// Returns the build that made `artifact`, among the builds that the job uses: of the part that it deploys or
+    /// removes, of the directories that its steps run in, and of its tool image. If none of them made the artifact,
+    /// returns any of them, and the caller refuses the request.
     async fn build_of(&self, job: &Job, artifact: &Digest) -> Result<Option<Build>, AppError> {
         let workflow = table::workflow(&*self.store, &job.workflow).await?.value;
         let builds: Vec<&BuildId> = match target(&workflow, job) {

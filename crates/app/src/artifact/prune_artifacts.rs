@@ -145,7 +145,7 @@ impl PruneArtifacts {
         let own: Vec<Digest> = manifests(&artifact).filter(|digest| !held.contains(digest)).collect();
         self.registry.remove(&own).await?;
         let done = removed(build, &artifact, self.unused.clock.now(), true);
-        // A conflict is ignored: the other writer kept the state in which the removal is not finished.
+        // A conflict is ignored: the row still says that the removal is not finished, and the next prune finishes it.
         self.unused.write(&done, rev).await?;
         tracing::info!("Removed artifact `{}` of build `{}`: {} manifests", artifact.digest, build.id, own.len());
         Ok(())

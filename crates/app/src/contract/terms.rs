@@ -109,8 +109,9 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     Err(ConsentError::Wider { install: id, accepted, more: diff.summary() }.into())
 }
 
-/// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, they
-/// lack the schedules of `version`: a removal starts no action, and a later version may have replaced the schedules.
+/// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the
+/// returned terms leave out the schedules of `version`: a removal starts no action, and the customer may have agreed to
+/// a later version with other schedules.
 ///
 /// # Errors
 /// The store's errors.

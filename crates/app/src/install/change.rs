@@ -19,8 +19,8 @@ pub(super) enum Changed {
     SensitiveInputs,
 }
 
-/// Applies `change` to the install. It gets the newest version of the install's app. Returns the install and whether it
-/// was changed.
+/// Applies `change` to the install. `change` also gets the newest version of the install's app. Returns the install and
+/// whether it was changed.
 ///
 /// # Errors
 /// Those of `change`; Invalid for the build runner; Conflict when `change` changed something while a workflow runs in
@@ -61,8 +61,9 @@ where
     .await
 }
 
-/// Returns the write with which inputs may be changed under the workflow `live`; `None` if it does not provision the install
-/// or was planned already. It writes the workflow anew, so that a plan which was made with the former inputs is not stored.
+/// Returns the write with which inputs may be changed under the workflow `live`; `None` if it does not provision the
+/// install or was planned already. The write raises the revision of the workflow's row, so that a plan which was made
+/// with the former inputs is not stored.
 async fn before_the_plan(store: &dyn Store, live: &WorkflowId) -> Result<Option<Write>, AppError> {
     let Some(Stored { value: workflow, rev }) = table::find_workflow(store, live).await? else { return Ok(None) };
     if workflow.kind != WorkflowKind::ProvisionInstall || workflow.state != WorkflowState::Pending {

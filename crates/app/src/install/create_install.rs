@@ -57,7 +57,8 @@ impl CreateInstall {
         let generation = table::gone_installs(&*self.store).await?.0.count;
         let fresh = Install {
             generation,
-            // A machine that served a forgotten install of this name only takes orders with a higher serial.
+            // A runner that served a forgotten install of this name accepts only orders with higher serials than
+            // before.
             next_serial: 1 + (u64::from(generation) << 32),
             inputs: merged(&BTreeMap::new(), &request.inputs),
             toggles,

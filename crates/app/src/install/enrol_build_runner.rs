@@ -1,4 +1,4 @@
-//! Registers the tenant's build runner. It belongs to a reserved install, which no app has.
+//! Registers the tenant's build runner. The build runner belongs to a reserved install, which runs no app.
 
 use std::sync::Arc;
 

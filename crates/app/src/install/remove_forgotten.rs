@@ -118,8 +118,8 @@ impl RemoveForgotten {
     }
 
     /// Ends all traffic with the install: removes its orders queue, its runner's permission to report and its open
-    /// workflows. Returns false if another call has removed the install since the list was read. Its name may belong to
-    /// a new one already.
+    /// workflows. Returns false if another call has removed the install since the list was read. Its name may already
+    /// belong to a new install.
     async fn close(&self, entry: &Forgetting) -> Result<bool, AppError> {
         let found = load::<Install>(&*self.store, &install_key(&entry.install)).await?;
         let Some(install) = found.filter(|found| found.value.forgetting == Some(entry.since)) else {

@@ -13,7 +13,7 @@ pub(crate) const TITLE_CHARS: usize = 120;
 
 /// Returns a readable text on one line, without unprintable characters, and with at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
-    // Characters that only change how others are shown would let a text hide what stands beside it.
+    // Invisible characters, such as marks for the direction of writing, could hide the text beside them.
     let shown = text.chars().filter(|c| !is_format(*c));
     let printable: String = shown.map(|c| if is_printable(c) { c } else { ' ' }).collect();
     // CloudFormation substitutes nothing in these texts, but linters read `${` as the start of a substitution.

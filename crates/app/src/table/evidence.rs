@@ -34,8 +34,8 @@ use super::text::{SharedText, text};
 use crate::ports::{Committed, Expect, Key, Store, Write};
 use crate::{AppError, Kind};
 
-/// A stored signed message, without the texts that were attached to it. The payload is stored as plain text, because its
-/// compressed size is half the compressed size of base64.
+/// A stored signed message, without the texts that were attached to it. The payload is stored as plain text and not as
+/// base64: the store compresses long rows, and plain text becomes half as large.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signed {
     payload_type: String,

@@ -66,7 +66,8 @@ pub fn install_entry_key(install: &InstallId) -> Key {
     key("installs", install.as_str())
 }
 
-/// Returns the key of the row that reserves a name, because the name of an install begins with it.
+/// Returns the key of the row that reserves a name: the name of an existing install begins with it, so no other install
+/// may have it.
 pub fn prefix_key(name: &str) -> Key {
     key(format!("name#{name}"), "prefix")
 }

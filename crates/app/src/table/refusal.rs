@@ -58,7 +58,7 @@ impl Record for RetiredNotice {
     }
 }
 
-/// The number of receives of one sender's reports of unknown keys, since a time.
+/// How often reports of unknown keys were received from one sender, since a time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownReports {
     /// The unique id of the role that sent them.

@@ -280,8 +280,8 @@ async fn deployed_writes(
 /// Returns the write of a part's record after a job of the part that did not succeed.
 ///
 /// A deployed part that the job may have changed is marked as partial: the next deploy then runs the part again, also a
-/// deploy of the version that the record names. The record of a part that was only attempted names the last job that may
-/// have made something. It goes when its own job changed nothing.
+/// deploy of the version that the record names. The record of a part that was only attempted names the last job that
+/// may have made something. The record is removed when the job that it names changed nothing.
 async fn failed_writes(
     store: &dyn Store,
     job: &Job,
@@ -298,8 +298,8 @@ async fn failed_writes(
     let key = table::deployed_key(&job.install, &part);
     let known: Option<Stored<DeployedRecord>> = load(store, &key).await?;
     if let (None, Some(deploys)) = (&known, &deploys) {
-        // The order is of an earlier release, which stored no record with it, or a report of an earlier job removed it.
-        // The order of a cancelled job of which nothing was heard was not sent.
+        // An earlier release sent the order and stored no record with it, or a report of an earlier job removed the
+        // record. A cancelled job that no attempt reported counts as not sent.
         let was_sent = !matches!(&job.state, JobState::Cancelled { unclaimed: true, .. });
         let is_left = was_sent && job.may_have_changed() && !job.is_reported_late();
         let record = is_left.then(|| attempted_part::record(job, workflow, deploys, now)).transpose()?;

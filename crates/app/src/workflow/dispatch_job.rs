@@ -175,7 +175,7 @@ impl DispatchJob {
             None => self.new_order(job, &install, dispatch).await?,
         };
         let named = envelope.peek::<Order>()?.sealed_inputs;
-        // Only an order that was stored before can name an older value. Its first copy may be in the queue.
+        // An earlier call stored the order and may have sent it. An input has got another value since then.
         let Some(attached) = sealed_inputs::attached(&named, &install.inputs) else {
             tracing::warn!(
                 job.id = %job.id,
@@ -190,11 +190,12 @@ impl DispatchJob {
         let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
         self.orders.send(url, group, &dedup, &envelope.to_json()?).await?;
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
-        // After the order: a machine that is about to end looks at the queue once more after it has given up its place.
+        // A machine that is about to end sets the number of machines to zero and then looks at the queue once more. So
+        // either that machine finds this order, or the call below starts a new machine.
         if let Some(machine) = self.build_machine.as_ref().filter(|_| install.serves == Serves::Builds)
             && let Err(error) = machine.wake().await
         {
-            // The order is sent, and a second copy could be one too many. `sweep` wakes the machine.
+            // No error is returned: a retry could send the order twice. `sweep` asks for the machine later.
             tracing::error!(job.id = %job.id, "Could not start the machine of the build runner: {error}");
         }
         Ok(())
@@ -292,8 +293,8 @@ impl DispatchJob {
         Ok((order, part))
     }
 
-    /// Returns the image of the component `tools`, which the task's version names. A teardown uses an older version, to
-    /// whose terms the customer agreed; that version may name no such component.
+    /// Returns the workflow's tool image if the task's version names the same component, `tools`. A teardown uses an
+    /// older version, to whose terms the customer agreed; that version may name no such component.
     async fn tool_image(
         &self,
         workflow: &Workflow,
@@ -464,7 +465,8 @@ impl DispatchJob {
     }
 }
 
-/// What an order names without its value: the sensitive inputs, the digests of those that are sealed, and the secrets.
+/// The values that an order names but does not contain: the sensitive inputs, with the digests of those that are
+/// sealed, and the secrets.
 #[derive(Default)]
 struct Hidden {
     inputs: Vec<Input>,
@@ -472,8 +474,8 @@ struct Hidden {
     secrets: Vec<Secret>,
 }
 
-/// The parts of an order that depend on its node: the work, the context for templates, what it names without its value,
-/// the component of the tool image, and the terms.
+/// The parts of an order that depend on its node: the work, the context for templates, the values that it names but
+/// does not contain, the component of the tool image, and the terms.
 struct Task {
     work: Work,
     skip_noops: bool,

@@ -35,7 +35,7 @@ pub(super) async fn deployed(
 }
 
 /// Returns the write that removes the record of a part that the job removed; `None` when a later workflow has worked on
-/// the part.
+/// the part, or when no record of an earlier workflow exists.
 pub(super) async fn removed(
     store: &dyn Store,
     job: &Job,

@@ -11,8 +11,8 @@ use freehold_protocol::{ActionName, ComponentName};
 
 use crate::AppError;
 
-/// Returns the work that copies secrets into the cluster of the app's sandbox. Unless it keeps other copies, it removes
-/// them.
+/// Returns the work that copies secrets into the cluster of the app's sandbox. With `keeps_others`, the work leaves
+/// other copies in the cluster; otherwise it removes them.
 pub(super) fn copies_of_secrets(version: &AppVersion, keeps_others: bool) -> Result<Work, AppError> {
     let copies = version.secrets.iter().filter_map(|secret| {
         let place = secret.kubernetes.as_ref()?;

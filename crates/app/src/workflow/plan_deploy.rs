@@ -92,8 +92,8 @@ pub(crate) async fn plan_deploy(
     Ok(deploy_nodes(input, &scope)?)
 }
 
-/// Returns the secrets that were copied into the install's cluster; `None` if none were. A version without copies removes
-/// those of an earlier version.
+/// Returns the secrets that were copied into the install's cluster; `None` if none were. A deploy of a version that
+/// copies no secrets still removes the copies of an earlier version.
 async fn copied_secrets(store: &dyn Store, install: &Install) -> Result<Option<CopiedSecrets>, AppError> {
     let record: Option<Stored<CopiedSecrets>> = load(store, &table::copied_secrets_key(&install.id)).await?;
     Ok(record.map(|record| record.value))

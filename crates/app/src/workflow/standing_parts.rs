@@ -1,4 +1,4 @@
-//! The parts of an install, each as the version that deployed it, or tried to, describes it.
+//! The parts of an install. The version that deployed a part, or tried to deploy it, describes the part.
 
 use std::collections::BTreeMap;
 

@@ -237,8 +237,9 @@ impl Sweep {
     }
 }
 
-/// Asks for the machine of the build runner when builds wait. When the last build was lost, its machines may have ended
-/// without giving up their place, one after another: then asks for none. A build that began in this minute asks again.
+/// Asks for the machine of the build runner when builds wait. When the last build was lost, asks for no machine:
+/// machines that end without setting their number to zero would be replaced again and again. For a build that began in
+/// this minute, a later sweep asks for the machine again.
 async fn set_machine(machine: &dyn BuildMachine, swept: Swept) -> Result<(), PortError> {
     match (swept.builds, swept.lost_builds) {
         (0, 0) => Ok(()),

@@ -75,8 +75,8 @@ fn asked(request: &TeardownInstallRequest) -> Result<TeardownParts, AppError> {
 }
 
 /// Returns the nodes of a teardown, and the version of the app whose actions it starts. Each part is removed with the
-/// version that deployed it, or with the last one that may have made something of it. The actions come from the version that was last deployed completely, or else from the
-/// latest version.
+/// version that deployed it, or with the version of the last deploy that may have made something of it. The actions
+/// come from the version that was last deployed completely, or else from the latest version.
 ///
 /// # Errors
 /// Conflict when there is nothing to remove, or the errors of the store and of [`Versions::load`].

@@ -98,7 +98,8 @@ impl AcceptReport {
         (repeats, sent_at): (bool, Timestamp),
     ) -> Result<(), AppError> {
         if workflow.is_settled() {
-            // Later workflows hide this one from the search for the last report.
+            // The contact is always recorded here: once later workflows exist, the search for the last report does not
+            // read this workflow.
             self.note_contact_at(&workflow.install, sent_at, true).await?;
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }

@@ -1,6 +1,5 @@
 //! Bounds the texts and outputs of a report, so that every outcome fits into the rows of the table. A DynamoDB item has
-//! at most 400 KB. A runner limits its reports too, so a report over these limits does not come from an unchanged
-//! runner.
+//! at most 400 KB. A runner limits its reports too, so only a modified runner sends a report over these limits.
 
 use freehold_protocol::Envelope;
 use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};

@@ -48,8 +48,8 @@ impl AcceptReport {
     ) -> Result<(), AppError> {
         let now = self.clock.now().min(sent_at);
         let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
-        // Reports are handled at the same time and out of order. The recorded time never goes backward: the write fails
-        // if another one came between, and its time is compared again.
+        // Reports are handled at the same time and out of order. The recorded time never goes backward: if another
+        // report wrote the row meanwhile, this write fails, and the times are compared again.
         for _ in 0..CONTACT_TRIES {
             let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
             if known.as_ref().is_some_and(|contact| contact.value.at >= now || (!rare && fresh(contact))) {

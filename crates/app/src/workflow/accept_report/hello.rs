@@ -28,7 +28,7 @@ impl AcceptReport {
         }
         envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
         if let Role::Unproven(reason) = self.role_of(install, hello, arrival.taken_at).await? {
-            // The runner repeats its hello with a new proof, so this one is not worth a record.
+            // The refusal is not recorded, because the runner repeats its hello with a new proof.
             tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
             return Ok(Accepted::Refused(reason));
         }
@@ -114,8 +114,8 @@ fn too_late(key: &KeyId) -> String {
     format!("runner key `{key}` was announced before the key of the current runner, but its hello arrived afterwards")
 }
 
-/// Returns the reason why the answers in a hello are refused, which is that a stack cannot have so many; `None` if they
-/// are accepted. A deploy checks later whether an answer fits its input.
+/// Returns the reason why the answers in a hello are refused: they are more, or larger, than a stack can have. `None`
+/// if they are accepted. A deploy checks later whether an answer fits its input.
 fn too_much(hello: &Hello) -> Option<String> {
     let answers: usize = hello.inputs.iter().map(|(name, value)| name.len() + value.len()).sum();
     let bytes = answers + hello.secrets.iter().flatten().map(|(name, _)| name.len()).sum::<usize>();

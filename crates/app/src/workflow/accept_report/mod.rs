@@ -40,12 +40,13 @@ pub enum Accepted {
     Taken,
     /// The report changes nothing. The reason is recorded, except for an install that does not exist any more.
     Refused(String),
-    /// The sender has too many reports of unknown keys, for the given reason. The report must not wait in the queue;
-    /// `sweep` puts it back, because a hello may make its key known.
+    /// The sender has too many reports of unknown keys; the text says so. The report must not wait in the queue. It
+    /// goes to the dead-letter queue, and `sweep` puts it back later, because a hello may have announced its key by
+    /// then.
     Aside(String),
 }
 
-/// When a message arrived and who sent it, according to SQS. A sender can change `sent_at` only as its field describes.
+/// When a message arrived and who sent it, according to SQS. A sender can influence only `sent_at`, as described there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
     /// The time at which the queue took the first copy of the message. A sender can claim a time earlier than the true
@@ -121,8 +122,8 @@ fn unknown_install(report: &Report) -> Accepted {
     Accepted::Refused(format!("install `{install}` does not exist or is being forgotten"))
 }
 
-/// Refuses a report that the queue took before the install was made: it is of an install that had the same name and was
-/// forgotten. Nobody will announce its key, so it must not wait, and nothing is stored about the other install.
+/// Refuses a report that the queue took before the install was made: it is from a forgotten install that had the same
+/// name. Nobody will announce its key, so it must not wait, and nothing is stored about the forgotten install.
 fn of_a_namesake(report: &Report) -> Accepted {
     let install = &report.install;
     tracing::warn!(

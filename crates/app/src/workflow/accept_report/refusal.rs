@@ -65,7 +65,7 @@ impl AcceptReport {
     }
 
     /// Asks `dispatch-job` to tell a runner that its key was replaced, at most once per [`NOTICE_SECS`]. A call within
-    /// [`NOTICE_AGAIN_SECS`] asks for the same notice again, which SQS drops unless the first one was not sent.
+    /// [`NOTICE_AGAIN_SECS`] asks for the same notice again, which SQS drops if the first one was sent.
     pub(super) async fn notify_retired(&self, install: &Install, runner: &KeyId) -> Result<(), AppError> {
         let now = self.clock.now();
         let last: Option<Stored<RetiredNotice>> = load(&*self.store, &notice_key(&install.id, runner)).await?;
@@ -100,7 +100,7 @@ impl AcceptReport {
         }
     }
 
-    /// Records that the runner refused an order. If it refused a cancelled order, its job ends.
+    /// Records that the runner refused an order. If the order was refused because its job is cancelled, the job ends.
     pub(super) async fn order_refused(
         &self,
         install: &Install,

@@ -94,7 +94,8 @@ fn check_role(install: &Install, tenant: &TenantName, account: &str, arn: &str) 
     )))
 }
 
-/// Returns the name of the role that the runner of an install has. Only the account of the install can give it to anybody.
+/// Returns the name of the role that the runner of an install has. Only the account of the install decides who gets
+/// this role.
 fn runner_role(install: &Install, tenant: &TenantName) -> String {
     match &install.serves {
         Serves::App { .. } => names::install_part(tenant, &install.id, "runner"),

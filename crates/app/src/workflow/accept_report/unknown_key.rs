@@ -17,8 +17,9 @@ const WINDOW_SECS: u64 = 3600;
 const MAX_RECEIVES: u32 = 5_000;
 
 impl AcceptReport {
-    /// Lets a report whose key is not known wait: with an error after which SQS delivers it again, or set aside if its
-    /// sender has too many such reports. It is never refused for good, because its hello may have to wait for long too.
+    /// Lets a report whose key is not known wait: returns an error, after which SQS delivers the report again, or sets
+    /// the report aside if its sender has too many such reports. The report is never refused for good, because the
+    /// hello that announces its key may be late.
     pub(super) async fn unknown_speaker(
         &self,
         install: &Install,
