@@ -48,7 +48,7 @@ pub enum SealedProblem {
 }
 
 impl SealedProblem {
-    /// Returns whether only a value that is given (again) can solve the problem.
+    /// Returns whether the input has no value that the present runner can read, so that the vendor has to give one.
     pub const fn asks_for_a_value(&self) -> bool {
         match self {
             Self::Missing { .. } | Self::Clear { .. } | Self::OtherKey { .. } => true,
@@ -126,8 +126,8 @@ pub fn take_sealed(
     sealed
 }
 
-/// Returns the sealed values that an order names by their digests, which are attached to its message; `None` if the install
-/// has another value by now.
+/// Returns the sealed values whose digests an order names, to be attached to its message; `None` if the install has
+/// another value by now.
 pub fn attached(named: &BTreeMap<String, Digest>, given: &BTreeMap<String, Value>) -> Option<Vec<String>> {
     let value = |(name, digest): (&String, &Digest)| {
         let sealed = given.get(name).and_then(SealedValue::of)?;

@@ -59,8 +59,8 @@ impl Gate {
         Ok(hop)
     }
 
-    /// Returns the scope in which `to` may be. If a rule or a pair names an address, it also permits the network of
-    /// this address.
+    /// Returns the scope in which `to` may be. A rule, or a listener for one host, that names an address also permits
+    /// the network of this address.
     pub(crate) fn scope(&self, to: &Destination, protocol: Protocol) -> Scope {
         match to.host {
             Host::Name(_) if !self.rules.may_be_inside(to, protocol) => Scope::Public,

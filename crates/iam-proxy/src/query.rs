@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 /// The version of the API. IAM has only this version.
 const VERSION: &str = "2010-05-08";
 
-/// The parameters of writes that are lists. Every other one has one value, and no dot in its name.
+/// The parameters of writes that are lists. Every other parameter has one value, and no dot in its name.
 const LISTS: [&str; 4] = ["ClientIDList", "TagKeys", "Tags", "ThumbprintList"];
 
 /// The action and the parameters of one request. A name occurs only once, so that every reader understands the same

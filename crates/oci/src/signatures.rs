@@ -102,7 +102,8 @@ pub async fn tagged_signatures(repository: &Repository, digest: &Digest) -> Resu
 /// than 100 manifests may hold signatures.
 pub async fn referring_signatures(repository: &Repository, digest: &Digest) -> Result<Vec<Signature>, RegistryError> {
     let mut listed = referrers(repository, digest, None).await?;
-    // Some lists give the media type of a manifest's config as its type. For signatures, this config is the empty one.
+    // Some registries list a manifest with the media type of its config as the type. Manifests with signatures have the
+    // empty config.
     listed.retain(|one| ["", EMPTY_TYPE, SIGNATURE_ARTIFACT, BUNDLE_TYPE].contains(&one.artifact_type.as_str()));
     if listed.len() > MAX_MANIFESTS {
         let what = format!("the signatures of `{digest}`");

@@ -268,8 +268,8 @@ impl Install {
         let mut next = self.clone();
         if !is_current && self.retired.len() >= MAX_RETIRED {
             match self.serves {
-                // Each machine of the build runner has a new key and lives for one stretch of work. A key comes back only
-                // with a proof of the role, which accepts any new key too.
+                // Each machine of the build runner makes a new key, so old keys are forgotten. A forgotten key would be
+                // accepted again only with a proof of the role, and with this proof any new key is accepted too.
                 Serves::Builds => next.forget_oldest_key(),
                 Serves::App { .. } => return Err(InstallError::TooManyKeys { install: self.id.clone(), key }),
             }
@@ -317,7 +317,7 @@ impl Install {
         self.retired.insert(key);
     }
 
-    /// Forgets the key that was replaced before all others.
+    /// Forgets the key that was replaced first.
     fn forget_oldest_key(&mut self) {
         let replaced = |key: &KeyId| self.replaced_at.get(key).copied().unwrap_or_default();
         if let Some(oldest) = self.retired.iter().min_by_key(|key| replaced(key)).cloned() {

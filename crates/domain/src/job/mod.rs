@@ -209,8 +209,8 @@ impl Job {
     }
 
     /// Returns whether the job ended without success and one of its attempts may have changed something. A runner may
-    /// have worked on an earlier delivery without being heard, so a report speaks for the job only if its attempt was the
-    /// first one.
+    /// have worked on an earlier delivery of the order although none of its reports arrived, so a report that nothing
+    /// changed counts only if its attempt was the first one.
     pub fn may_have_changed(&self) -> bool {
         match &self.state {
             JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => false,
@@ -227,8 +227,8 @@ impl Job {
         self.history.last().is_some_and(is_refusal) && !self.history.iter().any(|record| record.to == "running")
     }
 
-    /// Returns whether a report says that the job has ended and changed nothing. No report says this of a job that was
-    /// called lost or cancelled.
+    /// Returns whether a report says that the job has ended and changed nothing. Returns false for every job that was
+    /// lost or cancelled.
     pub fn changed_nothing(&self) -> bool {
         match &self.state {
             JobState::Failed { .. } | JobState::Blocked { .. } => self.lost_at.is_none() && !self.may_have_changed(),
@@ -241,8 +241,9 @@ impl Job {
         }
     }
 
-    /// Returns this job as a report has changed it that the queue took at `sent_at`; `before` is the job before the report.
-    /// A report may be handled long after it was sent, and says nothing about its runner since then.
+    /// Returns this job with the time of its last report, after a report that the queue took at `sent_at` has changed
+    /// it; `before` is the job before that report. A report may be handled long after it was sent, and says nothing
+    /// about its runner since then.
     #[must_use]
     pub fn heard_at(self, sent_at: Timestamp, before: &Self) -> Self {
         Self { last_report: before.last_report().max(Some(sent_at)), ..self }

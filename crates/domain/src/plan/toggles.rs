@@ -102,9 +102,9 @@ fn precede_dependencies(input: DeployInput<'_>, standing: &Standing<'_>, nodes: 
     }
 }
 
-/// Returns each removal that has to wait for deploys, with the names of these deploys. They deploy components that
-/// depend on the removed component until then. The result also contains the removals that have to wait for such a
-/// removal.
+/// Returns the removals that have to wait for deploys, each with the names of those deploys: the deploys of components
+/// whose present version depends on the removed component. The result also contains, without names, the removals that
+/// have to wait for such a removal.
 fn deploys_before(
     input: DeployInput<'_>,
     names: &BTreeSet<ComponentName>,
@@ -129,7 +129,7 @@ fn deploys_before(
     }
 }
 
-/// Refuses to remove a component if another deployed component depends on it that the new version does not have.
+/// Refuses to remove a component while another deployed component, which the new version does not have, depends on it.
 fn check_orphans(input: DeployInput<'_>, names: &BTreeSet<ComponentName>) -> Result<(), PlanError> {
     let orphans = input.toggles.there.iter().filter(|one| input.version.part(&one.part.name).is_none());
     let found =

@@ -297,8 +297,8 @@ impl Workflow {
         (!failed.is_empty()).then(|| failed.join("; "))
     }
 
-    /// Returns the ways on after a deploy could not remove a component that is off, as the end of a sentence. Empty for
-    /// other nodes.
+    /// Returns what a person can do when a deploy could not remove a component that is off, as the end of a sentence.
+    /// Empty for other nodes.
     fn ways_on(&self, node: &Node) -> String {
         let (Request::Deploy { .. }, Target::Teardown { part, .. }) = (&self.request, &node.target) else {
             return String::new();

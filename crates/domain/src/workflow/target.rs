@@ -124,7 +124,8 @@ impl Target {
             Self::Teardown { part, sandbox: false, .. } => format!("component:{part}").parse(),
             Self::Action { action, .. } => format!("action:{action}").parse(),
             Self::Build { build, .. } => format!("build:{build}").parse(),
-            // The other node of the same workflow has the same serial, and a runner takes a serial once for each group.
+            // The workflow's other node for secrets has the same serial, and a runner accepts one job for each serial
+            // of a group.
             Self::Secrets { keeps_others: true, .. } => "secrets.1".parse(),
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),

@@ -291,7 +291,8 @@ impl ComponentSpec {
             | Self::CloudformationStack { .. }
             | Self::HelmChart { .. }
             | Self::Pulumi { .. } => None,
-            // JSON is YAML too. So the statement about the build shows the job's settings.
+            // The manifest is the job's settings as JSON, which is YAML too. So the signed statement about the build
+            // contains them.
             Self::Job { .. } if self.package() == Package::KubernetesManifest => {
                 serde_json::to_string(self).ok().map(|text| Recipe::Manifest { text })
             }

@@ -42,8 +42,8 @@ pub struct Order {
     pub dispatch: u32,
     /// The group of the job; also the SQS message group.
     pub group: Group,
-    /// The serial, which increases with every job of the install. A runner refuses an order with a lower serial than it
-    /// has accepted in the same group.
+    /// The serial: equal for all jobs of a workflow, and higher in each later workflow of the install. A runner refuses
+    /// an order with a lower serial than it has accepted in the same group.
     pub serial: u64,
     pub issued_at: Timestamp,
     /// The time when the order expires: the runner does not start it later, and stops a running attempt.

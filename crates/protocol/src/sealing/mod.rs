@@ -31,7 +31,7 @@ pub struct SealedValue {
     ciphertext: Vec<u8>,
 }
 
-/// The text is not what it should be.
+/// The reason why a text is not a key or a sealed value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SealedError {
     #[error("not an X25519 public key of 32 bytes in base64")]

@@ -94,7 +94,7 @@ fn unknown_to_terms(known: &[String], terms: &Terms, root: &Node) -> Vec<Finding
     more.chain(less).map(|reason| finding(root.line, "", reason)).collect()
 }
 
-/// Finds a mode whose default in every stack is not the default in the terms.
+/// Finds a mode that every stack switches on from the start and the terms do not, or the reverse.
 fn other_switch(root: &Node, terms: &RoleTerms) -> Option<Finding> {
     let (switch, is_on) = match terms.role.as_str() {
         "provision" => ("EnableProvision", true),
@@ -116,7 +116,7 @@ fn other_switch(root: &Node, terms: &RoleTerms) -> Option<Finding> {
     })
 }
 
-/// Returns the values of the inputs that policies use. The inputs `asked` are the customer's to answer.
+/// Returns the values of the inputs that policies use. The customer answers the inputs in `asked`.
 fn answers(agreed: &Agreed<'_>, asked: &BTreeMap<String, String>) -> Answers {
     let mut answers = Answers::default();
     for (name, default) in agreed.terms.policy_inputs.iter().filter(|(name, _)| !asked.contains_key(*name)) {
@@ -145,7 +145,8 @@ fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
 /// a default that the terms do not have, a pattern, and a variable of IAM.
 fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Option<Finding> {
     let default = root.at(&["Parameters", parameter, "Default"])?;
-    // CloudFormation reads an empty default of an input that needs no answer.
+    // An input without a default in the terms has an empty one in the template. A default that is no text counts as a
+    // pattern.
     let text = default.text().unwrap_or("*");
     let known = terms.policy_inputs.get(name).unwrap_or(&Value::Null);
     let is_wide = text.contains(['*', '?']) || text.contains("${");

@@ -179,8 +179,8 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Returns whether a text is the URL of a runner. The policy of an endpoint is made from the URL, where `?` stands for
-/// any character.
+/// Returns whether a text is the URL of a runner. The URL becomes part of the policy of a VPC endpoint, in which `?`
+/// would stand for any character.
 fn is_https(url: &str) -> bool {
     url.strip_prefix("https://").is_some_and(|rest| Shape::Letters { max: 2000, also: "._~:/&=%+-" }.accepts(rest))
 }

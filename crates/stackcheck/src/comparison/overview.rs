@@ -10,7 +10,7 @@ use super::policies::variables;
 use super::roles::Roles;
 use crate::node::Node;
 
-/// What a template gives and asks. The values are the vendor's to say, so the customer must read them.
+/// What a template gives and asks. The vendor chooses these values, so the customer must read them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Overview {
     /// The roles of the app.

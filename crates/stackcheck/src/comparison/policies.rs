@@ -107,7 +107,7 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
 }
 
 fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wrong<'t>) {
-    // With the default of an input between them, two braces can begin a dynamic reference.
+    // `{{` and the value of an input after it can form a dynamic reference together.
     if text.contains("{{") {
         return wrong.push((node, "contains `{{`, which can begin a dynamic reference of CloudFormation".to_owned()));
     }
