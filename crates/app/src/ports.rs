@@ -113,7 +113,7 @@ pub enum Caller {
     Known { account: String, arn: String },
     /// The credentials have expired.
     Expired,
-    /// The request is not signed with credentials that AWS gave out, or is not the one that was signed.
+    /// AWS did not issue the credentials that signed the request, or the request was changed after it was signed.
     Refused(String),
 }
 

@@ -69,7 +69,7 @@ pub enum AuditEvent {
     /// The control plane cancelled a job.
     Cancelled { job: JobId, dispatch: u32, message: Digest },
     /// The control plane announced that another key has replaced the key of this runner, which signs this record. The
-    /// runner makes a new key, and its next record is of that key.
+    /// runner makes a new key, which signs its next record.
     KeyReplaced { replaced_by: KeyId, message: Digest },
     /// A job asked IAM for a change.
     IamChange {

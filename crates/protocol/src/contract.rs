@@ -100,7 +100,7 @@ pub struct PolicyTerms {
     pub contents: Digest,
 }
 
-/// Reads roles, and refuses two of one name: a reader could look at the one, and the stack could have the other.
+/// Reads roles, and refuses two roles of the same name: a person could read one of them while the stack has the other.
 fn distinct_roles<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<RoleTerms>, D::Error> {
     let roles = Vec::<RoleTerms>::deserialize(deserializer)?;
     let mut names = BTreeSet::new();

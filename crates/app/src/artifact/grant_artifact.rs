@@ -30,7 +30,8 @@ pub const GRANT_SECS: u64 = 600;
 /// of the grants queue, after which SQS delivers the request of a failed function again. It ends within the five
 /// minutes in which SQS drops a second message with the same deduplication id, so the runner gets one answer.
 pub const REDELIVERED_SECS: u64 = 240;
-/// The time in seconds after which a failed request can no longer be the one that has just marked its grant as used.
+/// The maximum time from the mark of a grant as used to the failure of the same delivery, in seconds. An older mark is
+/// from another delivery.
 const FUNCTION_SECS: u64 = 60;
 
 /// The use case that grants an artifact, with its ports.

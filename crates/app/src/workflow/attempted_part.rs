@@ -1,7 +1,7 @@
-//! The records of parts that a deploy may have made in part, so that a teardown removes them.
+//! The records of parts that an unfinished deploy may have created, so that a teardown removes them.
 //!
 //! The record is written together with the first order for a part, before the order is sent. It does not depend on any
-//! report: a runner that is lost, or that nobody hears, may have made something too.
+//! report: a runner that is lost, or whose reports do not arrive, may have created something too.
 
 use std::collections::BTreeMap;
 

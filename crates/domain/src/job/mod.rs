@@ -472,7 +472,8 @@ impl Job {
     }
 }
 
-/// Returns whether no attempt came before the one with this fence. The fence of an order that was never sent is 1.0.
+/// Returns whether no attempt came before the one with this fence. The receive count of an order that was never sent is
+/// 0.
 const fn is_first(fence: Fence) -> bool {
     fence.dispatch == 1 && fence.receive <= 1
 }

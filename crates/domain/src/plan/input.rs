@@ -40,7 +40,7 @@ pub struct Deployed {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_by: Option<PartialBy>,
     /// Whether no deploy of the part has succeeded. The record then names the last deploy that may have made something
-    /// of the part, so that a teardown can remove it. A deploy treats such a part as one that is not there.
+    /// of the part, so that a teardown can remove it. A deploy treats such a part as not deployed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
 }

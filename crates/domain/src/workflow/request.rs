@@ -81,7 +81,8 @@ pub enum Request {
 }
 
 impl Request {
-    /// Returns the deploy of what changed between the latest version and the install, which is all of it at first.
+    /// Returns the deploy of everything in which the latest version differs from the install. In a new install, that is
+    /// the whole app.
     pub const fn deploy_latest() -> Self {
         Self::Deploy {
             version: None,

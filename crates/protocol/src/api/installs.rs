@@ -108,8 +108,8 @@ pub struct DeployedView {
     pub at: Timestamp,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
-    /// Present when a later job of the component did not succeed and may have changed it before it ended. The component
-    /// may then differ from the other fields, and the next deploy deploys it again.
+    /// Present when a later job of the component did not succeed and may have changed the component before the job
+    /// ended. The component may then differ from the other fields, and the next deploy deploys it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<PartialView>,
     /// Whether no deploy of the component has succeeded. Its first deploy failed or was lost half way and may have made

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::Digest;
 
-/// What the text of a sealed value begins with. It names the format and the cipher suite.
+/// The beginning of the text of a sealed value. It names the format and the cipher suite.
 const PREFIX: &str = "sealed.v1";
 
 /// The size of an X25519 public key, in bytes.

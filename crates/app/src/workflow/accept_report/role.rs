@@ -12,8 +12,8 @@ use crate::ports::Caller;
 /// The largest difference between the time in a proof and the time at which the queue took its hello, in seconds. STS
 /// refuses requests that are older (AWS Signature Version 4, "Elements of a request").
 const PROOF_SECS: u64 = 15 * 60;
-/// The age in seconds up to which STS is asked about a proof. It is less than [`PROOF_SECS`], so that a refusal of STS never
-/// means that only the way to STS took too long.
+/// The age in seconds up to which STS is asked about a proof. It is less than [`PROOF_SECS`], so that STS never refuses
+/// a proof only because the request to STS took too long.
 const ASKED_SECS: u64 = 14 * 60;
 
 /// What a hello proves.

@@ -17,7 +17,8 @@ pub struct Standing<'a> {
     pub document: &'a AppVersion,
     pub version: Digest,
     pub artifact: Digest,
-    /// Whether no deploy of the part has succeeded. Then its removal is no event: actions expect a part that works.
+    /// Whether no deploy of the part has succeeded. Then its removal is not an event, because the actions of the event
+    /// expect a part that works.
     pub attempted: bool,
 }
 
