@@ -209,6 +209,8 @@ impl Queues {
             "ChangeMessageVisibilityBatch" => {
                 each(&|entry| queue.change_visibility(&handle(entry), secs(entry)).unwrap_or_default())
             }
+            // The builder asks for the credential of a private registry. Nobody stored one.
+            "GetSecretValue" => return refused("ResourceNotFoundException", "there is no such secret"),
             other => return refused("UnsupportedOperation", &format!("this server has no `{other}`")),
         };
         (200, answer)
