@@ -4,6 +4,7 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use aws_config::stalled_stream_protection::StalledStreamProtectionConfig;
 use aws_config::{BehaviorVersion, ConfigLoader, Region, SdkConfig};
 use aws_credential_types::provider::SharedCredentialsProvider;
 use aws_smithy_http_client::proxy::ProxyConfig;
@@ -43,6 +44,8 @@ fn loader() -> ConfigLoader {
         .http_client(http_client())
         .retry_config(RetryConfig::standard().with_max_attempts(3))
         .timeout_config(timeouts(ATTEMPT, OPERATION))
+        // Each attempt has a time limit. This protection would look ten times a second whether a long poll makes progress.
+        .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
 }
 
 /// Returns timeouts: `attempt` for one attempt at a call, `operation` for all attempts together.

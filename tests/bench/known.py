@@ -1,7 +1,22 @@
 """The rows that are over their gate and are known to be, each with the reason and where it is mended.
 
 A row in here does not fail `make bench`. A row in here that is back under its gate does, so that this list stays true:
-take it out then.
+take it out then. A row of ON_SLOW_MACHINES may be over or under: one machine meets a gate in milliseconds, another does not.
 """
 
-KNOWN = {}
+_START = (
+    "5.9 ms, and 6.6 in a box, on a machine where the job's own shell takes 1.2 ms; on a faster one 3.1 without a box. "
+    "Decision 0035 says what the box costs"
+)
+_COPY = "the whole builder is compared with skopeo; the copy itself takes what the rows of its memory say"
+KNOWN = {
+    "order sent to job started, p50, no sandbox": _START,
+    "order sent to job started, p50, bubblewrap": _START,
+    "idle runner, memory": "9.7 MB are pages of the program's file, which the kernel can drop; the heap has 1 MB",
+    "image copy, one layer of 200 MiB, memory against skopeo": _COPY,
+    "image copy, 4 new MiB of 84, memory against skopeo": _COPY,
+}
+ON_SLOW_MACHINES = {
+    "order sent to job started, p50, no sandbox",
+    "order sent to job started, p50, bubblewrap",
+}

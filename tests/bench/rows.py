@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 # Requests of 20 s in a month, and the price of one.
 MONTHLY = 30.4 * 86400 / 20 * 0.5e-6
+# The hello of each hour, which is sent, received and deleted.
+HELLOS = 30.4 * 24 * 3 * 0.5e-6
 NEVER = (
     ("Terraform job over the plain command", "not measured yet"),
     ("fleet planning and dispatch", "there are no roll-outs yet"),
@@ -22,13 +24,15 @@ class Row:
     names: tuple[str, ...]
     show: Callable[[float], str]
     factor: float = 1
+    # What is added to the value.
+    plus: float = 0
     # Counted, and therefore the same on every machine; anything else is measured.
     counted: bool = False
 
     def value(self, medians):
         """Returns the row's value."""
         first, *second = (medians[name] for name in self.names)
-        return self.factor * (first / second[0] if second else first)
+        return self.factor * (first / second[0] if second else first) + self.plus
 
     def shown_gate(self):
         """Returns the gate as the value is shown."""
@@ -81,8 +85,8 @@ def _runner():
         Row("idle runner, requests in 20 s", 1.1, "1", ("idle.requests",), plain(2)),
         Row("idle runner, memory", 12, "6 MB", ("idle.memory",), plain(1, "MB")),
         Row("idle runner, CPU a minute", 100, "5 ms", ("idle.cpu",), plain(0, "ms")),
-        Row("idle runner, reports (table writes)", 0, "0", ("idle.reports",), plain(0)),
-        Row("idle install, a month", 0.07, "$0.004", ("idle.requests",), dollars(3), factor=MONTHLY),
+        Row("idle runner, reports (table writes) between two hellos", 0, "0", ("idle.reports",), plain(0)),
+        Row("idle install, queue requests of a month", 0.07, "$0.004", ("idle.requests",), dollars(3), MONTHLY, HELLOS),
     ]
 
 

@@ -29,10 +29,13 @@ class Line:
         return self.what, self.gate, self.aim, self.measured, said
 
 
-def judge(rows, results, known):
-    """Returns a line for each row. `known` has the reasons of rows that may be over their gate."""
+def judge(rows, results, known, either=()):
+    """Returns a line for each row. `known` has the reasons of rows that may be over their gate.
+
+    Those that `either` names may also be under it.
+    """
     medians = {name: statistics.median(values) for name, values in results.values.items()}
-    return [_line(row, medians, results, known) for row in rows] + [
+    return [_line(row, medians, results, known, either) for row in rows] + [
         Line(what, verdict="skipped", detail=reason) for what, reason in NEVER
     ]
 
@@ -57,13 +60,15 @@ def report(lines, known):
     return 1 if failures else 0
 
 
-def _line(row, medians, results, known):
+def _line(row, medians, results, known, either):
     shown = Line(row.what, row.shown_gate(), row.aim)
     reason = _why_skipped(row, results)
     if reason:
         return Line(row.what, shown.gate, row.aim, verdict="skipped", detail=reason)
     value = row.value(medians)
     verdict, detail = _verdict(row, value, results, known)
+    if verdict == "back" and row.what in either:
+        verdict = "ok"
     return Line(row.what, shown.gate, row.aim, row.show(value), verdict, detail)
 
 

@@ -38,7 +38,8 @@ enum What {
     Memory,
     /// Requests, memory and CPU time of a runner without work.
     Idle {
-        #[arg(long, default_value_t = 61)]
+        /// For how long; less than the minute after which the runner repeats its hello.
+        #[arg(long, default_value_t = 50)]
         secs: u64,
     },
     /// Copies one image to a registry.
