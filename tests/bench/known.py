@@ -1,7 +1,8 @@
 """The rows that are over their gate and are known to be, each with the reason and where it is mended.
 
 A row in here does not fail `make bench`. A row in here that is back under its gate does, so that this list stays true:
-take it out then. A row of ON_SLOW_MACHINES may be over or under: one machine meets a gate in milliseconds, another does not.
+take it out then. A row of ON_SLOW_MACHINES may be over or under: one machine meets a gate in milliseconds, another
+does not.
 """
 
 _START = (
