@@ -33,6 +33,8 @@ const FROM_THE_STACK: [&str; 15] = [
     "inputs",
     "outputs",
 ];
+/// The keys of earlier versions, which the runner refuses. `--force` removes them.
+const GONE: [&str; 2] = ["enrolment_secret_arn", "enrolment_secret_file"];
 
 /// The settings of the machine that a runner works on. A setting that is left out stays as it is in the file that
 /// `--force` replaces.
@@ -179,9 +181,10 @@ impl Former {
         self.0.contains_key(key)
     }
 
-    /// Adds to `file` each of these settings that `file` does not have.
+    /// Adds to `file` each of these settings that `file` does not have and that the runner still knows.
     fn keep_in(&self, file: &mut DocumentMut) {
-        for (key, item) in self.0.iter().filter(|(key, _)| !FROM_THE_STACK.contains(key)) {
+        let is_kept = |key: &str| !FROM_THE_STACK.contains(&key) && !GONE.contains(&key);
+        for (key, item) in self.0.iter().filter(|(key, _)| is_kept(key)) {
             if !file.contains_key(key) {
                 file.insert(key, item.clone());
             }
@@ -278,5 +281,21 @@ mod tests {
         other.write(&Machine::default(), &path, true).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("state_dir = \"/var/lib/freehold\"") && !text.contains("[limits]"), "{text}");
+    }
+
+    #[test]
+    fn a_config_of_an_earlier_version_loses_the_keys_that_the_runner_refuses() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("globex-runner.toml");
+        config().write(&Machine::default(), &path, false).unwrap();
+        let today = std::fs::read_to_string(&path).unwrap();
+        let former = "enrolment_secret_arn = \"arn:aws:secretsmanager:eu-west-1:222222222222:secret:x\"\n\
+                      enrolment_secret_file = \"/srv/secret\"\ndrain_secs = 60\n";
+        std::fs::write(&path, format!("{former}{today}")).unwrap();
+
+        config().write(&Machine::default(), &path, true).unwrap();
+
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains("drain_secs = 60\n") && !text.contains("enrolment"), "{text}");
     }
 }
