@@ -105,7 +105,7 @@ class Group(unittest.TestCase):
 class Script(StartScript, unittest.TestCase):
     PROGRAM = PROGRAM
     CALLED = ("dnf", "useradd", "usermod", "systemctl")
-    FOLDERS = ("etc/systemd/system",)
+    FOLDERS = ("etc/systemd/system", "run")
 
     def setUp(self):
         super().setUp()
@@ -129,7 +129,21 @@ class Script(StartScript, unittest.TestCase):
             **parameters,
         }
         text = re.sub(r"\$\{([A-Za-z0-9:.]+)\}", lambda match: values[match[1]], text)
-        return text.replace("/etc/", f"{self.root}/etc/").replace("/opt/", f"{self.root}/opt/")
+        for folder in ("/etc/", "/opt/", "/run/"):
+            text = text.replace(folder, f"{self.root}{folder}")
+        return text
+
+    def calls_after(self, status):
+        """Returns what the end of the program with this exit status calls."""
+        log = self.root / "calls"
+        log.write_text("")
+        subprocess.run(
+            [self.root / "opt/freehold/end"],
+            env={"PATH": f"{self.root}/bin:{os.environ['PATH']}", "EXIT_STATUS": status},
+            check=True,
+            timeout=60,
+        )
+        return self.calls()
 
     def config(self):
         """Returns the config: each line of it is a key and a value that is JSON too."""
@@ -185,29 +199,22 @@ class Script(StartScript, unittest.TestCase):
             ("1", []),
             ("KILL", []),
         ):
-            (self.root / "calls").unlink()
-            (self.root / "calls").touch()
-            subprocess.run(
-                [self.root / "opt/freehold/end"],
-                env={"PATH": f"{self.root}/bin:{os.environ['PATH']}", "EXIT_STATUS": status},
-                check=True,
-                timeout=60,
-            )
-            self.assertEqual(self.calls(), expected, status)
+            self.assertEqual(self.calls_after(status), expected, status)
+
+    def test_a_machine_whose_program_ends_ten_times_ends_and_no_other_takes_its_place(self):
+        self.run_script()
+
+        nine = [call for _ in range(9) for call in self.calls_after("1")]
+        tenth = self.calls_after("1")
+
+        self.assertEqual(nine, [])
+        self.assertEqual(tenth, [f"{LOWER} {GROUP} --desired-capacity 0", "systemctl poweroff --no-block"])
 
     def test_a_capacity_that_cannot_be_set_keeps_no_machine(self):
         self.run_script()
         self.tool("aws", "exit 1")
-        (self.root / "calls").unlink()
 
-        subprocess.run(
-            [self.root / "opt/freehold/end"],
-            env={"PATH": f"{self.root}/bin:{os.environ['PATH']}", "EXIT_STATUS": "3"},
-            check=True,
-            timeout=60,
-        )
-
-        self.assertEqual(self.calls(), ["systemctl poweroff --no-block"])
+        self.assertEqual(self.calls_after("3"), ["systemctl poweroff --no-block"])
 
 
 class Parameters(unittest.TestCase):

@@ -19,7 +19,7 @@ use crate::work::attempt;
 use crate::work::control;
 use crate::work::in_flight::Taken;
 use crate::work::job::StopReason;
-use crate::work::standby::Standby;
+use crate::work::standby::{self, Standby};
 
 /// The time that one poll waits for messages, in seconds. An idle runner makes one request in this time.
 const WAIT_SECS: u64 = 20;
@@ -54,6 +54,10 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
         }
         if let Some(standby) = standby.as_mut().filter(|_| !draining) {
             standby.before_look(agent.has_work()).await;
+            if let Some(why) = standby.useless().filter(|_| agent.in_flight.is_empty()) {
+                agent.give_up(why);
+                continue;
+            }
         }
         let wait = if draining { DRAINING_WAIT_SECS } else { WAIT_SECS };
         let answer = tokio::time::timeout(DEADLINE, agent.inbox.receive(wait)).await;
@@ -62,6 +66,9 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
             Ok(deliveries) => {
                 backoff.succeeded();
                 denied_since = None;
+                if let Some(standby) = &mut standby {
+                    standby.looked();
+                }
                 if warned.is_over() {
                     info!("The runner takes orders again");
                 }
@@ -93,8 +100,10 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
     }
 }
 
-/// Waits until the runner is enrolled. Returns false if it drains before.
+/// Waits until the runner is enrolled. Returns false if it drains before. Drains a runner whose machine exists only while
+/// there is work, if it cannot enrol for too long.
 async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
+    let since = Instant::now();
     loop {
         beat.alive();
         tokio::select! {
@@ -102,6 +111,9 @@ async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
             () = agent.enrolled.reached() => return true,
             () = agent.drain.reached(Phase::Draining) => return false,
             () = tokio::time::sleep(NOT_ENROLLED) => {}
+        }
+        if agent.membership.is_some() && since.elapsed() >= standby::USELESS {
+            agent.give_up(standby::useless("enrol"));
         }
     }
 }

@@ -13,6 +13,11 @@ use tracing::{info, warn};
 
 use crate::repeat::Repeat;
 
+/// The time after which a machine that cannot do its work ends, whatever the reason is.
+pub(crate) const USELESS: Duration = Duration::from_secs(60 * 60);
+/// The time limit of one call to the group.
+const ANSWER: Duration = Duration::from_secs(30);
+
 /// The Auto Scaling group of this machine. It has one machine or none.
 #[async_trait]
 pub trait MachineGroup: Send + Sync + std::fmt::Debug {
@@ -36,13 +41,18 @@ pub(crate) struct Standby {
     /// The number of machines that the group was last set to; `None` before the first call, and after a call that
     /// failed.
     told: Option<u8>,
+    /// The time since which all calls to the group have failed; `None` after a call that succeeded.
+    untold_since: Option<Instant>,
+    /// The time of the last look at the queue that succeeded, or of the start.
+    looked_at: Instant,
     warned: Repeat,
 }
 
 impl Standby {
     /// Returns the state of a runner that has just started.
     pub(crate) fn new(member: Membership) -> Self {
-        Self { member, idle_since: None, told: None, warned: Repeat::default() }
+        let looked_at = Instant::now();
+        Self { member, idle_since: None, told: None, untold_since: None, looked_at, warned: Repeat::default() }
     }
 
     /// Gives up the place in the group when there was no work for long enough, and takes it back when there is work.
@@ -64,26 +74,53 @@ impl Standby {
         self.told == Some(0) && !has_work
     }
 
+    /// Records that a look at the queue succeeded.
+    pub(crate) fn looked(&mut self) {
+        self.looked_at = Instant::now();
+    }
+
+    /// Returns the reason why this machine must end without the last look at the queue, if it could not look at the queue
+    /// or could not set the capacity of its group for [`USELESS`]. It would be billed, and do nothing.
+    pub(crate) fn useless(&self) -> Option<String> {
+        let is_over = |since: Instant| since.elapsed() >= USELESS;
+        if is_over(self.looked_at) {
+            return Some(useless("look at the orders queue"));
+        }
+        self.untold_since.is_some_and(is_over).then(|| useless("set the capacity of its group"))
+    }
+
     async fn tell(&mut self, machines: u8) {
         if self.told == Some(machines) {
             return;
         }
         // After an error it is not known which number the group has.
         self.told = None;
-        match self.member.group.set(machines).await {
+        let answer = tokio::time::timeout(ANSWER, self.member.group.set(machines)).await;
+        match answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs()))) {
             Ok(()) => {
                 self.told = Some(machines);
+                self.untold_since = None;
                 self.warned.is_over();
                 if machines == 0 {
                     info!("No work for {} s: looking at the queue for the last time", self.member.idle.as_secs());
                 }
             }
-            Err(error) if self.warned.is_due(&error, Instant::now()) => {
-                warn!("Cannot set the capacity of this machine's group to {machines}: {error}");
+            Err(error) => {
+                self.untold_since.get_or_insert_with(Instant::now);
+                if self.warned.is_due(&error, Instant::now()) {
+                    warn!("Cannot set the capacity of this machine's group to {machines}: {error}");
+                }
             }
-            Err(_) => {}
         }
     }
+}
+
+/// Returns the sentence about a machine that could not do `what` for [`USELESS`].
+pub(crate) fn useless(what: &str) -> String {
+    format!(
+        "this machine could not {what} for {} minutes, so it ends; the messages before this one say why",
+        USELESS.as_secs() / 60
+    )
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub(super) struct Queue {
     pub(super) deaf: AtomicBool,
     /// While set, the runner may not use it.
     pub(super) closed: AtomicBool,
+    /// While set, no request for messages is answered.
+    pub(super) unreachable: AtomicBool,
     /// What the machines of the install tell each other.
     pub(super) notes: Mutex<BTreeMap<String, String>>,
     /// While set, no note is written.
@@ -91,6 +93,9 @@ impl Inbox for Queue {
         let until = Instant::now() + Duration::from_secs(wait_secs);
         loop {
             self.refused()?;
+            if self.unreachable.load(Ordering::Relaxed) {
+                return Err(InboxError::Transient("no route to host".into()));
+            }
             let taken = self.take();
             if !taken.is_empty() || Instant::now() >= until {
                 return Ok(taken);
