@@ -63,17 +63,23 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     the_customer_checks_the_signature_with_the_key_of_the_own_stack(&world, &install).await
 }
 
-/// The customer flips a switch with the new template: the stack keeps the contract of the first launch.
+/// The customer flips a switch with the new template, which would give the roles more permissions: nothing changes. With
+/// the template that was launched, the switch alone changes.
 async fn a_switch_is_no_consent(world: &World, install: &Install) -> anyhow::Result<()> {
-    let accepted = |stack: &serde_json::Value| stack["outputs"]["AcceptedContract"].as_str().map(str::to_owned);
+    let accepted = |stack: &Value| stack["outputs"]["AcceptedContract"].as_str().map(str::to_owned);
     let first = accepted(&world.change_stack(install, &[]).await?).context("the stack has no contract")?;
-    let template = world.directory().join(format!("{}.yaml", install.name)).display().to_string();
-    world.run(&["install", "stack", &install.name, "-o", &template, "--force"]).await?.ended_with(0)?;
+    let wider = world.directory().join("wider.yaml").display().to_string();
+    world.run(&["install", "stack", &install.name, "-o", &wider]).await?.ended_with(0)?;
+    ensure!(!std::fs::read_to_string(&wider)?.contains(&first), "the template offers what is accepted");
 
+    let launch = ["install", "launch", &install.name, "--template", &wider, "--parameter", "EnableDeprovision=true"];
+    let refused = world.command(&install.account, &launch).await?.ended_with(4)?;
+    let stayed = world.change_stack(install, &[]).await?;
     let switched = world.change_stack(install, &["EnableDeprovision=true"]).await?;
 
-    ensure!(!std::fs::read_to_string(&template)?.contains(&first), "the template offers what is accepted");
-    ensure!(accepted(&switched).as_ref() == Some(&first), "{switched}");
+    ensure!(refused.contains(&format!("but the stack has accepted {first}")), "{refused}");
+    assert_eq!(stayed["changed"], false, "{stayed}");
+    ensure!(switched["changed"] == true && accepted(&switched).as_ref() == Some(&first), "{switched}");
     Ok(())
 }
 

@@ -11,8 +11,8 @@ pub(super) const ACCEPTED: &str = "AcceptedContract";
 
 impl Launch {
     /// Adds the contract of the template to `parameters` where this launch accepts it: in a stack that has accepted none
-    /// yet, and with `--accept-contract`. Otherwise the stack keeps the contract that it has, so that a customer who
-    /// only changes a switch does not agree to a new contract.
+    /// yet, and with `--accept-contract`. Refuses a template with another contract than the stack has accepted, unless
+    /// the user names the contract to accept: a launch gives the roles the permissions of the template.
     pub(super) fn add_consent(
         &self,
         offered: Option<&str>,
@@ -24,20 +24,32 @@ impl Launch {
                 format!("`--accept-contract` and parameter `{ACCEPTED}` both name a contract; pass one of them");
             return Err(Error::invalid(twice));
         }
-        let Some(offered) = offered else {
-            if self.accept_contract {
-                let file = self.template.display();
-                return Err(Error::invalid(format!(
-                    "template `{file}` names no contract, so there is nothing to accept"
-                ))
-                .or("launch it without `--accept-contract`"));
+        let (file, was) = (self.template.display(), former.and_then(accepted));
+        match (offered, was) {
+            (None, _) if self.accept_contract => {
+                Err(Error::invalid(format!("template `{file}` names no contract, so there is nothing to accept"))
+                    .or("launch it without `--accept-contract`"))
             }
-            return Ok(());
-        };
-        if self.accept_contract || former.and_then(accepted).is_none() {
-            parameters.entry(ACCEPTED.to_owned()).or_insert_with(|| offered.to_owned());
+            (None, None) => Ok(()),
+            (None, Some(was)) => Err(Error::conflict(format!(
+                "template `{file}` names no contract, but the stack has accepted {was}: the runner would then do what any \
+                 release orders; ask the vendor for a template that names its contract"
+            ))),
+            (Some(offered), Some(was))
+                if offered != was && !self.accept_contract && !parameters.contains_key(ACCEPTED) =>
+            {
+                Err(Error::conflict(format!(
+                    "template `{file}` offers the contract {offered}, but the stack has accepted {was}: a launch would give \
+                     the roles the permissions of the template, so nothing was changed; read the contract, then accept it with \
+                     `--accept-contract`, or pass the template that was launched last to change parameters only"
+                )))
+            }
+            (Some(_), Some(_)) if !self.accept_contract => Ok(()),
+            (Some(offered), _) => {
+                parameters.entry(ACCEPTED.to_owned()).or_insert_with(|| offered.to_owned());
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Returns the sentence about the contract after a launch: the contract that the customer has agreed to now, or the
@@ -50,8 +62,9 @@ impl Launch {
         let offered = offered.filter(|offered| *offered != accepted_now)?;
         let (install, file) = (&self.install, self.template.display());
         Some(format!(
-            "the template offers the contract {offered}, and the stack keeps {accepted_now}; to accept the new one: \
-             freehold install launch {install} --template {file} --accept-contract"
+            "the roles have the permissions of the template, which offers the contract {offered}; the stack keeps \
+             {accepted_now}; to accept the other one: freehold install launch {install} --template {file} \
+             --accept-contract"
         ))
     }
 }
@@ -114,9 +127,22 @@ mod tests {
 
         assert_eq!(set(false, None, None).unwrap().as_deref(), Some(NEW));
         assert_eq!(set(false, Some(&none), None).unwrap().as_deref(), Some(NEW));
-        assert_eq!(set(false, Some(&old), None).unwrap(), None);
+        assert_eq!(set(false, Some(&stack(Some(NEW))), None).unwrap(), None);
         assert_eq!(set(true, Some(&old), None).unwrap().as_deref(), Some(NEW));
         assert_eq!(set(false, Some(&old), Some("sha256:mine")).unwrap().as_deref(), Some("sha256:mine"));
+    }
+
+    #[test]
+    fn a_template_with_another_contract_or_none_is_refused_unless_the_contract_to_accept_is_named() {
+        let old = stack(Some("sha256:old"));
+
+        let other = set(false, Some(&old), None).unwrap_err();
+        let none = launch(false).add_consent(None, Some(&old), &mut BTreeMap::new()).unwrap_err();
+
+        insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract, then accept it with `--accept-contract`, or pass the template that was launched last to change parameters only");
+        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: the runner would then do what any release orders; ask the vendor for a template that names its contract");
+        assert_eq!((other.kind().exit_code(), none.kind().exit_code()), (4, 4));
+        assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap().as_deref(), Some("sha256:old"));
     }
 
     #[test]
@@ -143,8 +169,9 @@ mod tests {
         assert_eq!(says(Some(&stack(None)), &stack(None)), None);
         assert_eq!(
             says(Some(&old), &old).unwrap(),
-            "the template offers the contract sha256:new, and the stack keeps sha256:old; to accept the new one: \
-             freehold install launch globex --template globex.yaml --accept-contract"
+            "the roles have the permissions of the template, which offers the contract sha256:new; the stack keeps \
+             sha256:old; to accept the other one: freehold install launch globex --template globex.yaml \
+             --accept-contract"
         );
     }
 
