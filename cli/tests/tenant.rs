@@ -2,8 +2,11 @@
 
 #![cfg(test)]
 
+mod loopback;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
 
@@ -38,7 +41,12 @@ impl Cloud {
 
     /// Runs `freehold` with the credentials of `account`.
     fn freehold(&self, account: &str, args: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_freehold"))
+        self.command(account, args).output().unwrap()
+    }
+
+    fn command(&self, account: &str, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_freehold"));
+        command
             .args(args)
             .current_dir(self.state.path())
             .env_clear()
@@ -49,9 +57,8 @@ impl Cloud {
                 ("AWS_SECRET_ACCESS_KEY", "local"),
                 ("AWS_EC2_METADATA_DISABLED", "true"),
             ])
-            .stdin(std::process::Stdio::null())
-            .output()
-            .unwrap()
+            .stdin(std::process::Stdio::null());
+        command
     }
 
     fn json(&self, account: &str, args: &[&str]) -> Value {
@@ -142,6 +149,65 @@ fn a_tenant_is_made_once_changed_when_its_code_changes_and_leaves_nothing() {
     assert_eq!(gone.status.code(), Some(3), "{}", output(&gone));
     assert_eq!(neighbour["queues"].as_array().unwrap().len(), 6);
     assert!(neighbour["functions"].as_array().unwrap().iter().all(|f| f["state"] == "active"), "{neighbour}");
+}
+
+/// Starts an endpoint of Auto Scaling with one group, whose machine is protected: only a deletion with force ends it, at
+/// the second look after that. Returns its address and the requests that it gets, without looks.
+fn scaling_with_a_protected_machine() -> (String, Arc<Mutex<Vec<String>>>) {
+    let changes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let (seen, mut looks_left) = (changes.clone(), None);
+    let address = loopback::listen(move |_, _, body| {
+        if body.starts_with("Action=DescribeAutoScalingGroups&") {
+            let is_gone = looks_left == Some(0);
+            looks_left = looks_left.map(|left: u32| left.saturating_sub(1));
+            let group = "<member><AutoScalingGroupName>fh-acme--build-runner</AutoScalingGroupName>\
+                         <DesiredCapacity>1</DesiredCapacity></member>";
+            let groups = if is_gone { "" } else { group };
+            let result = format!("<AutoScalingGroups>{groups}</AutoScalingGroups>");
+            return (200, answer("DescribeAutoScalingGroups", &result));
+        }
+        if body.contains("ForceDelete=true") {
+            looks_left = Some(1);
+        }
+        seen.lock().unwrap().push(body.split("&Version=2011-01-01").collect());
+        (200, answer("DeleteAutoScalingGroup", ""))
+    });
+    (address, changes)
+}
+
+/// Returns an answer of the Query API (AWS Auto Scaling API Reference).
+fn answer(action: &str, result: &str) -> String {
+    format!("<{action}Response><{action}Result>{result}</{action}Result></{action}Response>")
+}
+
+#[test]
+fn the_build_runners_machine_is_ended_before_its_group_leaves_the_stack_with_or_without_the_tenant() {
+    let cloud = Cloud::up();
+    let (vendor, functions) = ("111111111111", cloud.path("functions"));
+    write_functions(&functions, 1);
+    let deploy = ["tenant", "deploy", "--name", "acme", "--functions", functions.to_str().unwrap()];
+    let digest = "0".repeat(64);
+    let machine = ["--build-subnet", "subnet-1", "--build-vpc", "vpc-1", "--builder-url", "https://x.example/b"];
+    let on = [&deploy[..], &machine, &["--builder-sha256", &digest]].concat();
+    let off = [&deploy[..], &["--build-subnet", ""]].concat();
+    let destroy = ["tenant", "destroy", "--name", "acme", "--confirm", "acme"];
+    let changes_by = |args: &[&str]| {
+        let (address, changes) = scaling_with_a_protected_machine();
+        let done = cloud.command(vendor, args).env("AWS_ENDPOINT_URL_AUTO_SCALING", address).output().unwrap();
+        assert!(done.status.success(), "{args:?}: {}", output(&done));
+        changes.lock().unwrap().clone()
+    };
+
+    let without = changes_by(&off);
+    let made = changes_by(&on);
+    let again = changes_by(&deploy);
+    let removed = changes_by(&off);
+    changes_by(&on);
+    let destroyed = changes_by(&destroy);
+
+    let delete = "Action=DeleteAutoScalingGroup&AutoScalingGroupName=fh-acme--build-runner&ForceDelete=true";
+    assert_eq!((removed, destroyed), (vec![delete.to_owned()], vec![delete.to_owned()]));
+    assert_eq!([without, made, again], [const { Vec::<String>::new() }; 3]);
 }
 
 #[test]

@@ -1,10 +1,22 @@
-//! Finds out whether the machine of the build runner exists. It exists while there is something to build.
+//! The machine of the build runner, which exists while there is something to build: its state, and its removal.
+
+use std::time::Duration;
 
 use aws_config::SdkConfig;
-use aws_sdk_autoscaling::types::LifecycleState;
+use aws_sdk_autoscaling::Client;
+use aws_sdk_autoscaling::types::{AutoScalingGroup, LifecycleState};
+use freehold_protocol::{TenantName, names};
 use serde::Serialize;
 
-use crate::error::{Result, ResultExt};
+use crate::cloudformation::Stack;
+use crate::error::{Error, Result, ResultExt};
+use crate::progress::Progress;
+
+/// The pause between two looks at a group that is being deleted, in seconds, and the maximum number of looks.
+const LOOK_SECS: u32 = 3;
+const LOOKS: u32 = 300;
+/// The parameter of the tenant's stack that decides whether the stack has the machine.
+pub(super) const SUBNETS: &str = "BuildSubnetIds";
 
 /// The machine of the build runner.
 #[derive(Debug, Serialize)]
@@ -43,10 +55,8 @@ impl State {
 impl BuildMachine {
     /// Looks up the machine in the group with this name.
     pub(super) async fn find(config: &SdkConfig, group: &str) -> Result<Self> {
-        let client = aws_sdk_autoscaling::Client::new(config);
-        let found = client.describe_auto_scaling_groups().auto_scaling_group_names(group).send().await;
-        let found = found.doing(format!("look up Auto Scaling group `{group}`"))?;
-        let state = found.auto_scaling_groups().first().map_or(State::Absent, |found| {
+        let found = look_up(&Client::new(config), group).await?;
+        let state = found.map_or(State::Absent, |found| {
             let is_up = |one: &aws_sdk_autoscaling::types::Instance| {
                 !matches!(one.lifecycle_state(), Some(LifecycleState::Pending | LifecycleState::Terminated))
             };
@@ -66,6 +76,44 @@ impl BuildMachine {
         };
         format!("build runner's machine (group {}): {what}", self.group)
     }
+}
+
+/// Deletes the group of the build runner with its machine, if `stack` has them, and waits until both are gone.
+/// CloudFormation deletes a group only after its machine has ended, and the machine is protected from the group. So a
+/// deletion of the stack would wait for the end of a build and of the idle time, and for ever for a machine that hangs.
+pub(super) async fn remove(
+    config: &SdkConfig,
+    tenant: &TenantName,
+    stack: Option<&Stack>,
+    progress: &Progress,
+) -> Result<()> {
+    if stack.and_then(|stack| stack.parameters.get(SUBNETS)).is_none_or(String::is_empty) {
+        return Ok(());
+    }
+    let (client, group) = (Client::new(config), names::tenant_part(tenant, "build-runner"));
+    if look_up(&client, &group).await?.is_none() {
+        return Ok(());
+    }
+    progress.now(format!("ending the build runner's machine (group `{group}`)"));
+    let delete = client.delete_auto_scaling_group().auto_scaling_group_name(&group).force_delete(true);
+    delete.send().await.doing(format!("delete Auto Scaling group `{group}`"))?;
+    for _ in 0..LOOKS {
+        if look_up(&client, &group).await?.is_none() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_secs(LOOK_SECS.into())).await;
+    }
+    Err(Error::failed(format!(
+        "Auto Scaling group `{group}` still exists {} minutes after its deletion began; look at its machine in the EC2 console, \
+         then run the command again",
+        LOOKS * LOOK_SECS / 60
+    )))
+}
+
+async fn look_up(client: &Client, group: &str) -> Result<Option<AutoScalingGroup>> {
+    let found = client.describe_auto_scaling_groups().auto_scaling_group_names(group).send().await;
+    let found = found.doing(format!("look up Auto Scaling group `{group}`"))?;
+    Ok(found.auto_scaling_groups.unwrap_or_default().into_iter().next())
 }
 
 #[cfg(test)]

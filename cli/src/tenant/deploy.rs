@@ -6,7 +6,7 @@ use freehold_protocol::{Digest, TenantName};
 use serde_json::json;
 
 use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
-use super::{Architecture, Bucket, Deploy, code, table};
+use super::{Architecture, Bucket, Deploy, build_machine, code, table};
 use crate::api::stack_name;
 use crate::aws::Caller;
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
@@ -47,8 +47,12 @@ impl Deploy {
             parameters: self.parameters(&tenant, &bucket, architecture, &objects),
             tags: [(TENANT_TAG.to_owned(), tenant.to_string())].into(),
         };
-        let (outcome, stack) =
-            Stacks::new(&config).apply(&change, &progress).await.map_err(|error| too_weak(error, &arn))?;
+        let stacks = Stacks::new(&config);
+        if change.parameters.get(build_machine::SUBNETS).is_some_and(String::is_empty) {
+            let former = stacks.find(&change.stack).await?;
+            build_machine::remove(&config, &tenant, former.as_ref(), &progress).await?;
+        }
+        let (outcome, stack) = stacks.apply(&change, &progress).await.map_err(|error| too_weak(error, &arn))?;
         progress.now("checking the table and the functions");
         let mended = table::mend(&config, stack.output("TableName")?).await?;
         code::verify(&config, &tenant, &code).await?;
@@ -84,7 +88,7 @@ impl Deploy {
             ("AlarmEmail", self.alarm_email.clone()),
             ("BuildRunnerPrincipal", self.build_runner_principal.clone()),
             ("SourceRoles", (!self.source_roles.is_empty()).then(|| self.source_roles.join(","))),
-            ("BuildSubnetIds", (!self.build_subnets.is_empty()).then(|| self.build_subnets.join(","))),
+            (build_machine::SUBNETS, (!self.build_subnets.is_empty()).then(|| self.build_subnets.join(","))),
             ("BuildVpcId", self.build_vpc.clone()),
             ("BuildInstanceType", self.build_instance_type.clone()),
             ("BuildImageId", self.build_image.clone()),

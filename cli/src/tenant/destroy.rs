@@ -10,7 +10,7 @@ use serde_json::json;
 use super::leftovers::Leftovers;
 use super::names::{bucket_name, named};
 use super::remove::Remover;
-use super::{Bucket, Destroy};
+use super::{Bucket, Destroy, build_machine};
 use crate::api::stack_name;
 use crate::cloudformation::Stacks;
 use crate::context::Context;
@@ -32,10 +32,11 @@ impl Destroy {
         let installs = installs(context, &config, &tenant, &remover).await?;
         self.confirmed(&tenant, account.as_str(), &installs)?;
         let progress = Progress::start();
-        let stack = stack_name(&tenant);
+        let (stacks, stack) = (Stacks::new(&config), stack_name(&tenant));
+        build_machine::remove(&config, &tenant, stacks.find(&stack).await?.as_ref(), &progress).await?;
         progress.now(format!("deleting stack `{stack}`"));
-        // The stack is deleted first: its functions could create queues and log groups again.
-        let had_stack = Stacks::new(&config).delete(&stack, &progress).await?;
+        // The stack is deleted before all that is not in it: its functions could create queues and log groups again.
+        let had_stack = stacks.delete(&stack, &progress).await?;
         progress.now("deleting queues, table, registry, secret and log groups");
         let mut removed = remover.remove().await?;
         let bucket = Bucket::new(&config, bucket_name(&tenant, &account, &crate::aws::region(&config)));
