@@ -229,7 +229,7 @@ fn whatever_is_changed_in_a_bundle_is_named() {
 #[test]
 fn an_invalid_bundle_is_refused_by_name() {
     let place = tempfile::tempdir().unwrap();
-    std::fs::write(place.path().join("x.json"), "{\"format\": 1}").unwrap();
+    std::fs::write(place.path().join("x.json"), "{\"format\": 2}").unwrap();
 
     let wrong = freehold(place.path(), &["lineage", "verify", "x.json"]);
     let missing = freehold(place.path(), &["lineage", "verify", "y.json"]);

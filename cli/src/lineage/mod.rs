@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use freehold_protocol::api::{InstallView, LineagePage};
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::lineage::{Lineage, Used};
+use freehold_protocol::lineage::{Lineage, ParseError, Used};
 use freehold_protocol::{ComponentName, Digest, InstallId, JobId};
 use serde::Serialize;
 
@@ -167,8 +167,12 @@ impl Verify {
     fn run(&self, context: &Context) -> Result<()> {
         let shown = self.file.display();
         let bytes = crate::file::read(&self.file, "pass the file that `freehold lineage --bundle FILE` wrote")?;
-        let lineage: Lineage = serde_json::from_slice(&bytes)
-            .map_err(|e| Error::invalid(format!("`{shown}` is not a lineage bundle: {e}")))?;
+        let lineage = Lineage::parse(&bytes).map_err(|error| match error {
+            ParseError::Malformed(error) => Error::invalid(format!("`{shown}` is not a lineage bundle: {error}")),
+            ParseError::Format(_) => Error::invalid(format!(
+                "cannot read the lineage bundle `{shown}`: {error}; use the `freehold` command of the release that wrote it"
+            )),
+        })?;
         let mut checked = Verification::new(&lineage, self.root_key.as_ref());
         let mut runners = self.runners.clone();
         runners.extend(self.audit.as_deref().map(anchor::keys).transpose()?.unwrap_or_default());

@@ -4,6 +4,7 @@
 mod verify;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::envelope::PublicKey;
 use crate::order::{Package, Source};
@@ -15,7 +16,12 @@ use crate::{
 };
 
 /// The format of the lineage document.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
+/// The format of earlier versions. Its proofs also have the key in [`ENROLMENT_KEY`].
+const FORMAT_WITH_ENROLMENT_KEY: u32 = 1;
+/// The public half of a secret of the install, which signed the runner's announcement too. Nothing is concluded from it any
+/// more.
+const ENROLMENT_KEY: &str = "enrolment_key";
 
 /// The lineage of one artifact.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -222,7 +228,44 @@ pub enum Broken {
     Times { early: &'static str, early_at: Timestamp, late: &'static str, late_at: Timestamp },
 }
 
+/// The reason why a text is not a lineage document that this version reads.
+#[derive(Debug, thiserror::Error)]
+pub enum ParseError {
+    #[error(transparent)]
+    Malformed(#[from] serde_json::Error),
+    /// The document has a format of another version of Freehold.
+    #[error("its format is {0}, and this version reads formats {FORMAT_WITH_ENROLMENT_KEY} and {FORMAT}")]
+    Format(u32),
+}
+
+/// The part of a document that tells its format.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+}
+
 impl Lineage {
+    /// Reads a document of this format or of the one before, and returns it in this format.
+    ///
+    /// # Errors
+    /// A [`ParseError`].
+    pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
+        match serde_json::from_slice::<Head>(bytes)?.format {
+            FORMAT => Ok(serde_json::from_slice(bytes)?),
+            FORMAT_WITH_ENROLMENT_KEY => {
+                let mut document: Value = serde_json::from_slice(bytes)?;
+                for list in ["builds", "uses"] {
+                    let entries = document.get_mut(list).and_then(Value::as_array_mut);
+                    let proofs = entries.into_iter().flatten().filter_map(|entry| entry.get_mut("proof"));
+                    proofs.filter_map(Value::as_object_mut).for_each(|proof| drop(proof.remove(ENROLMENT_KEY)));
+                }
+                let former: Self = serde_json::from_value(document)?;
+                Ok(Self { format: FORMAT, ..former })
+            }
+            other => Err(ParseError::Format(other)),
+        }
+    }
+
     /// Keeps the uses that `keep` accepts, and the builds of these uses. When `keep` accepts no use, all builds stay.
     #[must_use]
     pub fn only(mut self, keep: impl Fn(&Used) -> bool) -> Self {

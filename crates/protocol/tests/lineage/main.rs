@@ -458,3 +458,22 @@ fn a_lineage_is_cut_down_to_the_uses_that_are_asked_for() {
     assert_eq!(one, lineage());
     assert_eq!((none.builds.len(), none.uses.len()), (2, 0));
 }
+
+#[test]
+fn a_document_of_the_format_before_is_read_without_its_enrolment_keys_and_a_later_one_is_refused_by_its_number() {
+    let mut former = serde_json::to_value(lineage()).unwrap();
+    former["format"] = json!(1);
+    let mut mixed = serde_json::to_value(lineage()).unwrap();
+    for document in [&mut former, &mut mixed] {
+        document["builds"][0]["proof"]["enrolment_key"] = json!(public(&key(30)));
+        document["uses"][0]["proof"]["enrolment_key"] = json!(public(&key(31)));
+    }
+    let mut later = serde_json::to_value(lineage()).unwrap();
+    later["format"] = json!(3);
+    let parse = |document: &Value| Lineage::parse(document.to_string().as_bytes());
+
+    assert_eq!(parse(&former).unwrap(), lineage());
+    assert_eq!(parse(&json!(lineage())).unwrap(), lineage());
+    assert!(parse(&mixed).unwrap_err().to_string().starts_with("unknown field `enrolment_key`"));
+    assert_eq!(parse(&later).unwrap_err().to_string(), "its format is 3, and this version reads formats 1 and 2");
+}
