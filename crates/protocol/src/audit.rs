@@ -46,6 +46,7 @@ pub enum AuditEvent {
         /// The named role that the job runs under, instead of the role of its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<RoleKey>,
+        /// The digest of the signed order, without the texts that are attached to it.
         order: Digest,
     },
     /// A job ended, or did not start after all: then `result` says so.

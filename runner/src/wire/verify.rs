@@ -158,8 +158,16 @@ impl Check<'_> {
     }
 
     fn refuse(&self, reason: RefusalReason, detail: String) -> Refusal {
-        Refused { reason, detail }.of(Digest::of(self.body.as_bytes()), None)
+        Refused { reason, detail }.of(message_digest(self.body), None)
     }
+}
+
+/// Returns the digest by which a message is found again: that of its text without the attached texts, which no signature
+/// covers. The control plane and lineages keep messages without them.
+pub fn message_digest(body: &str) -> Digest {
+    let bare = Envelope::parse(body.as_bytes()).ok().filter(|envelope| !envelope.attached.is_empty());
+    let bare = bare.and_then(|envelope| Envelope { attached: Vec::new(), ..envelope }.to_json().ok());
+    Digest::of(bare.as_deref().unwrap_or(body).as_bytes())
 }
 
 /// The reason why a message is refused.

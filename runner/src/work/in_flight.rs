@@ -11,6 +11,7 @@ use freehold_protocol::{Digest, Envelope, JobId};
 use tokio::sync::{Notify, watch};
 
 use crate::wire::inbox::Delivery;
+use crate::wire::verify::message_digest;
 use crate::work::job::{Stop, StopReason};
 use crate::work::lease::HeldLease;
 
@@ -19,7 +20,7 @@ use crate::work::lease::HeldLease;
 pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
-    /// The digest of the order's message.
+    /// The digest of the order's message, without the attached texts.
     pub message: Digest,
     /// The texts that came with the message. The order names each that it needs by its digest.
     pub attached: Vec<String>,
@@ -52,7 +53,7 @@ impl HeldOrder {
         Self {
             fence: Fence { dispatch: order.dispatch, receive: delivery.receive },
             order: Arc::new(order),
-            message: Digest::of(delivery.body.as_bytes()),
+            message: message_digest(&delivery.body),
             attached: Envelope::parse(delivery.body.as_bytes()).map(|envelope| envelope.attached).unwrap_or_default(),
             signal: signal.bounded_by(lease.until()),
             lease,

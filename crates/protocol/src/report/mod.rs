@@ -173,7 +173,7 @@ pub struct Refusal {
     pub reason: RefusalReason,
     /// The explanation, as a sentence for people.
     pub detail: String,
-    /// The digest of the bytes of the refused message.
+    /// The digest of the refused message, without the texts that are attached to it.
     pub message: Digest,
     /// The job and the fence; present only when the message is a verified order for this install.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -414,3 +414,31 @@ async fn the_audit_says_of_no_job_that_it_started_when_it_was_stopped_before() {
     assert_eq!(after, (Message::GiveBack, vec!["1.1 started".into(), "1.1 put back before the start".into()]));
     assert_eq!(world.begun(), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_audit_names_an_order_by_the_digest_of_what_was_signed_whatever_is_attached() {
+    let bare = sealed(&order(1, 7));
+    let mut envelope = Envelope::parse(bare.as_bytes()).unwrap();
+    envelope.attached = vec!["a sealed value".to_owned()];
+    let expired = Order { not_after: Timestamp::from_millis(1_500_000), ..order(2, 8) };
+    let mut late = Envelope::parse(sealed(&expired).as_bytes()).unwrap();
+    let late_bare = late.to_json().unwrap();
+    late.attached = vec!["a sealed value".to_owned()];
+    let world = World::new(Play::Succeed);
+    world.queue.send(envelope.to_json().unwrap());
+    world.queue.send(late.to_json().unwrap());
+
+    world.until_deleted().await;
+
+    let trail = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
+    let records = trail.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
+    let (mut started, mut refused) = (Vec::new(), Vec::new());
+    for record in records {
+        match record.event {
+            AuditEvent::Started { order, .. } => started.push(order),
+            AuditEvent::Refused { refusal } => refused.push(refusal.message),
+            _ => {}
+        }
+    }
+    assert_eq!((started, refused), (vec![Digest::of(bare.as_bytes())], vec![Digest::of(late_bare.as_bytes())]));
+}
