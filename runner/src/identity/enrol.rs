@@ -96,9 +96,6 @@ async fn announce(agent: &Agent, prover: &RoleProver, (key, digests): (&PublicKe
         match prover.prove(&agent.config, key).await {
             Ok(proof) => {
                 if let Some(number) = hello(agent, (key, digests), proof) {
-                    if agent.enrolled.is_set() {
-                        return;
-                    }
                     match accepted(agent, number, beat).await {
                         Sent::Taken => return agent.enrolled.set(),
                         Sent::Again => {}
@@ -119,7 +116,7 @@ async fn announce(agent: &Agent, prover: &RoleProver, (key, digests): (&PublicKe
     }
 }
 
-/// Waits until the reports queue has the hello with this number.
+/// Waits until the reports queue has the hello with this number. Only a runner that has never enrolled gives up.
 async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
     let mut warned = Repeat::default();
     let mut denied_since: Option<Instant> = None;
@@ -129,7 +126,8 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
         if let Ok(accepted) = tokio::time::timeout(LOOK, agent.reporter.accepted_hello(number)).await {
             return if accepted { Sent::Taken } else { Sent::Again };
         }
-        let Some(denied) = agent.reporter.denied() else {
+        let denied = agent.reporter.denied().filter(|_| !agent.enrolled.is_set());
+        let Some(denied) = denied else {
             denied_since = None;
             if said.elapsed() >= FRESH {
                 return Sent::Again;

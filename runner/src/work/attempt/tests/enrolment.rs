@@ -1,5 +1,7 @@
 //! A runner takes no order before the reports queue has the hello of its key.
 
+use std::sync::atomic::AtomicBool;
+
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
 
@@ -166,6 +168,27 @@ async fn a_hello_that_waits_for_the_reports_queue_is_replaced_by_one_with_a_new_
 
     assert_eq!((first.0, second.0, third.0), (1, 1, 1));
     assert_eq!((second.1 - first.1, third.1 - second.1), (1, 1 + 3));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_hello_of_an_enrolled_runner_does_not_grow_old_in_the_spool_either() {
+    let ways: [fn(&World) -> &AtomicBool; 2] = [|world| &world.taken.deaf, |world| &world.taken.closed];
+    for shut in ways {
+        let (world, begun) = (World::new(Play::Succeed), Instant::now());
+        let minutes = |count: u64| Duration::from_secs(count * 60);
+
+        // The eighth hello comes after 123 minutes, and the ninth would come an hour later.
+        let shut_for_half_an_hour = |world: &World| {
+            shut(world).store(begun.elapsed() > minutes(120), Ordering::Relaxed);
+            begun.elapsed() > minutes(150)
+        };
+        assert!(world.at_work(minutes(160), shut_for_half_an_hour).await);
+
+        let files: Vec<_> = std::fs::read_dir(world.state.path().join("spool")).unwrap().collect();
+        let name = files[0].as_ref().unwrap().file_name().into_string().unwrap();
+        assert_eq!((hellos(&world), files.len(), world.agent.fatal.get()), (8, 1, None));
+        assert!(name[..20].parse::<u64>().unwrap() >= 7 + 4, "{name}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
