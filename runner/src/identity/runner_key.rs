@@ -28,6 +28,12 @@ pub enum IdentityError {
         "the runner key `{path}` is not 32 bytes long; remove the file, and the runner makes a new key and enrols again"
     )]
     Damaged { path: PathBuf },
+    /// The file of the key that opens sensitive inputs does not contain a key.
+    #[error(
+        "the key for sensitive inputs `{path}` is not 32 bytes long; restore the file, or remove it: the runner then makes a \
+         new key, and the vendor has to give every sensitive input again"
+    )]
+    DamagedSealingKey { path: PathBuf },
     /// The system provides no random bytes.
     #[error("the system gave no random bytes for the runner key")]
     Random,

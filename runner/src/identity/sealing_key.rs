@@ -23,7 +23,7 @@ const SUFFIX: &str = ".key";
 pub fn load_or_make(state_dir: &Path, of: &KeyId) -> Result<OpeningKey, IdentityError> {
     let path = state_dir.join(format!("{PREFIX}{of}{SUFFIX}"));
     let io = |source| IdentityError::Io { path: path.clone(), source };
-    let damaged = || IdentityError::Damaged { path: path.clone() };
+    let damaged = || IdentityError::DamagedSealingKey { path: path.clone() };
     let key = match std::fs::read(&path).map(Zeroizing::new) {
         Ok(bytes) => {
             let bytes: &[u8; 32] = bytes.as_slice().try_into().map_err(|_| damaged())?;
@@ -107,7 +107,9 @@ mod tests {
 
         let error = load_or_make(state.path(), &key(1)).unwrap_err();
 
-        assert!(error.to_string().contains("remove the file"), "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with(&format!("the key for sensitive inputs `{}` is not", path.display())), "{text}");
+        assert!(text.contains("has to give every sensitive input again") && !text.contains("enrols again"), "{text}");
         assert_eq!(std::fs::read(&path).unwrap(), b"short");
     }
 }
