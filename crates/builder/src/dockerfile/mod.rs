@@ -7,6 +7,7 @@
 mod base_images;
 mod buildah;
 mod buildctl;
+mod instructions;
 mod read;
 mod request;
 mod run;

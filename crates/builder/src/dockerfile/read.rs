@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use freehold_oci::{Reference, ReferenceError};
 
+use super::instructions::instructions;
+
 /// An image that a Dockerfile names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
@@ -21,7 +23,7 @@ pub(super) struct Named {
 /// Returns the images that the Dockerfile `text` names, in order and without duplicates.
 pub(super) fn images(text: &str, args: &BTreeMap<String, String>) -> Result<Vec<Named>, String> {
     let mut reader = Reader { args, variables: automatic(), stages: Vec::new(), found: Vec::new() };
-    for line in lines(text) {
+    for line in instructions(text)? {
         let mut words = line.split_whitespace();
         let instruction = words.next().unwrap_or_default().to_ascii_uppercase();
         let words: Vec<&str> = words.collect();
@@ -160,28 +162,6 @@ pub(super) fn own_architecture() -> &'static str {
     }
 }
 
-/// Returns the lines of a Dockerfile without comments and empty lines. Continued lines are joined.
-fn lines(text: &str) -> Vec<String> {
-    let escape = if escape_is_backtick(text) { '`' } else { '\\' };
-    let mut all = Vec::new();
-    let mut current = String::new();
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        match line.strip_suffix(escape) {
-            Some(part) => current.extend([part, " "]),
-            None => all.push(std::mem::take(&mut current) + line),
-        }
-    }
-    all.push(current);
-    all
-}
-
-/// Returns whether the comments at the top contain the directive that makes the backtick the escape character.
-fn escape_is_backtick(text: &str) -> bool {
-    let top = text.lines().map_while(|line| line.trim().strip_prefix('#'));
-    let mut words = top.map(|line| line.replace(' ', "").to_ascii_lowercase());
-    words.any(|line| line == "escape=`")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +205,15 @@ mod tests {
                 assert!(images(&text, &BTreeMap::new()).is_err(), "{text}");
             }
         }
+    }
+
+    #[test]
+    fn a_here_document_names_no_image() {
+        let text = "FROM a:1\nRUN python3 <<EOF\nfrom os import path\nEOF\nCOPY <<A <<'B' /x/\nFROM a\nA\nfrom b\nB\n\
+                    COPY --from=b:2 <<-C /c /d\nRUN --mount=from=d\n\tC\nFROM c:3\n";
+
+        assert_eq!(found(text, &[]), ["a:1 a:1", "b:2 b:2", "c:3 c:3"]);
+        assert!(images("FROM a:1\nRUN <<EOF\nfrom os import path\n", &BTreeMap::new()).is_err());
     }
 
     #[test]
