@@ -20,6 +20,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -46,6 +47,18 @@ struct Resource {
     outputs: Value,
 }
 
+/// The end of a command that has already said why it fails.
+#[derive(Debug)]
+struct Failed;
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("failed")
+    }
+}
+
+impl Error for Failed {}
+
 /// The state of a stack in the bucket that `PULUMI_BACKEND_URL` names.
 struct Backend {
     client: Client,
@@ -60,6 +73,7 @@ async fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match run(&arguments).await {
         Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(error) if error.is::<Failed>() => std::process::ExitCode::from(255),
         Err(error) => {
             eprintln!("error: {}", freehold_aws_errors::chain(&*error));
             std::process::ExitCode::from(255)
@@ -89,7 +103,6 @@ async fn run(arguments: &[String]) -> Result<()> {
             println!("{}", backend.load().await?["outputs"]);
             Ok(())
         }
-        ["cancel"] => backend.unlock_all().await,
         ["preview"] => backend.preview(option("--save-plan").ok_or("no plan")?).await,
         ["up"] => backend.up(option("--plan").ok_or("no plan")?).await,
         ["destroy"] => backend.destroy().await,
@@ -107,13 +120,20 @@ impl Backend {
         let project = project.lines().find_map(|line| line.strip_prefix("name: ")).ok_or("no name in Pulumi.yaml")?;
         let sdk = sdk_config().await?;
         let config = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build();
-        Ok(Self {
+        let backend = Self {
             client: Client::from_conf(config),
             bucket: bucket.to_owned(),
             prefix: prefix.to_owned(),
             project: project.trim().to_owned(),
             stack: stack.to_owned(),
-        })
+        };
+        let meta = format!("{}/.pulumi/meta.yaml", backend.prefix);
+        match backend.read(&meta).await? {
+            Some(text) if text != b"version: 1\n" => return Err("the state has another version".into()),
+            Some(_) => {}
+            None => backend.write(&meta, b"version: 1\n".to_vec()).await?,
+        }
+        Ok(backend)
     }
 
     fn checkpoint(&self) -> String {
@@ -124,19 +144,27 @@ impl Backend {
         format!("{}/.pulumi/locks/organization/{}/{}/", self.prefix, self.project, self.stack)
     }
 
-    async fn get(&self, key: &str) -> Result<Option<Value>> {
-        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).send().await?;
-        if !listed.contents().iter().any(|object| object.key() == Some(key)) {
-            return Ok(None);
+    /// Reads an object without a listing before, and takes only the answer that there is no such key for an absent object,
+    /// as Pulumi does.
+    async fn read(&self, key: &str) -> Result<Option<Vec<u8>>> {
+        match self.client.get_object().bucket(&self.bucket).key(key).send().await {
+            Ok(found) => Ok(Some(found.body.collect().await?.to_vec())),
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        let found = self.client.get_object().bucket(&self.bucket).key(key).send().await?;
-        Ok(Some(serde_json::from_slice(&found.body.collect().await?.to_vec())?))
+    }
+
+    async fn write(&self, key: &str, bytes: Vec<u8>) -> Result<()> {
+        self.client.put_object().bucket(&self.bucket).key(key).body(bytes.into()).send().await?;
+        Ok(())
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<Value>> {
+        Ok(self.read(key).await?.map(|bytes| serde_json::from_slice(&bytes)).transpose()?)
     }
 
     async fn put(&self, key: &str, value: &Value) -> Result<()> {
-        let body = value.to_string().into_bytes().into();
-        self.client.put_object().bucket(&self.bucket).key(key).body(body).send().await?;
-        Ok(())
+        self.write(key, value.to_string().into_bytes()).await
     }
 
     async fn load(&self) -> Result<Value> {
@@ -202,14 +230,6 @@ impl Backend {
         Ok(())
     }
 
-    async fn unlock_all(&self) -> Result<()> {
-        let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(self.locks()).send().await?;
-        for object in listed.contents() {
-            self.unlock(object.key().unwrap_or_default()).await?;
-        }
-        Ok(())
-    }
-
     fn urn(&self, resource: &Resource) -> String {
         format!("urn:pulumi:{}::{}::{}::{}", self.stack, self.project, resource.kind, resource.name)
     }
@@ -236,11 +256,21 @@ impl Backend {
         Ok(goals)
     }
 
+    /// Previews without a lock. With `--json` all messages are in the document, also those of a failure.
     async fn preview(&self, plan: &str) -> Result<()> {
-        let lock = self.lock().await?;
-        let goals = self.goals().await;
-        self.unlock(&lock).await?;
-        let goals = goals?;
+        let goals = match self.goals().await {
+            Ok(goals) => goals,
+            Err(error) => {
+                let message = format!("error: {}\n", freehold_aws_errors::chain(&*error));
+                let urn = format!("urn:pulumi:{}::{}::pulumi:pulumi:Stack::main", self.stack, self.project);
+                let diagnostics = json!([
+                    { "message": "Downloading nothing\n", "severity": "info" },
+                    { "urn": urn, "message": message, "severity": "error" },
+                ]);
+                println!("{}", json!({ "steps": [], "diagnostics": diagnostics, "duration": 0, "changeSummary": {} }));
+                return Err(Failed.into());
+            }
+        };
         let mut summary: BTreeMap<&str, u64> = BTreeMap::new();
         for operation in goals.values() {
             *summary.entry(operation).or_default() += 1;
@@ -250,11 +280,29 @@ impl Backend {
         Ok(())
     }
 
+    /// Updates the stack under a lock. An interrupt ends the update, and the lock is removed.
     async fn up(&self, plan: &str) -> Result<()> {
+        let mut interrupted = signal(SignalKind::interrupt())?;
         let lock = self.lock().await?;
-        let done = self.update(plan).await;
+        let done = tokio::select! {
+            biased;
+            _ = interrupted.recv() => Err("update canceled".into()),
+            done = self.update(plan) => done,
+        };
+        self.keep_history().await?;
         self.unlock(&lock).await?;
         done
+    }
+
+    /// Copies the checkpoint into the history, and once more as a backup unless that is switched off.
+    async fn keep_history(&self) -> Result<()> {
+        let checkpoint = self.load().await?;
+        let copies = format!("{}/{}/{}", self.project, self.stack, std::process::id());
+        self.put(&format!("{}/.pulumi/history/{copies}.checkpoint.json", self.prefix), &checkpoint).await?;
+        if std::env::var("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS").is_ok_and(|off| off == "true") {
+            return Ok(());
+        }
+        self.put(&format!("{}/.pulumi/backups/{copies}.json", self.prefix), &checkpoint).await
     }
 
     async fn update(&self, plan: &str) -> Result<()> {
@@ -275,7 +323,10 @@ impl Backend {
             self.put(&self.checkpoint(), &state).await?;
             println!("{operation} {}", resource.name);
             if let Some(seconds) = &resource.hold {
-                std::process::Command::new("sleep").arg(seconds).status()?;
+                let held = tokio::process::Command::new("sleep").arg(seconds).kill_on_drop(true).status().await?;
+                if !held.success() {
+                    return Err("update canceled".into());
+                }
             }
             let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no list of resources")?;
             let made = kept.iter().find(|one| one["urn"] == *urn).map_or(0, |one| one["made"].as_u64().unwrap_or(0));

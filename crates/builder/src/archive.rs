@@ -32,16 +32,39 @@ pub(crate) fn pack(directory: &Path, into: &Path) -> Result<(), ArchiveError> {
     Ok(())
 }
 
-/// Returns the sum of the sizes of the files below `directory` that [`pack`] packs, in bytes.
+/// Returns the size of the uncompressed tar that [`pack`] makes of `directory`, in bytes. The runner limits this size, and
+/// not the sum of the sizes of the files.
 pub(crate) fn bytes(directory: &Path) -> Result<u64, ArchiveError> {
     let mut entries = Vec::new();
     list(directory, Path::new(""), &mut entries)?;
-    let mut sum = 0_u64;
+    // A tar ends with two empty blocks.
+    let mut sum = 2 * BLOCK;
     for path in &entries {
         let data = directory.join(path).symlink_metadata()?;
-        sum = sum.saturating_add(if data.is_file() { data.len() } else { 0 });
+        sum = sum.saturating_add(BLOCK + long_name(path));
+        if data.is_symlink() {
+            sum = sum.saturating_add(long_name(&std::fs::read_link(directory.join(path))?));
+        } else if data.is_file() {
+            sum = sum.saturating_add(padded(data.len()));
+        }
     }
     Ok(sum)
+}
+
+/// The size of the header of an entry, and the unit of its data, in bytes.
+const BLOCK: u64 = 512;
+/// The longest name that fits into the header of an entry, in bytes.
+const SHORT_NAME: usize = 100;
+
+fn padded(bytes: u64) -> u64 {
+    bytes.div_ceil(BLOCK).saturating_mul(BLOCK)
+}
+
+/// Returns the size of the additional entry for a name that does not fit into the header. It holds the name and a zero
+/// byte.
+fn long_name(name: &Path) -> u64 {
+    let length = name.as_os_str().len();
+    if length > SHORT_NAME { BLOCK + padded(length as u64 + 1) } else { 0 }
 }
 
 fn list(root: &Path, below: &Path, entries: &mut Vec<PathBuf>) -> Result<(), ArchiveError> {
@@ -149,5 +172,26 @@ mod tests {
         assert_eq!(fs::read(to.join("main.tf")).unwrap(), fs::read(from.join("main.tf")).unwrap());
         assert_eq!(to.join("run.sh").metadata().unwrap().permissions().mode() & 0o111, 0o111);
         assert!(!to.join(".git").exists());
+    }
+
+    #[test]
+    fn the_size_of_the_tar_is_known_before_it_is_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("m");
+        module(&root);
+        for (length, size) in [(99, 0), (100, 1), (101, 511), (102, 512), (255, 513)] {
+            let name = "n".repeat(length);
+            fs::write(root.join(&name), vec![b'x'; size]).unwrap();
+            symlink(&name, root.join(format!("link-{length}"))).unwrap();
+            fs::create_dir(root.join(format!("d{}", "n".repeat(length - 1)))).unwrap();
+        }
+        let packed = directory.path().join("packed");
+
+        let expected = bytes(&root).unwrap();
+        pack(&root, &packed).unwrap();
+
+        let mut tar = Vec::new();
+        io::copy(&mut flate2::read::GzDecoder::new(File::open(&packed).unwrap()), &mut tar).unwrap();
+        assert_eq!(expected, tar.len() as u64);
     }
 }

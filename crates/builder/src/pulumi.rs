@@ -18,8 +18,8 @@ use crate::{source, step};
 const PROJECTS: [&str; 2] = ["Pulumi.yaml", "Pulumi.yml"];
 /// The largest project file, in bytes.
 const MAX_PROJECT: u64 = 1024 * 1024;
-/// The largest sum of the sizes of the files, in bytes.
-const MAX_BYTES: u64 = 1024 * 1024 * 1024;
+/// The largest tar of a program, in bytes. A runner unpacks only smaller tars than 1 GiB.
+const MAX_BYTES: u64 = 1024 * 1024 * 1024 - 1;
 
 /// Builds the program and pushes it.
 pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, Failure> {
@@ -47,6 +47,14 @@ fn check(directory: &Path) -> Result<(), String> {
     if !is_text("name") {
         return Err(format!("`{name}` has no `name`; write the name of the project, such as `name: network`"));
     }
+    // The older name of this key is `config`, with a text in place of a table.
+    let moved = ["stackConfigDir", "config"].into_iter().find(|key| project.get(key).is_some_and(Value::is_string));
+    if let Some(key) = moved {
+        return Err(format!(
+            "`{name}` has `{key}`, so Pulumi would not read the settings of the stack that the runner writes beside \
+             `{name}`; remove the key"
+        ));
+    }
     if !is_text("runtime") && project.pointer("/runtime/name").and_then(Value::as_str).is_none() {
         return Err(format!("`{name}` has no `runtime`; write the language of the program, such as `runtime: go`"));
     }
@@ -68,12 +76,19 @@ mod tests {
     #[test]
     fn a_program_needs_a_project_with_a_name_and_a_runtime() {
         assert_eq!(checked(&[("Pulumi.yaml", "name: net\nruntime: go\n")]), Ok(()));
+        let with_schema = "name: net\nruntime: go\nconfig:\n  size: 3\n";
+        assert_eq!(checked(&[("Pulumi.yaml", with_schema)]), Ok(()));
         assert_eq!(checked(&[("Pulumi.yml", "name: net\nruntime:\n  name: nodejs\n")]), Ok(()));
         for (files, expected) in [
             (vec![("main.go", "package main")], "the source has no `Pulumi.yaml`"),
             (vec![("Pulumi.yaml", "runtime: go\n")], "`Pulumi.yaml` has no `name`"),
             (vec![("Pulumi.yaml", "name: net\n")], "`Pulumi.yaml` has no `runtime`"),
             (vec![("Pulumi.yaml", "name: [\n")], "`Pulumi.yaml`, "),
+            (
+                vec![("Pulumi.yaml", "name: net\nruntime: go\nstackConfigDir: c\n")],
+                "`Pulumi.yaml` has `stackConfigDir`",
+            ),
+            (vec![("Pulumi.yaml", "name: net\nruntime: go\nconfig: c\n")], "`Pulumi.yaml` has `config`"),
         ] {
             let found = checked(&files).unwrap_err();
             assert!(found.starts_with(expected), "{found}");

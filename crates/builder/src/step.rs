@@ -11,7 +11,7 @@ use freehold_runner::work::job::Job;
 use crate::package::push_layer;
 use crate::{archive, source};
 
-/// The largest sum of the sizes of the files, in bytes. Each step that runs in the directory gets a copy on the customer's
+/// The largest tar of the directory, in bytes. Each step that runs in the directory gets a copy on the customer's
 /// machine.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
@@ -22,7 +22,7 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
     until_stopped(job, push_layer(job, work, &layer, STEP_LAYER, STEP_ARTIFACT)).await
 }
 
-/// Packs a directory whose files have at most `most` bytes.
+/// Packs a directory whose tar has at most `most` bytes.
 pub(crate) async fn pack(job: &Job, directory: PathBuf, most: u64) -> Result<PathBuf, Failure> {
     let layer = job.workspace.join("layer.tar.gz");
     let into = layer.clone();
@@ -37,8 +37,8 @@ pub(crate) async fn pack(job: &Job, directory: PathBuf, most: u64) -> Result<Pat
     let bytes = packed.await.map_err(|error| unpackable(&error))?.map_err(|error| unpackable(&error))?;
     if bytes > most {
         return Err(Failure::new(format!(
-            "the files of the directory have {bytes} bytes, more than the maximum of {most}; name a smaller \
-             `directory` of the repository"
+            "the tar of the directory has {bytes} bytes, more than the maximum of {most}; name a smaller `directory` of \
+             the repository"
         )));
     }
     Ok(layer)

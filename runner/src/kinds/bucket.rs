@@ -11,9 +11,10 @@ use aws_sdk_s3::config::timeout::TimeoutConfig;
 use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::presigning::PresigningConfig;
 use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::types::Object;
 use aws_types::SdkConfig;
 use freehold_aws_errors::code_and_message;
-use freehold_protocol::Digest;
+use freehold_protocol::{Digest, Timestamp};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
@@ -23,6 +24,8 @@ use crate::work::job::Job;
 
 /// The time limit for the upload of one object.
 const TRANSFER: Duration = Duration::from_secs(600);
+/// The largest number of objects in a listing.
+const MAX_LISTED: i32 = 100;
 
 /// The bucket that the config names, with a client under the job's role.
 #[derive(Debug, Clone)]
@@ -55,8 +58,8 @@ impl JobBucket {
 
     /// Returns an object of at most `max` bytes, or `None` when it does not exist.
     ///
-    /// Lists the object first. If a role may list only some prefixes of the bucket, S3 answers `AccessDenied` when it
-    /// reads an absent object (Amazon S3 API, `GetObject`, "Permissions").
+    /// Lists the object first. If a role may not list the bucket, S3 answers `AccessDenied` when it reads an absent object
+    /// (Amazon S3 API, `GetObject`, "Permissions").
     pub(super) async fn get(&self, key: &str, max: usize) -> Result<Option<Vec<u8>>, Failure> {
         let listed = self.client.list_objects_v2().bucket(&self.bucket).prefix(key).max_keys(1).send().await;
         let listed = listed.map_err(|error| self.failure("look for", key, &error))?;
@@ -82,6 +85,26 @@ impl JobBucket {
             }
         }
         Ok(Some(bytes))
+    }
+
+    /// Returns the names of the objects that begin with `prefix`, with the time at which each was written. Returns the
+    /// first [`MAX_LISTED`] objects in the order of their names.
+    pub(super) async fn list(&self, prefix: &str) -> Result<Vec<(String, Option<Timestamp>)>, Failure> {
+        let listed =
+            self.client.list_objects_v2().bucket(&self.bucket).prefix(prefix).max_keys(MAX_LISTED).send().await;
+        let listed = listed.map_err(|error| self.failure("look for", prefix, &error))?;
+        let written = |object: &Object| {
+            let millis = object.last_modified()?.to_millis().ok()?;
+            u64::try_from(millis).ok().map(Timestamp::from_millis)
+        };
+        let found = listed.contents().iter().filter_map(|object| Some((object.key()?.to_owned(), written(object))));
+        Ok(found.collect())
+    }
+
+    /// Removes an object, if it exists.
+    pub(super) async fn delete(&self, key: &str) -> Result<(), Failure> {
+        let request = self.client.delete_object().bucket(&self.bucket).key(key);
+        request.send().await.map(|_| ()).map_err(|error| self.failure("remove", key, &error))
     }
 
     /// Uploads `bytes` as an object.

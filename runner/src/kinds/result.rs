@@ -47,7 +47,12 @@ pub(super) async fn succeed(
     command: &str,
     error_in: fn(&str) -> String,
 ) -> Result<(), Failure> {
-    match sandbox::run(job, program).await? {
+    succeeded(sandbox::run(job, program).await?, command, error_in)
+}
+
+/// Returns the failure of a program that did not end with exit code 0, as [`succeed`] does.
+pub(super) fn succeeded(ended: Ended, command: &str, error_in: fn(&str) -> String) -> Result<(), Failure> {
+    match ended {
         Ended::Code { code: 0, .. } => Ok(()),
         Ended::Code { code, last_words } => {
             let why = error_in(&last_words);

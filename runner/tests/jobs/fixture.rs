@@ -21,7 +21,7 @@ use freehold_runner::work::job::{
     Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
 };
 use rustix::fs::{CWD, FileType, mknodat};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -301,4 +301,18 @@ pub(crate) fn descendants(ancestor: u32) -> Vec<u32> {
         at += 1;
     }
     found.split_off(1)
+}
+
+/// Returns the processes that this test started and whose command line contains `mark`.
+pub(crate) fn own_processes(mark: &str) -> Vec<u32> {
+    let marked = processes(mark);
+    descendants(std::process::id()).into_iter().filter(|id| marked.contains(id)).collect()
+}
+
+/// Kills the processes that this test started and whose command line contains `mark`.
+pub(crate) fn kill_own(mark: &str) {
+    for id in own_processes(mark) {
+        let id = Pid::from_raw(i32::try_from(id).unwrap()).unwrap();
+        kill_process(id, Signal::KILL).unwrap();
+    }
 }

@@ -69,7 +69,7 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
         Goal::Remove { .. } => Vec::new(),
     };
     let mark = state_objects::kubernetes_mark(&work.component);
-    let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, work.component.as_str())).await?;
+    let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, work.component.as_str(), &[])).await?;
     let attempt = Attempt { job, work, api: &api, helm: &helm, bucket: &bucket, started };
     let done = match goal {
         Goal::Deploy => attempt.deploy(&mark, &values).await,

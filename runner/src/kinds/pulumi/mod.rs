@@ -2,17 +2,17 @@
 //! `stack output`. A removal looks at the stack's resources and runs `destroy`.
 //!
 //! A redelivery starts again with a new preview. The state is in the runner's bucket, where Pulumi writes it after each
-//! change of a resource and locks it with an object of its own. Pulumi's lock does not name the attempt that holds it,
-//! so the attempt writes a mark ([`AttemptMark`]) first: only an attempt that takes over from a killed one removes
-//! locks.
+//! change of a resource and locks it with an object of its own (`stack_locks` decides when an abandoned lock is removed).
 //!
 //! Pulumi's plans constrain an update: `up` refuses a change that the plan does not have. They do not constrain a
 //! removal, because `destroy` does not take a plan.
 
 mod data;
+mod diagnosis;
 mod files;
 mod program;
 mod stack;
+mod stack_locks;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -23,16 +23,15 @@ use serde_json::Value;
 
 use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
-use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
-use crate::state_objects;
 use crate::work::job::Job;
 use files::{PLAN_FILE, PROGRAM};
 use program::Pulumi;
+use stack_locks::StackLocks;
 
 /// The text that `pulumi stack output` prints in place of the value of a secret output.
 const SECRET: &str = "[secret]";
@@ -63,18 +62,17 @@ async fn run(job: &Job, work: &RunPulumi, goal: Goal) -> Result<Done, Failure> {
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let pulumi = Pulumi::find(job, work, &aws, &bucket)?;
-    let mark = until_stopped(job, async {
+    until_stopped(job, async {
         fetch(job, work).await?;
-        let prefix = state_objects::pulumi(&work.component);
-        let mark = AttemptMark::take_over(job, &bucket, format!("{prefix}fence.json"), &prefix).await?;
-        stack::write(job, work, &sdk, &bucket).await?;
-        Ok(mark)
+        stack::write(job, work, &sdk, &bucket).await
     })
     .await?;
-    let done = change(&pulumi, &bucket, &mark, goal).await;
+    // This is the last step that can fail or be stopped before the code below, which always writes how the attempt ended.
+    let locks = StackLocks::take_over(job, &bucket, &work.component).await?;
+    let done = change(&pulumi, &bucket, &locks, goal).await;
     aws.finish().await;
-    // A stopped attempt may leave a lock. The next attempt finds its mark and removes the lock.
-    let ended = if matches!(done, Err(Failure::Stopped { .. })) { Ok(()) } else { mark.end(&bucket).await };
+    // This also runs after a stop: the mark tells the next attempt whether this attempt left a lock behind.
+    let ended = locks.end(&bucket, pulumi.ended_abruptly()).await;
     let done = done?;
     ended.map_err(Failure::after_change)?;
     Ok(done)
@@ -93,14 +91,11 @@ async fn fetch(job: &Job, work: &RunPulumi) -> Result<(), Failure> {
     std::fs::remove_file(&layer).map_err(|error| Failure::because("could not remove the packed program", &error))
 }
 
-async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, mark: &AttemptMark, goal: Goal) -> Result<Done, Failure> {
+async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goal: Goal) -> Result<Done, Failure> {
     let job = pulumi.job();
     pulumi.check_version().await?;
     pulumi.select_stack().await?;
-    if mark.inherits() {
-        job.log.line("removing the locks that a killed attempt may have left on the stack");
-        pulumi.cancel().await?;
-    }
+    locks.remove_stale(job, bucket).await?;
     match goal {
         Goal::Update => {
             let steps = pulumi.preview(PLAN_FILE).await?;

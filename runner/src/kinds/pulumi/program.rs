@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_egress::AccountHosts;
 use freehold_protocol::names;
@@ -10,6 +11,7 @@ use freehold_protocol::order::RunPulumi;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use super::diagnosis::Diagnosis;
 use super::files::PROGRAM;
 use super::stack;
 use super::steps::{Exported, Steps};
@@ -17,7 +19,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::succeed;
+use crate::kinds::result::succeeded;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 use crate::state_objects;
 use crate::work::job::Job;
@@ -34,6 +36,8 @@ pub(super) struct Pulumi<'a> {
     account_hosts: Option<Arc<dyn AccountHosts>>,
     wanted_version: &'a str,
     stack: String,
+    /// Whether a run of the program may have ended without the removal of its lock.
+    abrupt: AtomicBool,
 }
 
 impl<'a> Pulumi<'a> {
@@ -54,6 +58,10 @@ impl<'a> Pulumi<'a> {
             ("PULUMI_HOME", sandbox::inside(job, ".pulumi-home")),
             ("PULUMI_SKIP_UPDATE_CHECK", "true".to_owned()),
             ("PULUMI_DISABLE_TELEMETRY", "true".to_owned()),
+            // The bucket keeps the old versions of the state, so copies of it are not needed. Older versions of Pulumi know
+            // the second name only.
+            ("PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS", "true".to_owned()),
+            ("PULUMI_DISABLE_CHECKPOINT_BACKUPS", "true".to_owned()),
             // The AWS provider is built on Terraform's, which takes this tag for everything that it makes.
             ("TF_AWS_DEFAULT_TAGS_freehold:owner", names::owner(&job.order.tenant, &job.order.install)),
         ];
@@ -66,6 +74,7 @@ impl<'a> Pulumi<'a> {
             account_hosts: aws.account_hosts(),
             wanted_version: &work.pulumi_version,
             stack: stack::name(job),
+            abrupt: AtomicBool::new(false),
         })
     }
 
@@ -94,16 +103,23 @@ impl<'a> Pulumi<'a> {
         self.run("stack select", arguments).await
     }
 
-    /// Removes every lock of the stack.
-    pub(super) async fn cancel(&self) -> Result<(), Failure> {
-        self.run("cancel", self.on_stack(&["cancel", "--yes"])).await
-    }
-
-    /// Previews an update, and saves the plan in the file `plan` of the program's directory.
+    /// Previews an update, and saves the plan in the file `plan` of the program's directory. With `--json`, Pulumi prints
+    /// all messages into its document, also those about a failure, and writes nothing of them to standard error.
     pub(super) async fn preview(&self, plan: &str) -> Result<Steps, Failure> {
         let mut arguments = self.on_stack(&["preview", "--json"]);
         arguments.push(format!("--save-plan={plan}"));
-        self.capture("preview", arguments).await
+        let printed = Printed::new(self.job).map_err(|error| unreadable("preview", &error))?;
+        match self.start("preview", arguments, Output::Kept(printed.clone()), Vec::new()).await {
+            Ok(()) => printed.json().await.map_err(|error| unreadable("preview", &error)),
+            Err(Failure::Failed { reason, partial }) => {
+                // A preview that was killed has printed no document.
+                let found: Diagnosis = printed.json().await.unwrap_or_default();
+                let diagnosis = found.redacted(|text| self.job.log.redacted(text));
+                diagnosis.errors().for_each(|error| self.job.log.line(&format!("error: {error}")));
+                Err(Failure::Failed { reason: format!("{reason}{}", diagnosis.summary()), partial })
+            }
+            Err(stopped @ Failure::Stopped { .. }) => Err(stopped),
+        }
     }
 
     /// Updates the stack. Pulumi refuses changes that the plan does not have.
@@ -166,7 +182,14 @@ impl<'a> Pulumi<'a> {
             account_hosts: self.account_hosts.clone(),
             ..Program::new(&self.executable, arguments, self.environment.clone())
         };
-        succeed(self.job, program, &format!("pulumi {name}"), errors).await
+        let ended = sandbox::run(self.job, program).await?;
+        self.abrupt.fetch_or(ended.is_abrupt(), Ordering::Relaxed);
+        succeeded(ended, &format!("pulumi {name}"), errors)
+    }
+
+    /// Returns whether a run of the program was killed or crashed, so that it may have left its lock.
+    pub(super) fn ended_abruptly(&self) -> bool {
+        self.abrupt.load(Ordering::Relaxed)
     }
 }
 

@@ -63,12 +63,17 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
     let mut terraform = Terraform::find(job, work, &aws)?;
-    let Prepared { variable_files, lock, providers } = until_stopped(job, prepare(job, work, &bucket)).await?;
+    // INVARIANT: the work of a Terraform module has a state.
+    let objects =
+        StateObjects::of(&job.order.work).ok_or_else(|| Failure::new("the job's work has no Terraform state"))?;
+    let Prepared { variable_files, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
     terraform.take_providers(providers);
+    // This is the last step that can fail or be stopped before the code below, which always writes how the attempt ended.
+    let lock = StateLock::take_over(job, &bucket, &objects).await?;
     let done = change(&terraform, &bucket, &lock, variable_files, goal).await;
     aws.finish().await;
     // This also runs after a stop: the mark tells the next attempt whether this attempt left a lock behind.
-    let ended = lock.end(&bucket, matches!(done, Err(Failure::Stopped { .. }))).await;
+    let ended = lock.end(&bucket, terraform.ended_abruptly()).await;
     let done = done?;
     ended.map_err(Failure::after_change)?;
     Ok(done)
@@ -78,16 +83,17 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
 struct Prepared {
     /// Terraform's options for the variable files.
     variable_files: Vec<String>,
-    lock: StateLock,
     /// The providers that came with the module. `None` for a module whose providers Terraform fetches.
     providers: Option<Providers>,
 }
 
-/// Fetches the module and its providers into the workspace, writes the runner's files, and takes over the state's mark.
-async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result<Prepared, Failure> {
-    // INVARIANT: the work of a Terraform module has a state.
-    let objects =
-        StateObjects::of(&job.order.work).ok_or_else(|| Failure::new("the job's work has no Terraform state"))?;
+/// Fetches the module and its providers into the workspace, and writes the runner's files.
+async fn prepare(
+    job: &Job,
+    work: &ApplyTerraform,
+    bucket: &JobBucket,
+    objects: &StateObjects,
+) -> Result<Prepared, Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     let layer = job.workspace.join("module.tar.gz");
     fetch_layer(&repository, &work.artifact, MODULE_LAYER, &layer).await?;
@@ -98,8 +104,8 @@ async fn prepare(job: &Job, work: &ApplyTerraform, bucket: &JobBucket) -> Result
         .map_err(|error| Failure::because("could not unpack the module", &error))?;
     let _ = std::fs::remove_file(&layer);
     let providers = providers::unpack(job, &repository, &work.artifact).await?;
-    let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), &objects)).await?;
-    Ok(Prepared { variable_files, lock: StateLock::take_over(job, bucket, &objects).await?, providers })
+    let variable_files = files::write(job, work, &Templates::of(job), (bucket.bucket(), objects)).await?;
+    Ok(Prepared { variable_files, providers })
 }
 
 async fn change(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_egress::AccountHosts;
 use freehold_protocol::contract::Terms;
@@ -19,7 +20,7 @@ use crate::identity::job_aws::JobAws;
 use crate::identity::stack_outputs;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{succeed, until_stopped};
+use crate::kinds::result::{succeeded, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
 use crate::kinds::terraform_module::providers::Providers;
@@ -48,6 +49,8 @@ pub(super) struct Terraform<'a> {
     services: Vec<Service>,
     account_hosts: Option<Arc<dyn AccountHosts>>,
     wanted_version: &'a str,
+    /// Whether a run of the program may have ended without the removal of its lock.
+    abrupt: AtomicBool,
 }
 
 impl<'a> Terraform<'a> {
@@ -90,6 +93,7 @@ impl<'a> Terraform<'a> {
             services: aws.services(),
             account_hosts: aws.account_hosts(),
             wanted_version: &work.terraform_version,
+            abrupt: AtomicBool::new(false),
         })
     }
 
@@ -208,7 +212,14 @@ impl<'a> Terraform<'a> {
             hosts: if name == "init" && self.fetches() { registries() } else { Vec::new() },
             ..Program::new(&self.executable, arguments, self.environment.clone())
         };
-        succeed(self.job, program, &format!("terraform {name}"), first_error).await
+        let ended = sandbox::run(self.job, program).await?;
+        self.abrupt.fetch_or(ended.is_abrupt(), Ordering::Relaxed);
+        succeeded(ended, &format!("terraform {name}"), first_error)
+    }
+
+    /// Returns whether a run of the program was killed or crashed, so that it may have left its lock.
+    pub(super) fn ended_abruptly(&self) -> bool {
+        self.abrupt.load(Ordering::Relaxed)
     }
 }
 

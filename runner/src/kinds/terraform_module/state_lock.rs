@@ -6,12 +6,14 @@
 //! Terraform's lock does not name the attempt that holds it. So before the first command that locks, the runner writes
 //! a mark ([`AttemptMark`]) beside the state: `terraform/<component>.fence.json`, or
 //! `terraform/sandbox/sandbox.fence.json` for the app's sandbox. An attempt removes a lock only if the lock existed
-//! when the attempt began, and if the mark proves that the previous attempt left it. The attempt waits for any other
-//! lock and then reports it.
+//! when the attempt began, and if the mark proves that the previous attempt can have left it. The attempt waits for any
+//! other lock and then reports it.
 
+use aws_sdk_s3::primitives::{DateTime, DateTimeFormat};
+use freehold_protocol::Timestamp;
 use serde::Deserialize;
 
-use crate::kinds::attempt_mark::AttemptMark;
+use crate::kinds::attempt_mark::{AttemptMark, HeldLock};
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::state_objects::StateObjects;
@@ -24,44 +26,58 @@ const MAX_BYTES: usize = 64 * 1024;
 struct Lock {
     #[serde(rename = "ID")]
     id: String,
+    #[serde(default, rename = "Created")]
+    created: String,
 }
 
-/// The state's lock for one attempt: the attempt's mark, and the id of a lock that the attempt may remove.
+/// The state's lock for one attempt: the attempt's mark, which names the lock that the attempt may remove.
 #[derive(Debug)]
 pub(super) struct StateLock {
     mark: AttemptMark,
     lock_key: String,
-    stale: Option<String>,
 }
 
 impl StateLock {
     /// Replaces the mark of the previous attempt, and looks for a lock that this attempt may remove.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, objects: &StateObjects) -> Result<Self, Failure> {
         let lock_key = objects.lock();
-        let mark = AttemptMark::take_over(job, bucket, objects.mark(), &objects.state()).await?;
-        let stale = if mark.inherits() { held(bucket, &lock_key).await?.map(|lock| lock.id) } else { None };
-        Ok(Self { mark, lock_key, stale })
+        let held = held(bucket, &lock_key).await?;
+        let mark = AttemptMark::take_over(job, bucket, objects.mark(), &objects.state(), &held).await?;
+        Ok(Self { mark, lock_key })
     }
 
     /// Returns the id of the lock that this attempt may remove, if a killed attempt left one.
     pub(super) fn stale(&self) -> Option<&str> {
-        self.stale.as_deref()
+        self.mark.stale().first().map(String::as_str)
     }
 
-    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `stopped` means that
-    /// Terraform may have been killed. Otherwise Terraform released its own lock, and a new lock belongs to somebody
-    /// else.
-    pub(super) async fn end(&self, bucket: &JobBucket, stopped: bool) -> Result<(), Failure> {
-        match held(bucket, &self.lock_key).await? {
-            Some(_) if stopped => Ok(()),
-            Some(lock) if Some(&lock.id) == self.stale.as_ref() => Ok(()),
-            Some(_) | None => self.mark.end(bucket).await,
-        }
+    /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `abrupt` means that
+    /// Terraform may have been killed.
+    pub(super) async fn end(&self, bucket: &JobBucket, abrupt: bool) -> Result<(), Failure> {
+        self.mark.end_with(bucket, &held(bucket, &self.lock_key).await?, abrupt).await
     }
 }
 
-async fn held(bucket: &JobBucket, key: &str) -> Result<Option<Lock>, Failure> {
-    let Some(bytes) = bucket.get(key, MAX_BYTES).await? else { return Ok(None) };
-    let lock = serde_json::from_slice(&bytes);
-    lock.map(Some).map_err(|error| Failure::because(&format!("could not read the lock `{key}`"), &error))
+/// Returns the lock of the state, if it is locked.
+async fn held(bucket: &JobBucket, key: &str) -> Result<Vec<HeldLock>, Failure> {
+    let Some(bytes) = bucket.get(key, MAX_BYTES).await? else { return Ok(Vec::new()) };
+    let lock: Lock = serde_json::from_slice(&bytes)
+        .map_err(|error| Failure::because(&format!("could not read the lock `{key}`"), &error))?;
+    Ok(vec![HeldLock { since: time(&lock.created), name: lock.id }])
+}
+
+fn time(text: &str) -> Option<Timestamp> {
+    let millis = DateTime::from_str(text, DateTimeFormat::DateTimeWithOffset).ok()?.to_millis().ok()?;
+    u64::try_from(millis).ok().map(Timestamp::from_millis)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_a_lock_is_read_as_terraform_writes_it() {
+        assert_eq!(time("1970-01-01T00:00:01.5Z"), Some(Timestamp::from_millis(1_500)));
+        assert!(time("2026-11-23T11:40:53.123456789Z").is_some() && time("").is_none());
+    }
 }

@@ -1,6 +1,7 @@
 //! Programs of Pulumi, with a program that has Pulumi's documented interface (`examples/pulumi-stand-in.rs`) and its
 //! state in the local cloud. Pulumi itself cannot be had here.
 
+mod locks;
 mod ten_kills;
 
 use std::collections::BTreeMap;
@@ -12,11 +13,10 @@ use freehold_skips::have;
 use serde_json::{Value, json};
 
 use crate::artifacts::of_layer;
-use crate::cloud::Cloud;
-use crate::fixture::{outputs, reason};
+use crate::cloud::{Cloud, s3};
+use crate::fixture::{BUCKET, outputs, reason};
 
 const STATE: &str = "terraform/network/.pulumi/stacks/net/globex-prod.json";
-const LOCK: &str = "terraform/network/.pulumi/locks/organization/net/globex-prod/1.json";
 const MARK: &str = "terraform/network/fence.json";
 
 /// Returns a folder with the stand-in as `pulumi`.
@@ -107,6 +107,10 @@ async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_buc
     assert_eq!(key["secretsprovider"], "awskms://alias/fh-acme--globex-prod?region=eu-west-1");
     let mark: Value = serde_json::from_slice(&cloud.object(MARK).await.unwrap()).unwrap();
     assert_eq!(mark["ended"], true);
+    let listed = s3(&cloud.customer).list_objects_v2().bucket(BUCKET).prefix("terraform/network/.pulumi/").send().await;
+    let keys: Vec<String> = listed.unwrap().contents().iter().filter_map(|one| one.key().map(str::to_owned)).collect();
+    assert!(keys.iter().any(|key| key.contains("/history/")), "{keys:?}");
+    assert!(!keys.iter().any(|key| key.contains("/backups/") || key.contains("/locks/")), "{keys:?}");
 }
 
 #[tokio::test]
@@ -140,20 +144,8 @@ async fn a_program_that_fails_says_why_and_changes_nothing() {
 
     let (why, partial) = reason(execute(&bench.job).await);
 
+    assert!(bench.log().contains("error: missing required configuration variable 'net:absent'"));
     let expected = "`pulumi preview` ended with exit code 255: missing required configuration variable 'net:absent'";
     assert_eq!((why.as_str(), partial), (expected, false));
     assert_eq!(state(&cloud).await["checkpoint"]["latest"]["resources"], json!([]));
-}
-
-#[tokio::test]
-async fn a_lock_of_somebody_else_is_not_touched() {
-    let Some(cloud) = start("a_lock_of_somebody_else_is_not_touched").await else { return };
-    let artifact = artifact(&cloud, &json!({ "resources": [table("a")] })).await;
-    cloud.put_object(LOCK, "{}").await;
-    let bench = cloud.bench(Work::Pulumi(work(&artifact)), &artifact);
-
-    let (why, _) = reason(execute(&bench.job).await);
-
-    assert!(why.contains("the stack is currently locked by 1 lock(s)"), "{why}");
-    assert!(cloud.object(LOCK).await.is_some());
 }

@@ -52,7 +52,7 @@ async fn an_update_goes_on_wherever_it_was_killed_and_makes_nothing_twice() {
 
         let log = bench.log();
         assert_eq!(outputs(outcome), json!({ "made": "ten" }), "point {point}: {log}");
-        assert!(log.contains("removing the locks that a killed attempt may have left"), "point {point}: {log}");
+        assert!(log.contains("which a killed attempt left on the stack"), "point {point}: {log}");
         let state = state(&cloud).await;
         let made = state["checkpoint"]["latest"]["resources"].as_array().unwrap();
         assert!(made.len() == 10 && made.iter().all(|one| one["made"] == 1), "point {point}: {made:?}");
