@@ -11,13 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(tag = "send", rename_all = "snake_case")]
 pub enum DispatchMessage {
     /// The order of a queued job.
-    Order {
-        job: JobId,
-        dispatch: u32,
-        /// Whether the order may have been sent before. A second copy is sent only while SQS still drops duplicates.
-        #[serde(default)]
-        resend: bool,
-    },
+    Order { job: JobId, dispatch: u32 },
     /// A request to stop a job, or only one attempt of the job.
     Cancel {
         job: JobId,

@@ -9,5 +9,7 @@ pub mod queue;
 pub mod registry;
 pub mod scaling;
 pub mod signer;
+#[cfg(test)]
+mod silence;
 pub mod store;
 pub mod workflow;

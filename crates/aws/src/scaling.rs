@@ -1,11 +1,18 @@
 //! EC2 Auto Scaling: asks for the machine of the build runner.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_autoscaling::Client;
+use aws_smithy_types::timeout::TimeoutConfig;
 use freehold_app::ports::{BuildMachine, PortError};
 
 use crate::error::port_error;
+
+/// The longest time that a call may take, retries included. `dispatch-job` calls with the orders sent and its own time
+/// limit near; after a failure, `sweep` calls a minute later.
+const CALL: Duration = Duration::from_secs(2);
 
 /// The Auto Scaling group of the build runner, which has one machine or none.
 #[derive(Debug, Clone)]
@@ -17,7 +24,9 @@ pub struct ScalingGroup {
 impl ScalingGroup {
     /// Returns the group with this name.
     pub fn new(config: &SdkConfig, name: impl Into<String>) -> Self {
-        Self { client: Client::new(config), name: name.into() }
+        let limits = TimeoutConfig::builder().operation_attempt_timeout(CALL).operation_timeout(CALL).build();
+        let config = aws_sdk_autoscaling::config::Builder::from(config).timeout_config(limits);
+        Self { client: Client::from_conf(config.build()), name: name.into() }
     }
 
     async fn set(&self, machines: i32) -> Result<(), PortError> {
@@ -36,5 +45,24 @@ impl BuildMachine for ScalingGroup {
     // The group's machines are protected from scale-in, so this call ends none. A machine ends by itself.
     async fn rest(&self) -> Result<(), PortError> {
         self.set(0).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::silence::Silence;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_service_that_does_not_answer_holds_a_call_for_two_seconds() {
+        let silence = Silence::new();
+        let group = ScalingGroup::new(&silence.config(), "builders");
+        let begin = std::time::Instant::now();
+
+        let error = group.wake().await.unwrap_err();
+
+        assert!(matches!(error, PortError::Transient { .. }), "{error}");
+        assert!(begin.elapsed() < CALL + Duration::from_secs(2), "{:?}", begin.elapsed());
     }
 }

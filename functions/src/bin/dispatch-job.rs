@@ -1,6 +1,8 @@
 //! Lambda function that receives the messages of the dispatch queue: signs orders and cancels, and sends them to
 //! runners.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use aws_lambda_events::event::sqs::SqsEvent;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_aws::queue::SqsOrders;
@@ -28,13 +30,22 @@ async fn main() -> Result<(), Error> {
     let queue = settings.source_queue()?;
     let (dispatch, queue) = (&dispatch, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
+        let builds = &AtomicBool::new(false);
         let answer = batch::each(
             event.payload,
             "could not handle a message of the dispatch queue",
             queue,
-            |message| async move { dispatch.perform(&batch::parse(&message.body)?).await.map(|()| Handled::Done) },
+            |message| async move {
+                let is_build = dispatch.perform(&batch::parse(&message.body)?).await?;
+                builds.fetch_or(is_build, Ordering::Relaxed);
+                Ok(Handled::Done)
+            },
         );
-        Ok::<_, Error>(answer.await)
+        let answer = answer.await;
+        if builds.load(Ordering::Relaxed) {
+            dispatch.wake_builder().await;
+        }
+        Ok::<_, Error>(answer)
     }))
     .await
 }

@@ -168,6 +168,10 @@ pub enum Evidence {
     Order {
         job: JobId,
         dispatch: u32,
+        /// The time at which the order was stored, before it was sent. It is 0 in rows that were written before this
+        /// field existed.
+        #[serde(default)]
+        at: Timestamp,
         signed: Signed,
         /// The texts that were cut out of the stored message.
         #[serde(default, skip_serializing_if = "Cut::is_nothing")]
@@ -182,6 +186,14 @@ impl Evidence {
     pub const fn signed(&self) -> &Signed {
         match self {
             Self::Order { signed, .. } | Self::Hello { signed, .. } => signed,
+        }
+    }
+
+    /// Returns the time at which an order was stored; 0 for a hello.
+    pub fn stored_at(&self) -> Timestamp {
+        match self {
+            Self::Order { at, .. } => *at,
+            Self::Hello { .. } => Timestamp::default(),
         }
     }
 }
@@ -265,35 +277,34 @@ impl Record for UsedBy {
     }
 }
 
-/// Stores the order of `work` unless the row exists already, and in the same commit the record of the part that the order
-/// may make. Returns the order that is stored.
+/// Stores the order of `work`, and in the same commit the record of the part that the order may make.
 ///
 /// # Errors
-/// The store's errors; Transient when the part got another record meanwhile.
+/// The store's errors; Transient when another delivery stored the order, or when the part got another record meanwhile.
 pub async fn keep_order(
     store: &dyn Store,
-    (job, dispatch): (&JobId, u32),
+    (job, dispatch, at): (&JobId, u32, Timestamp),
     envelope: &Envelope,
     work: &Work,
     part: Option<Write>,
-) -> Result<Envelope, AppError> {
+) -> Result<(), AppError> {
     let mut signed = Signed::of(envelope)?;
     let (cut, texts) = signed.cut(work)?;
     // The texts are stored before the order, so that a stored order never lacks them.
     for text in &texts {
         text.keep(store).await?;
     }
-    let order = Evidence::Order { job: job.clone(), dispatch, signed, cut };
+    let order = Evidence::Order { job: job.clone(), dispatch, at, signed, cut };
     let writes = [put(&order, Expect::Absent)?].into_iter().chain(part).collect();
     match store.commit(writes).await? {
-        Committed::Done => Ok(envelope.clone()),
+        Committed::Done => Ok(()),
         Committed::Conflict(key) if key != order.key() => {
             let message = format!("the part that job `{job}` deploys is being changed by other requests; try again");
             Err(AppError::new(Kind::Transient, message))
         }
-        Committed::Conflict(key) => {
-            let first = kept(store, &key).await?;
-            Ok(first.map_or_else(|| envelope.clone(), |first| first.signed().envelope()))
+        Committed::Conflict(_) => {
+            let message = format!("order {dispatch} of job `{job}` was stored by another delivery; try again");
+            Err(AppError::new(Kind::Transient, message))
         }
     }
 }

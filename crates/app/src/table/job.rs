@@ -1,8 +1,8 @@
 //! The rows of jobs and of their logs.
 
 use freehold_domain::job::Job;
-use freehold_protocol::JobId;
 use freehold_protocol::report::Fence;
+use freehold_protocol::{JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::record::{Record, Stored, key, load};
@@ -19,6 +19,27 @@ pub struct LogRecord {
     pub fence: Fence,
     pub seq: u64,
     pub text: String,
+}
+
+/// The tries to send an order that was stored before. An order whose first try succeeds has no such row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sending {
+    pub job: JobId,
+    pub dispatch: u32,
+    /// The time of the first try that the install's queue may have taken; absent if SQS refused every try.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_try: Option<Timestamp>,
+}
+
+/// Returns the key of the row of the tries to send an order.
+pub fn sending_key(job: &JobId, dispatch: u32) -> Key {
+    key(job_pk(job), format!("sending#{dispatch}"))
+}
+
+impl Record for Sending {
+    fn key(&self) -> Key {
+        sending_key(&self.job, self.dispatch)
+    }
 }
 
 /// Returns the partition key of a job's rows.

@@ -16,7 +16,7 @@
 //! | `open` | workflow | workflows that have not ended, for `sweep` |
 //! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
-//! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>` | the job |
+//! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
 //! | `sender#<role>` | `unknown` | how many reports of unknown keys a role sent |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
@@ -56,7 +56,7 @@ pub use install::{
     deployed_key, install, install_entry_key, install_key, install_pk, name_prefixes, parts, prefix_key,
     sandbox_outputs,
 };
-pub use job::{LOG_TTL_SECS, LogRecord, job, job_key, job_pk};
+pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
 pub use refusal::{
     NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, UnknownReports, notice_key, store_refusal, unknown_reports_key,

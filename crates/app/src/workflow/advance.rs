@@ -375,13 +375,12 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
     }
 }
 
-/// Sends jobs of `workflow` to the dispatch queue. A repeated call has `resend`: their orders may have been sent before,
-/// and the queue of the install drops a second copy only for five minutes.
+/// Sends jobs of `workflow` to the dispatch queue.
 ///
 /// # Errors
 /// The queue's errors.
-pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId], resend: bool) -> Result<(), AppError> {
-    let order = |job: &JobId| DispatchMessage::Order { job: job.clone(), dispatch: workflow.dispatch_of(job), resend };
+pub async fn dispatch(outbox: &dyn Outbox, workflow: &Workflow, jobs: &[JobId]) -> Result<(), AppError> {
+    let order = |job: &JobId| DispatchMessage::Order { job: job.clone(), dispatch: workflow.dispatch_of(job) };
     let messages: Vec<_> = jobs.iter().map(order).collect();
     if !messages.is_empty() {
         outbox.dispatch(&messages).await?;

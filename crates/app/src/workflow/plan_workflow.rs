@@ -151,15 +151,15 @@ impl PlanWorkflow {
         // The token is stored first, so that it is found even if a job ends at once.
         self.keep_token(id, Phase::Run, token, BTreeSet::new()).await?;
         let stored = table::workflow(&*self.store, id).await?;
-        let (workflow, resend) = match &stored.value.state {
-            WorkflowState::Pending => (self.start(&stored).await?, false),
-            WorkflowState::Running { .. } => (stored.value, true),
+        let workflow = match &stored.value.state {
+            WorkflowState::Pending => self.start(&stored).await?,
+            WorkflowState::Running { .. } => stored.value,
             WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
                 return Ok(());
             }
         };
         let jobs: Vec<_> = workflow.active_jobs().cloned().collect();
-        advance::dispatch(&*self.outbox, &workflow, &jobs, resend).await
+        advance::dispatch(&*self.outbox, &workflow, &jobs).await
     }
 
     async fn start(&self, stored: &Stored<Workflow>) -> Result<Workflow, AppError> {

@@ -23,7 +23,7 @@ use crate::workflow::finish_workflow::FinishWorkflow;
 const RESEND_FROM_SECS: u64 = 90;
 const RESEND_UNTIL_SECS: u64 = 270;
 /// The interval in seconds at which `dispatch-job` is asked about an older order that no runner has started.
-/// `dispatch-job` sends the order only if it has never sent it before.
+/// `dispatch-job` sends the order only if no copy can be in the queue.
 const ASK_AGAIN_SECS: u64 = 600;
 /// The time in seconds after which the sweep finishes a settled workflow, if the state machine has not finished it.
 const SETTLED_SECS: u64 = 600;
@@ -193,13 +193,12 @@ impl Sweep {
             && is_resend_due(age)
         {
             swept.resent += 1;
-            self.outbox
-                .dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch, resend: true }])
-                .await?;
+            self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
         }
         match advance::job_event(&*self.store, id, &JobEvent::Expire, None, now).await? {
             Advanced::NotYet(_) => {
-                let waits = age >= WAKE_FROM_SECS && job.cancel_requested.is_none() && job.install == build_install()?;
+                // A cancelled build waits for the machine too: its order or its cancel is in the queue.
+                let waits = age >= WAKE_FROM_SECS && job.install == build_install()?;
                 swept.builds += u32::from(waits);
                 Ok(true)
             }
@@ -207,7 +206,7 @@ impl Sweep {
                 swept.lost += u32::from(changed);
                 swept.lost_builds += u32::from(changed && started.is_empty() && job.install == build_install()?);
                 if let Some(workflow) = workflow {
-                    advance::dispatch(&*self.outbox, &workflow, &started, !changed).await?;
+                    advance::dispatch(&*self.outbox, &workflow, &started).await?;
                 }
                 Ok(false)
             }

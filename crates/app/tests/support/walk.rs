@@ -165,7 +165,13 @@ impl World {
         let Some((mail, receives)) = self.mail.remove(at) else { return false };
         self.last_delivery.store(receives + 1 >= RECEIVES, Ordering::Relaxed);
         let result = match &mail {
-            Mail::Dispatch(message) => self.dispatch_job().perform(message).await,
+            Mail::Dispatch(message) => match self.dispatch_job().perform(message).await {
+                Ok(true) => {
+                    self.dispatch_job().wake_builder().await;
+                    Ok(())
+                }
+                handled => handled.map(|_| ()),
+            },
             Mail::Grant(message) => self.grant_artifact().answer(message).await,
             Mail::Report(body, sent_at) => self.accept_report().accept(body, *sent_at).await.map(|_| ()),
         };

@@ -53,7 +53,7 @@ impl AcceptReport {
                     log_change(&job);
                 }
                 match workflow {
-                    Some(workflow) => self.after_end(&workflow, &started, (!changed, sent_at)).await?,
+                    Some(workflow) => self.after_end(&workflow, &started, sent_at).await?,
                     None => {
                         self.heartbeat(&job).await?;
                         return self.after_progress(&job, runner, report).await;
@@ -80,22 +80,21 @@ impl AcceptReport {
         }
         let event = JobEvent::Refused { fence, runner: runner.clone() };
         let reported = Reported { message: None, sent_at };
-        if let Advanced::Now { workflow: Some(workflow), started, changed, .. } =
+        if let Advanced::Now { workflow: Some(workflow), started, .. } =
             advance::job_event(&*self.store, &job.id, &event, Some(reported), self.clock.now()).await?
         {
-            self.after_end(&workflow, &started, (!changed, sent_at)).await?;
+            self.after_end(&workflow, &started, sent_at).await?;
         }
         Ok(Accepted::Taken)
     }
 
     /// Performs the effects of a job's end: dispatches the jobs that became ready, or resumes the state machine when
-    /// all jobs have ended. `repeats` says that the effects may have been performed before; `sent_at` is the time of the
-    /// report.
+    /// all jobs have ended. `sent_at` is the time of the report.
     pub(super) async fn after_end(
         &self,
         workflow: &Workflow,
         started: &[JobId],
-        (repeats, sent_at): (bool, Timestamp),
+        sent_at: Timestamp,
     ) -> Result<(), AppError> {
         if workflow.is_settled() {
             // The contact is always recorded here: once later workflows exist, the search for the last report does not
@@ -103,7 +102,7 @@ impl AcceptReport {
             self.note_contact_at(&workflow.install, sent_at, true).await?;
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }
-        advance::dispatch(&*self.outbox, workflow, started, repeats).await
+        advance::dispatch(&*self.outbox, workflow, started).await
     }
 
     pub(super) async fn after_progress(

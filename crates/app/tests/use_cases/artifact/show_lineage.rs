@@ -130,7 +130,7 @@ async fn an_order_that_is_sent_again_is_the_one_that_was_kept() {
     world.forget_orders();
     world.memory.advance_secs(100);
 
-    let message = freehold_app::messages::DispatchMessage::Order { job: order.job.clone(), dispatch: 1, resend: false };
+    let message = freehold_app::messages::DispatchMessage::Order { job: order.job.clone(), dispatch: 1 };
     // Another function, with another certificate.
     let world = world.copy();
     world.dispatch_job().perform(&message).await.unwrap();

@@ -96,7 +96,7 @@ fn grant_of(job: &JobId) -> GrantMessage {
 }
 
 fn order_of(job: &JobId) -> DispatchMessage {
-    DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: false }
+    DispatchMessage::Order { job: job.clone(), dispatch: 1 }
 }
 
 fn bury_some(world: &World, job: &JobId) {

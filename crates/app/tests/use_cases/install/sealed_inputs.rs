@@ -1,10 +1,16 @@
 //! The vendor's sensitive inputs: sealed to the key of the install's runner, given when the runner has announced itself, and
 //! stored, sent and shown in no other form.
 
+use std::sync::Arc;
+
 use freehold_app::Kind;
 use freehold_app::install::set_inputs::SetInputs;
+use freehold_app::messages::DispatchMessage;
+use freehold_app::ports::{OrdersQueue, PortError};
 use freehold_app::read;
 use freehold_app::table::evidence;
+use freehold_app::testing::Fault;
+use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_domain::workflow::{Workflow, WorkflowState};
 use freehold_protocol::api::{CreateInstallRequest, DeployComponentsRequest, SetInputsRequest};
 use freehold_protocol::app_version::AppVersion;
@@ -17,6 +23,16 @@ use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::At;
 use crate::support::{World, app, globex, with_input};
+
+/// An orders queue that refuses every message.
+struct Refusing;
+
+#[async_trait::async_trait]
+impl OrdersQueue for Refusing {
+    async fn send(&self, _: &str, _: &str, _: &str, _: &str) -> Result<(), PortError> {
+        Err(PortError::Failed { what: "orders queue".into(), reason: "QueueDoesNotExist".into() })
+    }
+}
 
 /// Returns the app with two sensitive inputs of the vendor: `key`, which `settings` uses, and the optional `token`.
 fn asking() -> AppVersion {
@@ -246,6 +262,32 @@ async fn an_order_that_names_a_former_value_is_not_sent_again() {
     world.run().await;
 
     assert_eq!((sent, world.memory.orders.lock().unwrap().len()), (1, 1));
+}
+
+#[tokio::test]
+async fn an_order_of_a_former_value_that_was_never_sent_ends_its_job_with_the_reason_and_one_that_may_be_sent_does_not()
+{
+    for (is_refused, state) in [(true, "failed"), (false, "queued")] {
+        let mut world = provisioned().await;
+        world.action("check", "action-1").await.unwrap();
+        world.walk().await;
+        let message = world.memory.take_dispatched().remove(0);
+        let refusing = DispatchJob { orders: Arc::new(Refusing), ..world.dispatch_job() };
+        world.memory.faults.set(|what| (what == "send").then_some(Fault::Before));
+        let dispatch = if is_refused { refusing } else { world.dispatch_job() };
+        assert!(dispatch.perform(&message).await.is_err());
+        world.memory.faults.set(|_| None);
+        set(&world, json!({ "key": sealed(&world, 2) })).await.unwrap();
+
+        world.dispatch_job().perform(&message).await.unwrap();
+
+        let DispatchMessage::Order { job, .. } = &message else { panic!("{message:?}") };
+        let job = world.job(job).await;
+        assert_eq!(job.state.as_str(), state, "{:?}", job.state);
+        let says =
+            job.state.reason().is_some_and(|reason| reason.contains("got another value before the order was sent"));
+        assert_eq!(says, is_refused, "{:?}", job.state);
+    }
 }
 
 #[tokio::test]

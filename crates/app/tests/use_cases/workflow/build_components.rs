@@ -247,10 +247,17 @@ async fn the_first_build_of_a_tenant_starts_the_machine_of_its_build_runner_afte
     });
 
     builds.start(&demo, &request, "build-1").await.unwrap();
-    world.run().await;
+    world.walk().await;
+    let batch = world.memory.take_dispatched();
+    let mut are_builds = Vec::new();
+    for message in &batch {
+        are_builds.push(world.dispatch_job().perform(message).await.unwrap());
+    }
+    world.dispatch_job().wake_builder().await;
 
     assert!(refused.to_string().contains("has not announced itself yet"), "{refused}");
-    assert_eq!(*calls.lock().unwrap(), ["send", "wake"].repeat(3));
+    assert_eq!(are_builds, [true; 3]);
+    assert_eq!(*calls.lock().unwrap(), ["send", "send", "send", "wake"], "once, after the orders of the batch");
 }
 
 #[tokio::test]

@@ -1,8 +1,13 @@
 //! Orders: signed, complete, the same bytes on a redelivery, and not sent for a job that does not need one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use freehold_app::messages::DispatchMessage;
-use freehold_app::ports::{Expect, Store as _};
-use freehold_app::table::{self, put};
+use freehold_app::ports::{Expect, OrdersQueue, PortError, Store as _};
+use freehold_app::table::{self, Sending, Stored, load, put};
+use freehold_app::testing::{Fault, Memory};
+use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_domain::JobState;
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
@@ -81,26 +86,92 @@ async fn an_order_that_is_sent_again_is_the_same() {
 
 #[tokio::test]
 async fn a_second_copy_of_an_order_is_sent_only_while_sqs_would_drop_it() {
-    let (mut world, job, message) = due().await;
-    let copy = DispatchMessage::Order { job, dispatch: 1, resend: true };
-    world.memory.advance_secs(280);
-    world.dispatch_job().perform(&copy).await.unwrap();
-    let early = world.memory.orders.lock().unwrap().len();
-    world.forget_orders();
-    world.memory.advance_secs(1);
+    let (mut world, _, message) = due().await;
+    let mut sent = Vec::new();
 
-    world.dispatch_job().perform(&copy).await.unwrap();
-    let late = world.memory.orders.lock().unwrap().len();
+    // The first copy is sent however late it comes. The function is killed after each send, so its message comes back.
+    for secs in [600, 90, 90, 90, 10, 1, 3000] {
+        world.memory.advance_secs(secs);
+        world.forget_orders();
+        world.dispatch_job().perform(&message).await.unwrap();
+        sent.push(world.memory.orders.lock().unwrap().len());
+    }
+
+    assert_eq!(sent, [1, 1, 1, 1, 1, 0, 0]);
+}
+
+/// An orders queue that refuses every message while `refuses` is set.
+struct Refusing {
+    memory: Arc<Memory>,
+    refuses: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl OrdersQueue for Refusing {
+    async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError> {
+        if self.refuses.load(Ordering::Relaxed) {
+            return Err(PortError::Failed { what: "orders queue".into(), reason: "QueueDoesNotExist".into() });
+        }
+        self.memory.send(queue_url, group, dedup, body).await
+    }
+}
+
+#[tokio::test]
+async fn an_order_that_sqs_refused_is_sent_however_late_unless_one_try_had_no_answer() {
+    for (lost_answer, sent) in [(false, 1), (true, 0)] {
+        let (world, _, message) = due().await;
+        let queue = Arc::new(Refusing { memory: world.memory.clone(), refuses: true.into() });
+        let dispatch = DispatchJob { orders: queue.clone(), ..world.dispatch_job() };
+        for secs in [0, 100, 400, 900] {
+            world.memory.advance_secs(secs);
+            assert!(dispatch.perform(&message).await.is_err());
+        }
+        queue.refuses.store(false, Ordering::Relaxed);
+        if lost_answer {
+            world.memory.faults.set(|what| (what == "send").then_some(Fault::Before));
+            assert!(dispatch.perform(&message).await.is_err());
+            world.memory.faults.set(|_| None);
+        }
+        world.memory.advance_secs(281);
+
+        dispatch.perform(&message).await.unwrap();
+
+        assert_eq!(world.memory.orders.lock().unwrap().len(), sent);
+    }
+}
+
+#[tokio::test]
+async fn a_delivery_that_claimed_an_order_meanwhile_keeps_it_from_counting_as_refused() {
+    let (world, job, message) = due().await;
+    let queue = Arc::new(Refusing { memory: world.memory.clone(), refuses: true.into() });
+    let dispatch = DispatchJob { orders: queue.clone(), ..world.dispatch_job() };
+    assert!(dispatch.perform(&message).await.is_err());
+    let stored: Stored<Sending> = load(&*world.memory, &table::sending_key(&job, 1)).await.unwrap().unwrap();
+    let refused = stored.value.first_try;
+
+    // Another delivery has written its claim, and has not sent yet.
+    let claim = Sending { first_try: Some(world.now()), ..stored.value };
+    let _ = world.memory.commit(vec![put(&claim, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+    world.memory.advance_secs(60);
+    assert!(dispatch.perform(&message).await.is_err());
+
+    let kept: Stored<Sending> = load(&*world.memory, &table::sending_key(&job, 1)).await.unwrap().unwrap();
+    assert_eq!((refused, kept.value.first_try), (None, claim.first_try));
+}
+
+#[tokio::test]
+async fn an_order_that_is_sent_at_once_writes_no_row_about_its_tries() {
+    let (world, job, message) = due().await;
+
     world.dispatch_job().perform(&message).await.unwrap();
 
-    // The first copy is sent however late it comes: there is no other.
-    assert_eq!((early, late, world.memory.orders.lock().unwrap().len()), (1, 0, 1));
+    assert_eq!(world.memory.get(&table::sending_key(&job, 1)).await.unwrap(), None);
 }
 
 #[tokio::test]
 async fn a_job_that_runs_or_was_cancelled_gets_no_order() {
     let (mut world, job, message) = due().await;
-    let wrong = DispatchMessage::Order { job: job.clone(), dispatch: 2, resend: false };
+    let wrong = DispatchMessage::Order { job: job.clone(), dispatch: 2 };
     world.dispatch_job().perform(&wrong).await.unwrap();
     let none = world.memory.orders.lock().unwrap().len();
     world.dispatch_job().perform(&message).await.unwrap();
@@ -130,11 +201,7 @@ async fn an_order_that_missed_every_resend_is_sent_however_late_if_it_was_never_
     world.memory.advance_secs(3000);
 
     for _ in 0..2 {
-        world
-            .dispatch_job()
-            .perform(&DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: true })
-            .await
-            .unwrap();
+        world.dispatch_job().perform(&DispatchMessage::Order { job: job.clone(), dispatch: 1 }).await.unwrap();
         world.memory.advance_secs(600);
     }
 
@@ -196,7 +263,7 @@ async fn an_order_that_was_sent_is_sent_again_although_the_answers_changed_and_i
         let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
         world.memory.advance_secs(90);
 
-        let copy = DispatchMessage::Order { job: job.clone(), dispatch: 1, resend: true };
+        let copy = DispatchMessage::Order { job: job.clone(), dispatch: 1 };
         world.dispatch_job().perform(&copy).await.unwrap();
 
         assert_eq!(*world.memory.orders.lock().unwrap(), first);

@@ -231,7 +231,9 @@ async fn without_reports(world: &mut World) -> Vec<(String, Timestamp)> {
         for (mail, _) in std::mem::take(&mut world.mail) {
             match mail {
                 Mail::Report(body, sent_at) => waiting.push((body, sent_at)),
-                Mail::Dispatch(message) => world.dispatch_job().perform(&message).await.unwrap(),
+                Mail::Dispatch(message) => {
+                    world.dispatch_job().perform(&message).await.unwrap();
+                }
                 Mail::Grant(message) => world.grant_artifact().answer(&message).await.unwrap(),
             }
         }

@@ -288,10 +288,11 @@ async fn after_the_last_lost_build_no_machine_is_asked_for_any_more() {
 }
 
 #[tokio::test]
-async fn a_build_that_is_being_cancelled_starts_no_machine() {
+async fn a_cancelled_build_that_its_runner_has_to_end_starts_the_machine_too() {
     let world = building().await;
     let workflow: WorkflowId = world.open()[0].parse().unwrap();
     world.cancel_workflow().cancel(&workflow).await.unwrap();
+    asked(&world);
 
-    assert_eq!(sweep_after(&world, 60).await.builds, 0);
+    assert_eq!((sweep_after(&world, 60).await.builds, asked(&world)), (3, vec![true]));
 }

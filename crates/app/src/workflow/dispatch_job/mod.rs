@@ -1,14 +1,16 @@
 //! Sends the signed order for a queued job, or a signed cancel, to the install's orders queue.
 
+mod sending;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs};
-use freehold_domain::install::{Install, Serves};
-use freehold_domain::job::{Job, JobEvent, JobState};
+use freehold_domain::install::{BUILD_INSTALL, Install};
+use freehold_domain::job::{Job, JobState};
 use freehold_domain::preflight;
-use freehold_domain::sealed_inputs::{self, take_sealed};
+use freehold_domain::sealed_inputs::take_sealed;
 use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Secret};
 use freehold_protocol::contract::OrderTerms;
@@ -36,12 +38,6 @@ use crate::workflow::order_work::{
 };
 use crate::workflow::{advance, attempted_part};
 
-/// The FIFO group of all orders that change copies of secrets.
-const SECRETS_GROUP: &str = "secrets";
-/// The maximum age in seconds of an order that is sent a second time. SQS drops the duplicate of a message for five
-/// minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
-const RESEND_WORTH_SECS: u64 = 280;
-
 /// The use case that dispatches jobs, with its ports and the settings of the tenant.
 #[derive(Clone)]
 pub struct DispatchJob {
@@ -59,32 +55,30 @@ pub struct DispatchJob {
 
 impl DispatchJob {
     /// Handles one message of the dispatch queue. A redelivery sends the same message with the same deduplication id. A
-    /// job whose order can never be sent ends as failed with the reason.
+    /// job whose order can never be sent ends as failed with the reason. Returns whether the build runner got an order:
+    /// after all messages of a batch, [`Self::wake_builder`] asks for its machine.
     ///
     /// # Errors
     /// Transient when a service does not answer or the install's queue does not exist yet; Internal for broken records.
-    pub async fn perform(&self, message: &DispatchMessage) -> Result<(), AppError> {
+    pub async fn perform(&self, message: &DispatchMessage) -> Result<bool, AppError> {
         match message {
-            DispatchMessage::Order { job, dispatch, resend } => {
-                let Some(job) = self.job(job).await? else { return Ok(()) };
+            DispatchMessage::Order { job, dispatch } => {
+                let Some(job) = self.job(job).await? else { return Ok(false) };
                 let current = matches!(&job.state, JobState::Queued { dispatch: d } if d == dispatch);
                 if !current || job.cancel_requested.is_some() {
                     tracing::info!(job.id = %job.id, "Job `{}` is {}: no order was sent", job.id, job.state.as_str());
-                    return Ok(());
-                }
-                if *resend && self.may_be_a_second_copy(&job, *dispatch).await? {
-                    tracing::info!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
-                    return Ok(());
+                    return Ok(false);
                 }
                 match self.send_order(&job, *dispatch).await {
                     Err(error) if error.kind == crate::Kind::Invalid => {
-                        self.end_undeliverable(&job, *dispatch, error).await
+                        self.end_undeliverable(&job, *dispatch, error).await.map(|()| false)
                     }
-                    sent => sent,
+                    Err(error) => Err(error),
+                    Ok(sent) => Ok(sent && job.install.as_str() == BUILD_INSTALL),
                 }
             }
             DispatchMessage::Cancel { job, dispatch, receive, runner } => {
-                let Some(job) = self.job(job).await? else { return Ok(()) };
+                let Some(job) = self.job(job).await? else { return Ok(false) };
                 let cancel = Cancel {
                     tenant: self.tenant.clone(),
                     install: job.install.clone(),
@@ -95,10 +89,23 @@ impl DispatchJob {
                     issued_at: self.clock.now(),
                     not_after: self.clock.now().plus_secs(CLAIM_WINDOW_SECS),
                 };
-                self.send_cancel(&cancel).await
+                self.send_cancel(&cancel).await.map(|()| false)
             }
-            DispatchMessage::Retired { install, runner, at } => self.send_retired(install, runner, *at).await,
-            DispatchMessage::Contract { app, version } => self.signing().sign(app, version).await,
+            DispatchMessage::Retired { install, runner, at } => {
+                self.send_retired(install, runner, *at).await.map(|()| false)
+            }
+            DispatchMessage::Contract { app, version } => self.signing().sign(app, version).await.map(|()| false),
+        }
+    }
+
+    /// Asks for the machine of the build runner, after its orders were sent: a machine that is about to end looks at the
+    /// queue once more after it has given up its place. A failure is not returned, because the orders would be sent
+    /// again. `sweep` asks for the machine once a minute while a build waits.
+    pub async fn wake_builder(&self) {
+        if let Some(machine) = &self.build_machine
+            && let Err(error) = machine.wake().await
+        {
+            tracing::error!("Could not start the machine of the build runner: {error}");
         }
     }
 
@@ -121,40 +128,6 @@ impl DispatchJob {
         Ok(kept)
     }
 
-    /// Returns whether the order was or may have been sent so long ago that SQS would not drop a second copy. An order
-    /// is stored before it is sent, so an order that is not stored was never sent.
-    async fn may_be_a_second_copy(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
-        let queued_at = job.history.last().map_or(job.created_at, |record| record.at);
-        if self.clock.now().since(queued_at) <= RESEND_WORTH_SECS * 1000 {
-            return Ok(false);
-        }
-        self.is_stored(job, dispatch).await
-    }
-
-    async fn is_stored(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
-        Ok(self.store.get(&evidence::order_key(&job.id, dispatch)).await?.is_some())
-    }
-
-    /// Ends a job whose order can never be sent. `sweep` performs the effects: this function may neither resume a state
-    /// machine nor write to the dispatch queue. An order that is stored may be in the install's queue, so its job goes
-    /// on.
-    async fn end_undeliverable(&self, job: &Job, dispatch: u32, error: AppError) -> Result<(), AppError> {
-        if self.is_stored(job, dispatch).await? {
-            let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
-            return Err(AppError::new(crate::Kind::Transient, message));
-        }
-        let reason = error.to_string();
-        tracing::warn!(
-            job.id = %job.id,
-            install.id = %job.install,
-            "The order of job `{}` cannot be sent: {reason}",
-            job.id
-        );
-        let event = JobEvent::Undeliverable { dispatch, reason };
-        let _ = advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?;
-        Ok(())
-    }
-
     fn signing(&self) -> SignContract {
         SignContract {
             tenant: self.tenant.clone(),
@@ -165,45 +138,15 @@ impl DispatchJob {
         }
     }
 
-    async fn send_order(&self, job: &Job, dispatch: u32) -> Result<(), AppError> {
-        let Some(install) = self.install(&job.install).await? else { return Ok(()) };
-        let url = queue_url(&install)?;
-        // A stored order is sent as it is: the records that it refers to may have changed since, and an order that could
-        // not be made any more may be in the install's queue.
-        let mut envelope = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
-            Some(first) => first.signed().envelope(),
-            None => self.new_order(job, &install, dispatch).await?,
-        };
-        let named = envelope.peek::<Order>()?.sealed_inputs;
-        // An earlier call stored the order and may have sent it. An input has got another value since then.
-        let Some(attached) = sealed_inputs::attached(&named, &install.inputs) else {
-            tracing::warn!(
-                job.id = %job.id,
-                "The order of job `{}` was not sent again: a sensitive input has another value now",
-                job.id
-            );
-            return Ok(());
-        };
-        envelope.attached = attached;
-        let dedup = format!("{}.{dispatch}", job.id);
-        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
-        let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
-        self.orders.send(url, group, &dedup, &envelope.to_json()?).await?;
-        tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
-        // A machine that is about to end sets the number of machines to zero and then looks at the queue once more. So
-        // either that machine finds this order, or the call below starts a new machine.
-        if let Some(machine) = self.build_machine.as_ref().filter(|_| install.serves == Serves::Builds)
-            && let Err(error) = machine.wake().await
-        {
-            // No error is returned: a retry could send the order twice. `sweep` asks for the machine later.
-            tracing::error!(job.id = %job.id, "Could not start the machine of the build runner: {error}");
-        }
-        Ok(())
-    }
-
     /// Makes the order of a job, and stores it. The order is stored before it is sent: it is then a proof, and a
     /// redelivery sends the same bytes.
-    async fn new_order(&self, job: &Job, install: &Install, dispatch: u32) -> Result<Envelope, AppError> {
+    async fn new_order(
+        &self,
+        job: &Job,
+        install: &Install,
+        dispatch: u32,
+        now: Timestamp,
+    ) -> Result<Envelope, AppError> {
         let (mut order, part) = self.order(job, install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
@@ -221,7 +164,8 @@ impl DispatchJob {
                 envelope.payload.len() / 4 * 3
             )));
         }
-        evidence::keep_order(&*self.store, (&job.id, dispatch), &envelope, &order.work, part).await
+        evidence::keep_order(&*self.store, (&job.id, dispatch, now), &envelope, &order.work, part).await?;
+        Ok(envelope)
     }
 
     async fn send_cancel(&self, cancel: &Cancel) -> Result<(), AppError> {

@@ -1,0 +1,133 @@
+//! Sends the order of a job, so that its queue gets one copy. The queue drops a second copy for five minutes only. After
+//! that, an order is sent again only if SQS refused every earlier try.
+
+use freehold_domain::job::{Job, JobEvent};
+use freehold_domain::sealed_inputs;
+use freehold_protocol::Timestamp;
+use freehold_protocol::order::Order;
+
+use super::{DispatchJob, queue_url};
+use crate::AppError;
+use crate::ports::{Committed, Expect, PortError};
+use crate::table::{self, Sending, Stored, evidence, load, put};
+use crate::workflow::advance;
+
+/// The maximum age, in seconds, of the first copy that the queue may have when another one is sent. SQS drops the
+/// duplicate of a message for five minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
+const RESEND_WORTH_SECS: u64 = 280;
+
+/// The FIFO group of all orders that change copies of secrets.
+const SECRETS_GROUP: &str = "secrets";
+
+/// The right of one delivery to send a copy of an order.
+struct Claim {
+    /// Whether no earlier try can have reached the queue.
+    is_first: bool,
+    /// The revision of the [`Sending`] row; `None` if there is none yet.
+    rev: Option<u64>,
+}
+
+impl DispatchJob {
+    /// Sends the order of a job, unless the queue may have a copy that is too old for SQS to drop another one. Returns
+    /// whether it was sent.
+    ///
+    /// # Errors
+    /// Invalid for an order that can never be made, or the ports' errors.
+    pub(super) async fn send_order(&self, job: &Job, dispatch: u32) -> Result<bool, AppError> {
+        let Some(install) = self.install(&job.install).await? else { return Ok(false) };
+        let url = queue_url(&install)?;
+        let now = self.clock.now();
+        // A stored order is sent as it is: the records that it refers to may have changed since, and an order that could
+        // not be made any more may be in the install's queue.
+        let (mut envelope, claim) = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
+            Some(first) => {
+                let Some(claim) = self.claim(job, dispatch, (first.stored_at(), now)).await? else {
+                    tracing::warn!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
+                    return Ok(false);
+                };
+                (first.signed().envelope(), claim)
+            }
+            None => (self.new_order(job, &install, dispatch, now).await?, Claim { is_first: true, rev: None }),
+        };
+        let named = envelope.peek::<Order>()?.sealed_inputs;
+        // Only an order that was stored before can name an older value.
+        let Some(attached) = sealed_inputs::attached(&named, &install.inputs) else {
+            if claim.is_first {
+                let reason = "a sensitive input got another value before the order was sent; start the action or the \
+                              deploy again";
+                self.end(job, dispatch, reason.to_owned()).await?;
+            } else {
+                // The first copy may be in the queue.
+                tracing::warn!(job.id = %job.id, "Job `{}` reads a former value: its order is not sent again", job.id);
+            }
+            return Ok(false);
+        };
+        envelope.attached = attached;
+        let dedup = format!("{}.{dispatch}", job.id);
+        // A redelivered removal of copies of secrets must not overtake a later copy: all of them wait in one group.
+        let group = if job.group.thing() == SECRETS_GROUP { SECRETS_GROUP } else { job.group.as_str() };
+        if let Err(error) = self.orders.send(url, group, &dedup, &envelope.to_json()?).await {
+            if claim.is_first && matches!(error, PortError::Denied { .. } | PortError::Failed { .. }) {
+                self.note_refused(job, dispatch, &claim).await?;
+            }
+            return Err(error.into());
+        }
+        tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
+        Ok(true)
+    }
+
+    /// Claims the right to send a copy of an order that was stored before. Returns `None` if it must not be sent again. A
+    /// delivery writes its claim before it sends, so that no other one takes the order for refused meanwhile.
+    async fn claim(
+        &self,
+        job: &Job,
+        dispatch: u32,
+        (stored_at, now): (Timestamp, Timestamp),
+    ) -> Result<Option<Claim>, AppError> {
+        let known: Option<Stored<Sending>> = load(&*self.store, &table::sending_key(&job.id, dispatch)).await?;
+        let first_try = known.as_ref().map_or(Some(stored_at), |known| known.value.first_try);
+        if first_try.is_some_and(|first| now.since(first) > RESEND_WORTH_SECS * 1000) {
+            return Ok(None);
+        }
+        let sending = Sending { job: job.id.clone(), dispatch, first_try: first_try.or(Some(now)) };
+        let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+        match self.store.commit(vec![put(&sending, expect)?]).await? {
+            Committed::Done => {
+                let rev = known.map_or(1, |known| known.rev + 1);
+                Ok(Some(Claim { is_first: first_try.is_none(), rev: Some(rev) }))
+            }
+            Committed::Conflict(_) => {
+                let message =
+                    format!("order {dispatch} of job `{}` is being sent by another delivery; try again", job.id);
+                Err(AppError::new(crate::Kind::Transient, message))
+            }
+        }
+    }
+
+    /// Notes that no try has reached the queue. Nothing is noted if another delivery has claimed the order meanwhile.
+    async fn note_refused(&self, job: &Job, dispatch: u32, claim: &Claim) -> Result<(), AppError> {
+        let refused = Sending { job: job.id.clone(), dispatch, first_try: None };
+        let expect = claim.rev.map_or(Expect::Absent, Expect::Rev);
+        let (Committed::Done | Committed::Conflict(_)) = self.store.commit(vec![put(&refused, expect)?]).await?;
+        Ok(())
+    }
+
+    /// Ends a job whose order can never be made. An order that is stored may be in the install's queue, so its job goes
+    /// on.
+    pub(super) async fn end_undeliverable(&self, job: &Job, dispatch: u32, error: AppError) -> Result<(), AppError> {
+        if self.store.get(&evidence::order_key(&job.id, dispatch)).await?.is_some() {
+            let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
+            return Err(AppError::new(crate::Kind::Transient, message));
+        }
+        self.end(job, dispatch, error.to_string()).await
+    }
+
+    /// Ends a job whose order was not sent and never will be. `sweep` performs the effects: this function may neither
+    /// resume a state machine nor write to the dispatch queue.
+    async fn end(&self, job: &Job, dispatch: u32, reason: String) -> Result<(), AppError> {
+        tracing::warn!(job.id = %job.id, install.id = %job.install, "Job `{}` gets no order: {reason}", job.id);
+        let event = JobEvent::Undeliverable { dispatch, reason };
+        let _ = advance::job_event(&*self.store, &job.id, &event, None, self.clock.now()).await?;
+        Ok(())
+    }
+}
