@@ -1,8 +1,13 @@
 //! `freehold deploy`: deploys a version and its inputs to an install.
 
+use std::collections::BTreeMap;
+
 use clap::Args;
-use freehold_protocol::api::{AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, WorkflowStarted};
-use freehold_protocol::{ComponentName, InstallId, ReleaseName};
+use freehold_protocol::api::{
+    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, ReleaseView, WorkflowStarted,
+};
+use freehold_protocol::{ComponentName, Digest, InstallId, ReleaseName};
+use serde_json::Value;
 
 use crate::api::{Api, follow};
 use crate::app::VersionName;
@@ -62,12 +67,12 @@ impl Deploy {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let inputs = by_name(&self.inputs)?;
         let api = context.api().await?;
-        let inputs = sealed(&api, &self.install, inputs).await?;
         let version = match &self.version {
             None => None,
             Some(VersionName::Digest(digest)) => Some(digest.clone()),
             Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
         };
+        let inputs = self.sealed(&api, inputs, version.as_ref()).await?;
         let (release, role) = (self.release.clone(), self.role.clone());
         let sandbox = self.sandbox.then(ComponentName::sandbox);
         let components = self.components.iter().cloned().chain(sandbox).collect();
@@ -81,6 +86,29 @@ impl Deploy {
             let _ = self.say_inputs(&api, context.out).await;
         }
         ended
+    }
+
+    /// Returns `inputs` with the values of sensitive inputs sealed. The version to deploy may have other sensitive inputs
+    /// than the newest one.
+    async fn sealed(
+        &self,
+        api: &Api,
+        inputs: BTreeMap<String, Value>,
+        version: Option<&Digest>,
+    ) -> Result<BTreeMap<String, Value>> {
+        if inputs.is_empty() || (version.is_none() && self.release.is_none()) {
+            return sealed(api, &self.install, inputs, None).await;
+        }
+        let app = self.app(api).await?;
+        let version = match (version, &self.release) {
+            (Some(version), _) => Some(version.clone()),
+            (None, Some(release)) => {
+                let path = ["v1", "apps", app.as_str(), "releases", release.as_str()];
+                Some(api.get::<ReleaseView>(&path).await?.contents.version)
+            }
+            (None, None) => None,
+        };
+        sealed(api, &self.install, inputs, version.as_ref().map(|version| (&app, version))).await
     }
 
     /// Prints which inputs keep their values, if the user might expect that the deploy changes them.

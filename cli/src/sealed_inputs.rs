@@ -2,25 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::api::{AppView, InputView, InputsSchema, InstallInputs, TenantView};
-use freehold_protocol::app_version::{Input, InputError};
-use freehold_protocol::{AppName, InstallId, TenantName};
+use freehold_protocol::api::{AnsweredBy, AppView, InputView, InputsSchema, InstallInputs, TenantView};
+use freehold_protocol::app_version::{Input, InputError, InputKind};
+use freehold_protocol::{AppName, Digest, InstallId, TenantName};
 use freehold_sealing::{Place, seal};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::api::Api;
 use crate::error::{Error, Result};
 
-/// Returns `inputs` with the values of sensitive inputs sealed to the key of the install's runner.
+/// Returns `inputs` with the values of sensitive inputs sealed to the key of the install's runner. An input is sensitive
+/// if it is so in the install or in `version`, which is to be deployed.
 pub(crate) async fn sealed(
     api: &Api,
     install: &InstallId,
     inputs: BTreeMap<String, Value>,
+    version: Option<(&AppName, &Digest)>,
 ) -> Result<BTreeMap<String, Value>> {
     if inputs.is_empty() {
         return Ok(inputs);
     }
-    let shown: InstallInputs = api.get(&["v1", "installs", install.as_str(), "inputs"]).await?;
+    let mut shown: InstallInputs = api.get(&["v1", "installs", install.as_str(), "inputs"]).await?;
+    if let Some((app, version)) = version.filter(|(_, version)| **version != shown.version) {
+        add_sensitive(&mut shown.inputs, &schema(api, app, version).await?);
+    }
     if !shown.inputs.iter().any(|view| is_sealed(view) && given(&inputs, &view.name).is_some()) {
         return Ok(inputs);
     }
@@ -39,15 +45,44 @@ pub(crate) async fn refuse_sensitive(
         return Ok(());
     }
     let latest = api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest;
-    let path = ["v1", "apps", app.as_str(), "versions", latest.as_str(), "inputs-schema"];
-    let answer: InputsSchema = api.get(&path).await?;
-    let is_sensitive = |name: &str| {
-        let input = answer.schema.get("properties").and_then(|all| all.get(name)).unwrap_or(&Value::Null);
-        input["x-freehold-sensitive"] == true && input["x-freehold-source"] == "vendor"
-    };
-    match inputs.keys().find(|name| is_sensitive(name)) {
+    let schema = schema(api, app, &latest).await?;
+    match inputs.keys().find(|name| is_sensitive(&schema["properties"][name.as_str()])) {
         Some(name) => Err(no_key(install, name)),
         None => Ok(()),
+    }
+}
+
+/// Returns the schema of the inputs of a version.
+async fn schema(api: &Api, app: &AppName, version: &Digest) -> Result<Value> {
+    let path = ["v1", "apps", app.as_str(), "versions", version.as_str(), "inputs-schema"];
+    Ok(api.get::<InputsSchema>(&path).await?.schema)
+}
+
+/// Returns whether the schema of an input says that the vendor sets it and its value must be sealed.
+fn is_sensitive(property: &Value) -> bool {
+    property["x-freehold-sensitive"] == true && property["x-freehold-source"] == "vendor"
+}
+
+/// Makes the inputs sensitive that are so in a version with this `schema`, and adds those that are missing.
+fn add_sensitive(inputs: &mut Vec<InputView>, schema: &Value) {
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        let Ok(kind) = InputKind::deserialize(&property["x-freehold-type"]) else { continue };
+        if !is_sensitive(property) {
+            continue;
+        }
+        let required = schema["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+        inputs.retain(|view| view.name != *name);
+        inputs.push(InputView {
+            name: name.clone(),
+            display_name: String::new(),
+            kind,
+            required,
+            sensitive: true,
+            parameter: None,
+            from: AnsweredBy::Nobody,
+            value: None,
+            problem: None,
+        });
     }
 }
 
@@ -145,6 +180,34 @@ mod tests {
         assert_eq!(key.open(&sealed, place), Ok(json!("4711")));
         assert_eq!((&sent["greeting"], &sent["zone"], &sent["other"]), (&json!("hi"), &json!("x"), &json!(1)));
         assert_eq!(json!(removed), json!({ "key": null }));
+    }
+
+    #[test]
+    fn a_value_is_sealed_that_is_sensitive_in_the_version_to_deploy_alone() {
+        let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+        let key = OpeningKey::from_bytes(&[7; 32]);
+        let property = |source: &str| json!({ "x-freehold-type": "string", "x-freehold-source": source, "x-freehold-sensitive": true });
+        let mut shown = shown(Some(&key));
+        add_sensitive(
+            &mut shown.inputs,
+            &json!({
+                "properties": {
+                    "greeting": property("vendor"), "gone": property("vendor"), "of_customer": property("customer"),
+                    "plain": { "x-freehold-type": "string", "x-freehold-source": "vendor" },
+                },
+                "required": ["gone"],
+            }),
+        );
+
+        let given = inputs(json!({ "greeting": "hi", "gone": "g", "of_customer": "c", "plain": "p" }));
+        let sent = with_sealed(&tenant, &shown, given).unwrap();
+
+        for (name, value) in [("greeting", "hi"), ("gone", "g")] {
+            let sealed = SealedValue::of(&sent[name]).unwrap();
+            let place = Place { tenant: &tenant, install: &install, input: name };
+            assert_eq!(key.open(&sealed, place), Ok(json!(value)));
+        }
+        assert_eq!((&sent["of_customer"], &sent["plain"]), (&json!("c"), &json!("p")));
     }
 
     #[test]

@@ -17,7 +17,7 @@ impl Inputs {
         let answer: InstallInputs = if self.inputs.is_empty() {
             api.get(&path).await?
         } else {
-            let inputs = sealed(&api, &self.install, by_name(&self.inputs)?).await?;
+            let inputs = sealed(&api, &self.install, by_name(&self.inputs)?, None).await?;
             api.post(&path, &SetInputsRequest { inputs }).await?
         };
         let changed = !self.inputs.is_empty();

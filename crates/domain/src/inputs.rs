@@ -1,9 +1,10 @@
 //! Resolves the values of an install's inputs from the vendor's values, the customer's answers in the install stack,
 //! and the defaults.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{AppVersion, Input, InputError};
+use freehold_protocol::app_version::{AppVersion, Input, InputError, Reference};
+use freehold_protocol::sealing::SealedValue;
 use serde_json::{Value, json};
 
 use crate::sealed_inputs::{self, SealedProblem, Sealing};
@@ -59,6 +60,31 @@ pub fn resolve_inputs(
     answers: &BTreeMap<String, String>,
     sealing: Sealing<'_>,
 ) -> Result<BTreeMap<String, Value>, InputsError> {
+    resolve(version, given, answers, sealing, |_| true)
+}
+
+/// Returns the values of [`resolve_inputs`] for a job whose templates read the inputs in `reads` alone. Another sensitive
+/// input that lacks a value which the runner can read is left out.
+///
+/// # Errors
+/// Those of [`resolve_inputs`] for all other inputs.
+pub fn resolve_inputs_for(
+    version: &AppVersion,
+    given: &BTreeMap<String, Value>,
+    answers: &BTreeMap<String, String>,
+    sealing: Sealing<'_>,
+    reads: &BTreeSet<Reference>,
+) -> Result<BTreeMap<String, Value>, InputsError> {
+    resolve(version, given, answers, sealing, |input| reads.contains(&Reference::Input(input.name.clone())))
+}
+
+fn resolve(
+    version: &AppVersion,
+    given: &BTreeMap<String, Value>,
+    answers: &BTreeMap<String, String>,
+    sealing: Sealing<'_>,
+    is_read: impl Fn(&Input) -> bool,
+) -> Result<BTreeMap<String, Value>, InputsError> {
     let mut problems = misplaced(version, given);
     problems.extend(sealed_inputs::check_size(given, sealing).err().map(Into::into));
     let mut values = BTreeMap::new();
@@ -69,6 +95,7 @@ pub fn resolve_inputs(
             Ok(value) => {
                 values.insert(input.name.clone(), value);
             }
+            Err(InputProblem::Sealed(problem)) if problem.asks_for_a_value() && !is_read(input) => {}
             Err(problem) => problems.push(problem),
         }
     }
@@ -156,7 +183,7 @@ fn chosen(input: &Input, given: Option<&Value>, sealing: Sealing<'_>) -> Result<
     let given = given.filter(|value| !value.is_null());
     if let Some(value) = given {
         sealed_inputs::check_value(input, value, sealing)?;
-        if input.sensitive {
+        if SealedValue::of(value).is_some() {
             // With another type, the runner makes another value of the same sealed one.
             return Ok(json!({ "sealed": value, "type": input.kind.as_str() }));
         }
@@ -193,7 +220,7 @@ fn answered(input: &Input, answers: &BTreeMap<String, String>) -> Result<Value, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use freehold_protocol::sealing::{SealedValue, SealingKey};
+    use freehold_protocol::sealing::SealingKey;
 
     fn version() -> AppVersion {
         serde_json::from_value(json!({
@@ -301,7 +328,11 @@ mod tests {
         assert!(
             words(check(json!({ "greeting": "hi" }), json!({ "key": sealed(2) }))).contains("sealed to another key")
         );
-        assert!(words(check(json!({}), json!({ "greeting": sealed(1) }))).contains("not sensitive in this version"));
+        assert_eq!(
+            check(json!({}), json!({ "greeting": sealed(1) })),
+            Ok(()),
+            "it may be sensitive in another version"
+        );
         assert_eq!(
             resolve(json!({ "greeting": "hi", "key": sealed(1) })).unwrap()["key"],
             json!({ "sealed": sealed(1), "type": "number" })

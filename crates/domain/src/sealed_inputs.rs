@@ -26,7 +26,8 @@ pub enum SealedProblem {
     Missing { input: String, install: InstallId },
     #[error(
         "input `{input}` is sensitive, and its value is not sealed; when the runner of install `{install}` has announced \
-         itself, give it with `freehold install inputs {install} --input {input}=@FILE`, which seals it"
+         itself, give it with `freehold install inputs {install} --input {input}=@FILE`, which seals it, or with `--input` \
+         of `freehold deploy` for another version than the newest"
     )]
     Clear { input: String, install: InstallId },
     #[error(
@@ -35,11 +36,6 @@ pub enum SealedProblem {
          with `--input {input}:=null`"
     )]
     OtherKey { input: String, install: InstallId },
-    #[error(
-        "the value of input `{input}` is sealed, but the input is not sensitive in this version; give it again with \
-         `freehold install inputs {install} --input {input}=VALUE`"
-    )]
-    NotSensitive { input: String, install: InstallId },
     #[error(
         "the sealed values of install `{install}` have {bytes} bytes in all; at most {MAX_SEALED_BYTES} are stored, so \
          shorten the values of its sensitive inputs"
@@ -52,22 +48,22 @@ impl SealedProblem {
     pub const fn asks_for_a_value(&self) -> bool {
         match self {
             Self::Missing { .. } | Self::Clear { .. } | Self::OtherKey { .. } => true,
-            Self::NotSensitive { .. } | Self::TooLarge { .. } => false,
+            Self::TooLarge { .. } => false,
         }
     }
 }
 
-/// Checks the vendor's value of `input`, which is sealed exactly if the input is sensitive.
+/// Checks the vendor's value of `input`. The value of a sensitive input must be sealed. The value of another input may be
+/// sealed: an install has parts of several versions, and an input may be sensitive in only some of them.
 ///
 /// # Errors
 /// A [`SealedProblem`] about this input.
 pub fn check_value(input: &Input, given: &Value, sealing: Sealing<'_>) -> Result<(), SealedProblem> {
     let (name, install) = (input.name.clone(), sealing.install.clone());
     match (input.sensitive, SealedValue::of(given)) {
-        (true, Some(sealed)) if Some(sealed.key()) == sealing.key => Ok(()),
-        (true, Some(_)) => Err(SealedProblem::OtherKey { input: name, install }),
+        (_, Some(sealed)) if Some(sealed.key()) == sealing.key => Ok(()),
+        (_, Some(_)) => Err(SealedProblem::OtherKey { input: name, install }),
         (true, None) => Err(SealedProblem::Clear { input: name, install }),
-        (false, Some(_)) => Err(SealedProblem::NotSensitive { input: name, install }),
         (false, None) => Ok(()),
     }
 }
@@ -88,6 +84,13 @@ pub fn check_size(given: &BTreeMap<String, Value>, sealing: Sealing<'_>) -> Resu
 /// Returns whether the vendor gives the value of `input`, sealed.
 pub const fn is_sealed(input: &Input) -> bool {
     input.sensitive && !input.customer
+}
+
+/// Makes each of the vendor's inputs of `version` sensitive that is sensitive in `other`.
+pub fn make_sensitive_as_in(version: &mut AppVersion, other: &AppVersion) {
+    for input in version.inputs.iter_mut().filter(|input| !input.customer) {
+        input.sensitive |= other.inputs.iter().any(|one| one.name == input.name && is_sealed(one));
+    }
 }
 
 /// Returns the names of the inputs whose sealed values the first deploy of `version` needs.
@@ -117,9 +120,10 @@ pub fn take_sealed(
     resolved: &mut BTreeMap<String, Value>,
 ) -> BTreeMap<String, Digest> {
     let mut sealed = BTreeMap::new();
-    for input in version.inputs.iter().filter(|input| is_sealed(input)) {
-        if let Some(value) = given.get(&input.name).and_then(SealedValue::of) {
-            resolved.remove(&input.name);
+    for input in version.inputs.iter().filter(|input| !input.customer) {
+        if let Some(value) = given.get(&input.name).and_then(SealedValue::of)
+            && resolved.remove(&input.name).is_some()
+        {
             sealed.insert(input.name.clone(), value.digest());
         }
     }
@@ -161,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_sealed_to_the_present_key_exactly_if_its_input_is_sensitive() {
+    fn the_value_of_a_sensitive_input_is_sealed_and_every_sealed_value_is_sealed_to_the_present_key() {
         let (install, key) = ("globex".parse().unwrap(), SealingKey::from_bytes([1; 32]));
         let version = version();
         let check = |name: &str, value: &Value, key: Option<&SealingKey>| {
@@ -180,7 +184,8 @@ mod tests {
             assert_eq!(check("key", &json!("hunter2"), present), Err(clear));
         }
         let (input, install) = of("greeting");
-        assert_eq!(check("greeting", &sealed(1), Some(&key)), Err(SealedProblem::NotSensitive { input, install }));
+        assert_eq!(check("greeting", &sealed(1), Some(&key)), Ok(()));
+        assert_eq!(check("greeting", &sealed(2), Some(&key)), Err(SealedProblem::OtherKey { input, install }));
     }
 
     #[test]

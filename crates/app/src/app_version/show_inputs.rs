@@ -1,16 +1,20 @@
 //! Shows the inputs of an app and of an install: who answers each input, its value, and which values are invalid.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use freehold_domain::inputs::{known_inputs, wrong_answer, wrong_value};
 use freehold_domain::install::Install;
+use freehold_domain::sealed_inputs::make_sensitive_as_in;
 use freehold_protocol::api::{AnsweredBy, InputView, InputsSchema, InstallInputs};
 use freehold_protocol::app_version::{Input, inputs_schema};
+use freehold_protocol::sealing::SealedValue;
 use freehold_protocol::{AppName, Digest};
 use serde_json::Value;
 
 use crate::AppError;
-use crate::app_version::versions::Versions;
+use crate::app_version::versions::{Version, Versions};
+use crate::table;
 
 /// The text that replaces a sensitive value.
 pub const SET: &str = "(set)";
@@ -29,15 +33,38 @@ pub async fn show_inputs_schema(
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 
-/// Returns the inputs of the app's latest version, with the install's values.
+/// Returns the app's latest version for the vendor's values in `install`: an input is sensitive in it if it is sensitive
+/// in the latest version, in the version that was last deployed completely, or in one that a part of the install has.
+/// Jobs of all these versions use one and the same value.
 ///
 /// # Errors
-/// Invalid for an install without an app, or the errors of [`Versions::load`].
+/// The store's errors, or those of [`Versions::load`].
+pub(crate) async fn version_for_values(
+    versions: &Versions,
+    app: &AppName,
+    install: &Install,
+) -> Result<Version, AppError> {
+    let mut version = versions.load(app, None).await?;
+    let parts = table::parts(&*versions.store, &install.id).await?;
+    let mut others: BTreeSet<&Digest> = parts.values().map(|part| &part.version).chain(install.version()).collect();
+    others.remove(&version.version);
+    for other in others {
+        let other = versions.load(app, Some(other)).await?;
+        make_sensitive_as_in(Arc::make_mut(&mut version.document), &other.document);
+    }
+    Ok(version)
+}
+
+/// Returns the inputs of the app's latest version, with the install's values. An input counts as sensitive if it is so in
+/// [`version_for_values`].
+///
+/// # Errors
+/// Invalid for an install without an app, or the errors of [`version_for_values`].
 pub async fn show_inputs(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
     let app = install
         .app()
         .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;
-    let version = versions.load(app, None).await?;
+    let version = version_for_values(versions, app, install).await?;
     let given = known_inputs(&version.document, &install.inputs);
     let inputs = version.document.inputs.iter().map(|input| view(input, &given, install)).collect();
     let sealing_key = install.sealing().key.cloned();
@@ -69,7 +96,10 @@ fn view(input: &Input, given: &BTreeMap<String, Value>, install: &Install) -> In
     let problem =
         if input.customer { wrong_answer(input, answers) } else { wrong_value(input, given, install.sealing()) };
     // A valid value is shown in the form that a deploy uses.
-    let shown = value.map(|value| if input.sensitive { SET.into() } else { input.accept(&value).unwrap_or(value) });
+    let shown = value.map(|value| {
+        let is_hidden = input.sensitive || SealedValue::of(&value).is_some();
+        if is_hidden { SET.into() } else { input.accept(&value).unwrap_or(value) }
+    });
     InputView {
         name: input.name.clone(),
         display_name: input.display_name.clone(),

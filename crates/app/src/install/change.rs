@@ -6,6 +6,7 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
+use crate::app_version::show_inputs::version_for_values;
 use crate::app_version::versions::Versions;
 use crate::ports::{Expect, Store, Write};
 use crate::table::{self, Decided, Stored, put};
@@ -19,8 +20,8 @@ pub(super) enum Changed {
     SensitiveInputs,
 }
 
-/// Applies `change` to the install. `change` also gets the newest version of the install's app. Returns the install and
-/// whether it was changed.
+/// Applies `change` to the install. `change` also gets the newest version of the install's app, as [`version_for_values`]
+/// does. Returns the install and whether it was changed.
 ///
 /// # Errors
 /// Those of `change`; Invalid for the build runner; Conflict when `change` changed something while a workflow runs in
@@ -40,7 +41,7 @@ where
         let app = install
             .app()
             .ok_or_else(|| AppError::invalid(format!("`{id}` is the build runner, not an install of an app")))?;
-        let version = versions.load(app, None).await?;
+        let version = version_for_values(versions, app, &install).await?;
         let changed = change(&version.document, &mut install)?;
         if changed == Changed::Nothing {
             return Ok(Decided::Keep((install, false)));

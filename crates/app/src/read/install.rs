@@ -7,6 +7,7 @@ use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{DeployedView, InstallView, Page, PartialView, RunnerView};
+use freehold_protocol::time::rfc3339;
 use futures_util::future::try_join_all;
 
 use super::last_report::heard_of;
@@ -15,7 +16,7 @@ use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
-use crate::table::{self, DeployedRecord, InstallEntry, install_pk, load, load_all};
+use crate::table::{self, DeployedRecord, InstallEntry, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all};
 
 /// The number of installs that are read concurrently.
 const AT_ONCE: usize = 16;
@@ -41,6 +42,8 @@ pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<Install
     // problem then.
     if view.runner.is_some() {
         view.problems = shown.iter().filter_map(|input| input.problem.clone()).collect();
+        let skipped: Vec<SkippedRun> = load_all(store, &install_pk(id), SKIPPED_PREFIX).await?;
+        view.problems.extend(skipped.iter().map(skipped_text));
     }
     view.inputs = show_inputs::by_name(&shown);
     view.off = off;
@@ -114,6 +117,11 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,
     })
+}
+
+fn skipped_text(run: &SkippedRun) -> String {
+    let due = rfc3339::text(run.due).unwrap_or_default();
+    format!("the run of action `{}` that was due at {due} was skipped: {}", run.action, run.reason)
 }
 
 fn deployed_view(record: DeployedRecord) -> DeployedView {

@@ -5,7 +5,8 @@ use freehold_domain::inputs::known_inputs;
 use freehold_domain::install::Install;
 use freehold_permissions::{Answers, InStack};
 use freehold_protocol::TenantName;
-use freehold_protocol::app_version::{AppVersion, RolePolicy};
+use freehold_protocol::app_version::{AppVersion, Input, RolePolicy};
+use freehold_protocol::sealing::SealedValue;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -39,11 +40,12 @@ pub(crate) fn granted(
 }
 
 /// Returns the vendor's value, or else the default; for an input that the customer answers, a reference. Sensitive inputs
-/// are left out: many people can read a policy.
+/// and sealed values are left out: many people can read a policy.
 fn answers(version: &AppVersion, install: &Install) -> Answers {
     let given = known_inputs(version, &install.inputs);
     let mut answers = Answers::default();
-    for input in version.inputs.iter().filter(|input| !input.sensitive) {
+    let is_sealed = |input: &Input| given.get(&input.name).and_then(SealedValue::of).is_some();
+    for input in version.inputs.iter().filter(|input| !input.sensitive && !is_sealed(input)) {
         if input.customer {
             answers.asked(&input.name, &input.parameter());
         } else if let Some(value) = given.get(&input.name).or(input.default.as_ref()) {

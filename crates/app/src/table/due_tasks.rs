@@ -3,6 +3,7 @@
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
+use super::install::install_pk;
 use super::record::{Record, Stored, key, parse};
 use crate::AppError;
 use crate::ports::{Key, Store};
@@ -25,11 +26,14 @@ pub struct Due {
 pub enum DueWhat {
     /// A task to add the cron runs of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
-    /// A task to run an action; `last` is the workflow of the preceding run.
+    /// A task to run an action. `last` is the workflow of the preceding run; `skipped` says that there is a
+    /// [`SkippedRun`].
     Run {
         action: ActionName,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<WorkflowId>,
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        skipped: bool,
     },
 }
 
@@ -56,6 +60,30 @@ impl Record for Due {
             DueWhat::Run { action, .. } => format!("run#{action}"),
         };
         key("due", format!("{:010}#{}#{what}", self.minute, self.install))
+    }
+}
+
+/// The newest run of an action by cron that the install refused. The next run that starts removes it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SkippedRun {
+    pub install: InstallId,
+    pub action: ActionName,
+    /// The minute at which the run was due.
+    pub due: Timestamp,
+    pub reason: String,
+}
+
+/// The beginning of the sort keys of an install's skipped runs.
+pub const SKIPPED_PREFIX: &str = "skipped#";
+
+/// Returns the key of the row of an action's newest skipped run.
+pub fn skipped_key(install: &InstallId, action: &ActionName) -> Key {
+    key(install_pk(install), format!("{SKIPPED_PREFIX}{action}"))
+}
+
+impl Record for SkippedRun {
+    fn key(&self) -> Key {
+        skipped_key(&self.install, &self.action)
     }
 }
 

@@ -9,6 +9,7 @@
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | the list of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
+//! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
 //! | `gone` | `installs` | the number of installs that were deleted or forgotten |
 //! | `name#<name>` | `prefix` | reserved names: prefixes of the names of installs |
@@ -47,7 +48,7 @@ pub use change::{Decided, TRIES, change};
 pub use contract::{
     ContractInEnvelope, ContractRecord, TermsRecord, contract_key, known_terms, signed_contract, terms_key,
 };
-pub use due_tasks::{Due, DueWhat, due};
+pub use due_tasks::{Due, DueWhat, SKIPPED_PREFIX, SkippedRun, due, skipped_key};
 pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_installs};
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};

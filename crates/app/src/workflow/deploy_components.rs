@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use freehold_domain::inputs::{known_inputs, merged, resolve_inputs};
+use freehold_domain::inputs::{InputProblem, InputsError, known_inputs, merged, resolve_inputs, wrong_value};
+use freehold_domain::install::Install;
 use freehold_domain::plan::check_deployable;
+use freehold_domain::sealed_inputs::is_sealed;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::order::Mode;
@@ -12,6 +14,7 @@ use freehold_protocol::{AppName, InstallId, WorkflowId};
 use serde_json::Value;
 
 use crate::AppError;
+use crate::app_version::show_inputs::version_for_values;
 use crate::app_version::versions::{Version, Versions};
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
@@ -51,6 +54,7 @@ impl DeployComponents {
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
         let version = self.version(&app, request).await?;
         check_deployable(&version.document)?;
+        self.check_sealed(&app, &stored.value, &request.inputs).await?;
         let kept = known_inputs(&version.document, &stored.value.inputs);
         let given = merged(&kept, &request.inputs);
         resolve_inputs(&version.document, &given, &stored.value.answers, stored.value.sealing())?;
@@ -85,6 +89,24 @@ impl DeployComponents {
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)
+    }
+
+    /// Refuses new values in clear of inputs that are sensitive in a version which the install has, although the version
+    /// to deploy may not say so.
+    async fn check_sealed(
+        &self,
+        app: &AppName,
+        install: &Install,
+        new: &BTreeMap<String, Value>,
+    ) -> Result<(), AppError> {
+        if new.is_empty() {
+            return Ok(());
+        }
+        let version = version_for_values(&self.versions, app, install).await?;
+        let sensitive = version.document.inputs.iter().filter(|input| is_sealed(input));
+        let given = sensitive.filter(|input| new.get(&input.name).is_some_and(|value| !value.is_null()));
+        let wrong: Vec<InputProblem> = given.filter_map(|input| wrong_value(input, new, install.sealing())).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(InputsError(wrong).into()) }
     }
 
     /// Returns the version that the request names: directly, by a release, or else the latest version.

@@ -7,7 +7,7 @@ use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
 };
-use freehold_protocol::{ActionName, ComponentName};
+use freehold_protocol::{ActionName, ComponentName, Digest};
 
 use crate::AppError;
 
@@ -176,12 +176,13 @@ pub(super) fn skips_noops(version: &AppVersion, work: &Work) -> bool {
     part.is_some_and(|part| part.settings.skip_noops)
 }
 
-/// Returns the sensitive inputs without their descriptive texts, which the runner does not need. This keeps orders
-/// small.
-pub(super) fn sensitive_inputs(version: &AppVersion) -> Vec<Input> {
-    let sensitive = version.inputs.iter().filter(|input| input.sensitive);
+/// Returns the sensitive inputs, and those whose values are `sealed` because they are sensitive in another version. Their
+/// descriptive texts are left out: the runner does not need them, and orders stay small.
+pub(super) fn sensitive_inputs(version: &AppVersion, sealed: &BTreeMap<String, Digest>) -> Vec<Input> {
+    let sensitive = version.inputs.iter().filter(|input| input.sensitive || sealed.contains_key(&input.name));
     sensitive
         .map(|input| Input {
+            sensitive: true,
             display_name: String::new(),
             description: String::new(),
             group: String::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use freehold_domain::inputs::{known_inputs, resolve_inputs};
+use freehold_domain::inputs::{known_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::action_nodes;
 use freehold_domain::plan::triggers::lacks_text;
@@ -60,7 +60,8 @@ impl RunAction {
         let mut nodes = action_nodes(&version.document, action, request.role.as_deref(), 0)?;
         bind_steps(&*self.store, &version.document, &mut nodes).await?;
         let known = known_inputs(&version.document, &stored.value.inputs);
-        resolve_inputs(&version.document, &known, &stored.value.answers, stored.value.sealing())?;
+        let (answers, sealing) = (&stored.value.answers, stored.value.sealing());
+        resolve_inputs_for(&version.document, &known, answers, sealing, &found.references)?;
         require_runner(&stored.value)?;
         terms::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {

@@ -11,7 +11,7 @@ use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
-use crate::table::{self, Due, DueWhat, Record as _, Stored, load, put};
+use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
 use crate::workflow::run_action::RunAction;
 use crate::{AppError, Kind};
 
@@ -68,9 +68,9 @@ impl StartDueActions {
         let Due { install, what, .. } = &row.value;
         match what {
             DueWhat::Schedules { workflow } => self.add_schedules(row, workflow, now).await,
-            DueWhat::Run { action, last } => {
+            DueWhat::Run { action, .. } => {
                 let next = match self.kept(install).await? {
-                    Some(found) => self.run(row, &found, (action, last.as_ref()), now, counts).await?,
+                    Some(found) => self.run(row, &found, action, now, counts).await?,
                     None => None,
                 };
                 self.replace(row, next.into_iter().collect()).await
@@ -88,7 +88,7 @@ impl StartDueActions {
         if let Some(version) = self.deployed(install.as_ref()).await? {
             for action in &version.actions {
                 let Some(next) = next_run(action, now) else { continue };
-                let what = DueWhat::Run { action: action.name.clone(), last: None };
+                let what = DueWhat::Run { action: action.name.clone(), last: None, skipped: false };
                 // A run that is stored already is not overwritten, because its row names the preceding run.
                 let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), what), Expect::Absent)?]).await?;
             }
@@ -101,13 +101,20 @@ impl StartDueActions {
         &self,
         row: &Stored<Due>,
         install: &Install,
-        (name, last): (&ActionName, Option<&WorkflowId>),
+        name: &ActionName,
         now: Timestamp,
         counts: &mut Started,
     ) -> Result<Option<Due>, AppError> {
+        let (last, was_skipped) = match &row.value.what {
+            DueWhat::Run { last, skipped, .. } => (last.as_ref(), *skipped),
+            DueWhat::Schedules { .. } => (None, false),
+        };
         let version = self.deployed(Some(install)).await?;
-        let Some(action) = version.as_ref().and_then(|version| version.action(name)) else { return Ok(None) };
-        let Some(next) = next_run(action, now) else { return Ok(None) };
+        let action = version.as_ref().and_then(|version| version.action(name));
+        let Some((action, next)) = action.and_then(|action| Some((action, next_run(action, now)?))) else {
+            self.note(&install.id, name, was_skipped, None).await?;
+            return Ok(None);
+        };
         let due = row.value.time();
         let skipped = if !schedules(action).any(|schedule| schedule.is_due(due)) {
             // The schedule has changed since the row was written.
@@ -119,24 +126,47 @@ impl StartDueActions {
         } else {
             None
         };
+        let is_asked = skipped.is_none();
         let started = match skipped {
             Some(reason) => Err(reason),
             None => self.start_run(&install.id, name, row.value.minute).await?,
         };
-        let last = match started {
+        let (last, skipped) = match started {
             Ok(workflow) => {
                 counts.started += 1;
-                Some(workflow)
+                self.note(&install.id, name, was_skipped, None).await?;
+                (Some(workflow), false)
             }
+            Err(reason) if reason.is_empty() => (last.cloned(), was_skipped),
             Err(reason) => {
-                if !reason.is_empty() {
-                    counts.skipped += 1;
-                    tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
+                counts.skipped += 1;
+                tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
+                if is_asked {
+                    self.note(&install.id, name, was_skipped, Some((due, reason))).await?;
                 }
-                last.cloned()
+                (last.cloned(), was_skipped || is_asked)
             }
         };
-        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
+        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last, skipped })))
+    }
+
+    /// Stores why the install refused a run, for `freehold install show`; removes what was stored when it refused none.
+    async fn note(
+        &self,
+        install: &InstallId,
+        action: &ActionName,
+        was_skipped: bool,
+        skipped: Option<(Timestamp, String)>,
+    ) -> Result<(), AppError> {
+        let write = match skipped {
+            Some((due, reason)) => {
+                put(&SkippedRun { install: install.clone(), action: action.clone(), due, reason }, Expect::Any)?
+            }
+            None if was_skipped => Write::Delete { key: table::skipped_key(install, action) },
+            None => return Ok(()),
+        };
+        let _ = self.store.commit(vec![write]).await?;
+        Ok(())
     }
 
     /// Starts the run that is due at `minute`. Returns the reason if the install refuses the run.

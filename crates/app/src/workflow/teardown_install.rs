@@ -1,13 +1,16 @@
 //! Starts a teardown of an install: of a component with its dependents, of the sandbox, or of everything that is
 //! deployed or that a deploy may have made before it failed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use freehold_domain::inputs::{known_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::teardown::{TeardownScope, teardown_nodes};
 use freehold_domain::plan::triggers;
-use freehold_domain::workflow::{Node, Request, TeardownParts, WorkflowKind};
+use freehold_domain::workflow::{Node, Request, Target, TeardownParts, WorkflowKind};
 use freehold_protocol::api::TeardownInstallRequest;
+use freehold_protocol::app_version::{AppVersion, Reference};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, WorkflowId};
 
@@ -33,8 +36,9 @@ impl TeardownInstall {
     /// planned is refused before anything is stored.
     ///
     /// # Errors
-    /// NotFound, Invalid for a request that names both a component and the sandbox, Conflict while another workflow has
-    /// locked the install, without a runner, or when there is nothing to remove, or the ports' errors.
+    /// NotFound, Invalid for a request that names both a component and the sandbox or for inputs that a job needs and that
+    /// have no usable value, Conflict while another workflow has locked the install, without a runner, or when there is
+    /// nothing to remove, or the ports' errors.
     pub async fn teardown(
         &self,
         install: &InstallId,
@@ -51,7 +55,8 @@ impl TeardownInstall {
         let what = asked(request)?;
         require_runner(&stored.value)?;
         stored.value.begin(&id, true)?;
-        plan_teardown(&self.versions, &stored.value, &what, request.role.as_deref(), 0).await?;
+        let (version, nodes) = plan_teardown(&self.versions, &stored.value, &what, request.role.as_deref(), 0).await?;
+        self.check_inputs(&stored.value, &version, &nodes).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind: WorkflowKind::TeardownInstall,
@@ -60,6 +65,31 @@ impl TeardownInstall {
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)
+    }
+
+    /// Checks the inputs that the jobs of a teardown read, so that it does not fail halfway. `version` is the one of its
+    /// actions.
+    async fn check_inputs(&self, install: &Install, version: &Digest, nodes: &[Node]) -> Result<(), AppError> {
+        let app = install.app().ok_or_else(|| no_app(&install.id))?;
+        for node in nodes {
+            let of = if let Target::Teardown { version, .. } = &node.target { version } else { version };
+            let document = self.versions.load(app, Some(of)).await?.document;
+            let reads = reads(&document, &node.target).unwrap_or_default();
+            let known = known_inputs(&document, &install.inputs);
+            resolve_inputs_for(&document, &known, &install.answers, install.sealing(), &reads)?;
+        }
+        Ok(())
+    }
+}
+
+/// Returns what the templates of an action, or of a part that is removed, read; `None` for other targets. `version` is the
+/// one that the target's job uses.
+pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Reference>> {
+    match target {
+        Target::Action { action, .. } => Some(version.action(action)?.references.clone()),
+        Target::Teardown { part, .. } => Some(version.part(part)?.references.clone()),
+        Target::Secrets { .. } => Some(BTreeSet::new()),
+        Target::Build { .. } | Target::Component { .. } | Target::Sandbox { .. } | Target::Preflight => None,
     }
 }
 

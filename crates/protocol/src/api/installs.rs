@@ -67,7 +67,8 @@ pub struct InstallView {
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
-    /// The problems that prevent a deploy, such as an answer of the wrong type. Empty in lists.
+    /// The problems that prevent a deploy, such as an answer of the wrong type, and for each action whose newest run by cron
+    /// was refused, the reason. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
     #[serde(default)]

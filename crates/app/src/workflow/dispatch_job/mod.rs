@@ -2,17 +2,17 @@
 
 mod sending;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::inputs::{known_inputs, resolve_inputs};
+use freehold_domain::inputs::{known_inputs, resolve_inputs, resolve_inputs_for};
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::preflight;
 use freehold_domain::sealed_inputs::take_sealed;
 use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
-use freehold_protocol::app_version::{AppVersion, Input, Secret};
+use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
 use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Recipe, RemovePart, Retired, ToolImage, Work};
@@ -36,6 +36,7 @@ use crate::workflow::order_work::{
     action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work, secrets, sensitive_inputs,
     skips_noops,
 };
+use crate::workflow::teardown_install::reads;
 use crate::workflow::{advance, attempted_part};
 
 /// The use case that dispatches jobs, with its ports and the settings of the tenant.
@@ -259,20 +260,20 @@ impl DispatchJob {
             Target::Component { component, build, .. } => {
                 let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let artifact = self.artifact(app, build).await?;
-                self.install_task(component_work(&version, component, artifact)?, install, &version).await
+                self.install_task(component_work(&version, component, artifact)?, install, &version, None).await
             }
             Target::Sandbox { build, .. } => {
                 let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let artifact = self.artifact(app, build).await?;
-                self.install_task(sandbox_work(&version, artifact)?, install, &version).await
+                self.install_task(sandbox_work(&version, artifact)?, install, &version, None).await
             }
             Target::Secrets { keeps_others, .. } => {
                 let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                let copies = match workflow.kind {
-                    WorkflowKind::TeardownInstall => no_copies_of_secrets(),
-                    _ => copies_of_secrets(&version, *keeps_others)?,
+                let (copies, reads) = match workflow.kind {
+                    WorkflowKind::TeardownInstall => (no_copies_of_secrets(), reads(&version, &node.target)),
+                    _ => (copies_of_secrets(&version, *keeps_others)?, None),
                 };
-                self.install_task(copies, install, &version).await
+                self.install_task(copies, install, &version, reads).await
             }
             Target::Teardown { part, version, build, sandbox, .. } => {
                 let (app, document) = self.app_version(Some(version), install).await?;
@@ -286,7 +287,8 @@ impl DispatchJob {
                     component_work(&document, part, artifact)
                 };
                 let work = Work::Remove(RemovePart { what: Box::new(what?), destroy_data: destroys_data(workflow) });
-                let mut task = self.install_task(work, install, &document).await?;
+                let reads = reads(&document, &node.target);
+                let mut task = self.install_task(work, install, &document, reads).await?;
                 task.terms = Some(Box::new(terms::for_removal(&*self.store, install, &document).await?));
                 Ok(task)
             }
@@ -296,12 +298,13 @@ impl DispatchJob {
                 for one in directories {
                     artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
                 }
-                self.install_task(action_work(&version, action, &artifacts)?, install, &version).await
+                let reads = reads(&version, &node.target);
+                self.install_task(action_work(&version, action, &artifacts)?, install, &version, reads).await
             }
             Target::Preflight => {
                 let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
-                self.install_task(work, install, &version).await
+                self.install_task(work, install, &version, None).await
             }
         }
     }
@@ -329,15 +332,26 @@ impl DispatchJob {
         Ok(Task { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms: None })
     }
 
-    /// Returns the task for an install's runner, with the context for its templates.
-    async fn install_task(&self, work: Work, install: &Install, version: &AppVersion) -> Result<Task, AppError> {
+    /// Returns the task for an install's runner, with the context for its templates. With `reads`, sensitive inputs that
+    /// the templates do not read need no value.
+    async fn install_task(
+        &self,
+        work: Work,
+        install: &Install,
+        version: &AppVersion,
+        reads: Option<BTreeSet<Reference>>,
+    ) -> Result<Task, AppError> {
         let given = known_inputs(version, &install.inputs);
-        let mut inputs = resolve_inputs(version, &given, &install.answers, install.sealing())?;
+        let (answers, sealing) = (&install.answers, install.sealing());
+        let mut inputs = match &reads {
+            Some(reads) => resolve_inputs_for(version, &given, answers, sealing, reads)?,
+            None => resolve_inputs(version, &given, answers, sealing)?,
+        };
         let sealed = take_sealed(version, &given, &mut inputs);
         let deployed = table::deployed(&*self.store, &install.id).await?;
         let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
         let terms = terms::for_order(&*self.store, install, version).await?;
-        let hidden = Hidden { inputs: sensitive_inputs(version), sealed, secrets: secrets(version) };
+        let hidden = Hidden { inputs: sensitive_inputs(version, &sealed), sealed, secrets: secrets(version) };
         let tools = version.tool_image().map(|component| component.name.clone());
         let skip_noops = skips_noops(version, &work);
         Ok(Task { work, skip_noops, context, hidden, tools, terms: Some(Box::new(terms)) })

@@ -8,11 +8,11 @@ use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{OrdersQueue, PortError};
 use freehold_app::read;
-use freehold_app::table::evidence;
+use freehold_app::table::{self, evidence};
 use freehold_app::testing::Fault;
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_domain::workflow::{Workflow, WorkflowState};
-use freehold_protocol::api::{CreateInstallRequest, DeployComponentsRequest, SetInputsRequest};
+use freehold_protocol::api::{CreateInstallRequest, DeployComponentsRequest, SetInputsRequest, TeardownInstallRequest};
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
 use freehold_protocol::sealing::{SealedValue, SealingKey};
@@ -287,6 +287,91 @@ async fn an_order_of_a_former_value_that_was_never_sent_ends_its_job_with_the_re
         let says =
             job.state.reason().is_some_and(|reason| reason.contains("got another value before the order was sent"));
         assert_eq!(says, is_refused, "{:?}", job.state);
+    }
+}
+
+#[tokio::test]
+async fn an_input_that_becomes_sensitive_or_stops_being_so_serves_the_parts_of_both_versions() {
+    let plain = |document: &AppVersion| {
+        let mut document = document.clone();
+        document.inputs.iter_mut().filter(|input| input.name == "key").for_each(|input| input.sensitive = false);
+        document
+    };
+    let reading = |mut document: AppVersion| {
+        let references = serde_json::from_value(json!([{ "to": "input", "name": "key" }])).unwrap();
+        document.actions.iter_mut().filter(|action| action.name.as_str() == "check").for_each(|action| {
+            action.references = std::collections::BTreeSet::clone(&references);
+        });
+        document
+    };
+    let (sensitive, clear) = (reading(asking()), plain(&reading(asking())));
+    for (old, new) in [(&clear, &sensitive), (&sensitive, &clear)] {
+        let mut world = World::with_app().await;
+        world.sync(old).await;
+        let mut creation = world.creation("globex");
+        if old == &clear {
+            creation.inputs.insert("key".into(), json!("hunter2"));
+        }
+        world.create_install().create(&creation).await.unwrap();
+        let runner = Runner::new(&world.tenant, "globex", queue_url("globex"), 20);
+        world.runners.insert("globex".into(), runner);
+        world.run().await;
+        world.hello("globex");
+        world.settle().await;
+        if old == &sensitive {
+            set(&world, json!({ "key": sealed(&world, 1) })).await.unwrap();
+            resumed(&mut world).await;
+        }
+        let first = table::install(&*world.memory, &globex()).await.unwrap().value.version().cloned();
+        world.sync(new).await;
+
+        // The version that has the value in clear is not deployed yet, or not any more.
+        let refused = set(&world, json!({ "key": "hunter3" })).await.unwrap_err();
+        let deploy = world.deploy(&with_input("key", "hunter3"), "deploy-1").await.unwrap_err();
+        let shown = set(&world, json!({})).await.unwrap();
+        set(&world, json!({ "key": sealed(&world, 2) })).await.unwrap();
+        world.forget_orders();
+        world.action("check", "action-1").await.unwrap();
+        world.settle().await;
+        let action = orders(&world).pop().unwrap();
+        let next = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+        world.settle().await;
+        assert!(first.is_some());
+        let back = DeployComponentsRequest { version: first, ..Default::default() };
+        let back = world.deploy(&back, "deploy-3").await.unwrap();
+        world.settle().await;
+        let teardown = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+        world.settle().await;
+
+        assert!(refused.message.contains("not sealed") && deploy.message.contains("not sealed"), "{refused} {deploy}");
+        assert_eq!(shown["inputs"][2]["sensitive"], true, "{shown}");
+        assert_eq!(action.0.sealed_inputs.len(), 1, "{:?}", action.0.sealed_inputs);
+        assert!(action.0.sensitive_inputs.iter().any(|input| input.name == "key" && input.sensitive));
+        assert_eq!(action.1, [sealed(&world, 2).as_str().unwrap()]);
+        for workflow in [next, back, teardown] {
+            let ended = world.workflow(&workflow).await;
+            assert!(matches!(ended.state, WorkflowState::Succeeded { .. }), "{:?} {:?}", ended.kind, ended.state);
+        }
+    }
+}
+
+#[tokio::test]
+async fn after_a_new_runner_what_does_not_read_a_value_goes_on_and_what_reads_it_is_refused_by_name() {
+    let mut world = provisioned().await;
+    replaced(&mut world).await;
+
+    let action = world.action("check", "action-1").await.unwrap();
+    world.settle().await;
+    let refused = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap_err();
+    let other = TeardownInstallRequest { component: Some("storage".parse().unwrap()), ..Default::default() };
+    let other = world.teardown(&other, "teardown-2").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(refused.kind, Kind::Invalid);
+    assert!(refused.message.contains("input `key` is sealed to another key"), "{refused}");
+    for workflow in [action, other] {
+        let ended = world.workflow(&workflow).await;
+        assert!(matches!(ended.state, WorkflowState::Succeeded { .. }), "{:?} {:?}", ended.kind, ended.state);
     }
 }
 

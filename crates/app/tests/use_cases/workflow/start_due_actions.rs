@@ -1,6 +1,7 @@
 //! Actions with a cron schedule: each minute's run once, late ones in bounds, none beside the one before it.
 
 use freehold_app::ports::{Expect, Store as _};
+use freehold_app::read;
 use freehold_app::table::{self, Due, put};
 use freehold_app::workflow::start_due_actions::Started;
 use freehold_domain::workflow::WorkflowKind;
@@ -110,6 +111,29 @@ async fn a_disabled_install_runs_nothing_and_goes_on_when_it_is_enabled() {
 
     assert_eq!((disabled.skipped, enabled.started), (1, 1));
     assert_eq!(runs(&world), 1);
+}
+
+#[tokio::test]
+async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_until_the_next_one_starts() {
+    let mut world = World::with_schedule().await;
+    world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
+    let problems = async |world: &World| read::show_install(&world.versions(), &globex()).await.unwrap().problems;
+    let before = problems(&world).await;
+
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        start(&world).await;
+        seen.push(problems(&world).await);
+        world.memory.advance_secs(300);
+    }
+    world.enable_install().enable(&globex()).await.unwrap();
+    start(&world).await;
+    world.settle().await;
+
+    let [first, second] = &seen[..] else { panic!("{seen:?}") };
+    assert!(first[0].starts_with("the run of action `check` that was due at 20"), "{first:?}");
+    assert!(first[0].contains("unpaid") && second.len() == 1 && first != second, "{first:?} {second:?}");
+    assert_eq!((before, problems(&world).await), (vec![], vec![]));
 }
 
 #[tokio::test]
