@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_domain::install::{HelloStep, Install, InstallError};
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES, MAX_HELLO_BYTES};
 use freehold_protocol::report::{Hello, Report};
-use freehold_protocol::{Envelope, KeyId};
+use freehold_protocol::{Envelope, KeyId, Timestamp};
 use serde_json::json;
 
 use super::role::Role;
@@ -67,7 +67,7 @@ impl AcceptReport {
                 if changed {
                     tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
                 }
-                self.after_hello(&next).await
+                self.after_hello(&next, arrival.sent_at).await
             }
             Err(reason) => {
                 tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
@@ -97,8 +97,8 @@ impl AcceptReport {
 
     /// Records the contact, and resumes the workflow that waits for the runner, if there is one and it waits for nothing
     /// else.
-    pub(super) async fn after_hello(&self, install: &Install) -> Result<Accepted, AppError> {
-        self.note_contact(&install.id, true).await?;
+    pub(super) async fn after_hello(&self, install: &Install, sent_at: Timestamp) -> Result<Accepted, AppError> {
+        self.note_contact_at(&install.id, sent_at, true).await?;
         if let Some(live) = &install.live {
             let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
             if let Some(token) = token.filter(|token| !token.value.waits_for_inputs(install)) {

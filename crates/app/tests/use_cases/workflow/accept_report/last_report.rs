@@ -36,6 +36,19 @@ async fn an_older_report_that_is_accepted_after_a_newer_one_does_not_set_the_tim
 }
 
 #[tokio::test]
+async fn a_hello_that_is_handled_late_is_no_sign_of_life_at_that_time() {
+    let world = World::with_install().await;
+    world.memory.advance_secs(60);
+    let sent_at = world.now();
+    let hello = world.runners["globex"].hello(sent_at);
+    world.memory.advance_secs(600);
+
+    world.accept_report().accept(&hello, sent_at).await.unwrap();
+
+    assert_eq!(last_report(&world).await, Some(sent_at));
+}
+
+#[tokio::test]
 async fn workflows_without_a_report_do_not_hide_the_last_one() {
     let mut world = World::with_install().await;
     world.memory.advance_secs(300);
