@@ -66,7 +66,7 @@ async fn main() -> Result<(), Error> {
         );
         // The next sweep tries again, so a failure here fails no other work.
         match forgotten.remove().await {
-            Ok(Removed { forgotten, pending, failed, put_back }) => {
+            Ok(Removed { forgotten, pending, failed, unseen, put_back }) => {
                 if put_back > 0 {
                     tracing::warn!(put_back, "Put messages back from the dead-letter queue");
                 }
@@ -75,6 +75,7 @@ async fn main() -> Result<(), Error> {
                         forgotten,
                         pending,
                         failed,
+                        unseen,
                         "Removed what the tenant keeps about forgotten installs"
                     );
                 }

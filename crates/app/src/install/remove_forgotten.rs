@@ -42,6 +42,9 @@ pub struct Removed {
     pub pending: u32,
     /// The number of installs that could not be handled; the next call tries them again.
     pub failed: u32,
+    /// The number of installs, among the pending ones, that wait because a dead-letter queue has more messages than one
+    /// call can look through.
+    pub unseen: u32,
     /// The number of dead letters that returned to their queues.
     pub put_back: u32,
 }
@@ -87,6 +90,7 @@ impl RemoveForgotten {
         let seen = self.letters.put_back(&installs).await?;
         counts.put_back = seen.put_back;
         if !seen.all && !closed.is_empty() {
+            counts.unseen = u32::try_from(closed.len()).unwrap_or(u32::MAX);
             tracing::error!(
                 "A dead-letter queue has more messages than one sweep can look through, so no install is forgotten; \
                  delete the messages that functions refused"
