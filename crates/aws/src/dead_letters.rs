@@ -13,9 +13,12 @@ use crate::error::port_error;
 /// Without one, it asks only some of them, and the answer may be empty although the queue has messages (Amazon SQS
 /// developer guide, "Amazon SQS short and long polling").
 const WAIT_SECS: i32 = 1;
-/// The maximum size of the body of a stored dead letter, in bytes. A longer body is cut, because SQS accepts at most 1
-/// MiB for the body and the attributes together.
+/// The maximum size of the body of a refused message, in bytes. A longer body is cut, because SQS accepts at most 1 MiB for
+/// the body and the attributes together (Amazon SQS quotas, "Messages").
 const MAX_BODY_BYTES: usize = 1_000_000;
+/// The maximum size of the body of a message that returns to its queue later, in bytes. It is not cut, and its attributes
+/// are shorter than those of a refused message.
+const MAX_WHOLE_BYTES: usize = 1024 * 1024 - 1024;
 /// The maximum length of a stored reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;
 
@@ -44,8 +47,7 @@ impl SourceQueue for SqsSource {
     }
 
     async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError> {
-        let end = letter.body.floor_char_boundary(MAX_BODY_BYTES);
-        let body = letter.body.get(..end).filter(|body| !body.is_empty()).unwrap_or("(empty)");
+        let body = body_of(letter)?;
         let request = self.client.send_message().queue_url(&self.dead_letters_url).message_body(body);
         let request = request.message_attributes(DeadLetter::SENT_AT, attribute("Number", letter.sent_at.as_millis())?);
         let request = match &letter.reason {
@@ -61,6 +63,22 @@ impl SourceQueue for SqsSource {
         request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
         Ok(())
     }
+}
+
+/// Returns the body of a dead letter.
+///
+/// # Errors
+/// Failed for a message that has to stay whole and does not fit; it stays in its queue.
+fn body_of(letter: &DeadLetter) -> Result<&str, PortError> {
+    if letter.reason.is_none() && letter.body.len() > MAX_WHOLE_BYTES {
+        let reason = format!(
+            "a message with {} bytes does not fit beside its attributes; it stays in its queue",
+            letter.body.len()
+        );
+        return Err(PortError::Failed { what: "dead-letter queue".into(), reason });
+    }
+    let end = if letter.reason.is_some() { letter.body.floor_char_boundary(MAX_BODY_BYTES) } else { letter.body.len() };
+    Ok(letter.body.get(..end).filter(|body| !body.is_empty()).unwrap_or("(empty)"))
 }
 
 /// The dead-letter queue, and the queues to which its messages can return.
@@ -174,6 +192,20 @@ mod tests {
         assert_eq!((moved.source.as_deref(), moved.reason, moved.put_back), (Some("fh-acme--reports"), None, 0));
         assert_eq!((refused.reason.as_deref(), refused.sent_at.as_millis()), (Some("no"), 5000));
         assert_eq!((again.put_back, again.sent_at.as_millis()), (2, 70));
+    }
+
+    #[test]
+    fn only_a_refused_message_is_cut() {
+        let letter = |bytes: usize, reason: Option<&str>| DeadLetter {
+            body: "x".repeat(bytes),
+            sent_at: Timestamp::from_millis(1),
+            put_back: 0,
+            reason: reason.map(str::to_owned),
+        };
+        let stored = |bytes, reason| body_of(&letter(bytes, reason)).ok().map(str::len);
+
+        assert_eq!([stored(0, None), stored(2_000_000, Some("no"))], [Some(7), Some(MAX_BODY_BYTES)]);
+        assert_eq!([stored(1_040_000, None), stored(1_048_000, None)], [Some(1_040_000), None]);
     }
 
     #[test]
