@@ -23,6 +23,9 @@ pub const MAX_SLOTS: u32 = 32;
 /// The maximum number of keys of replaced runners that an install keeps. The install's row in the table has at most 400
 /// KB, and a holder of the runner's role can announce any number of keys.
 const MAX_RETIRED: usize = 4000;
+/// The maximum number of keys of replaced runners that the install of builds keeps. Each machine of the build runner has a
+/// key of its own, and writes the row with all of them when it starts.
+const MAX_RETIRED_BUILDERS: usize = 300;
 
 /// An install: one app in one customer account, or the tenant's build runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -266,13 +269,15 @@ impl Install {
         }
         let is_current = self.runner.as_ref().is_some_and(|runner| runner.public_key == hello.public_key);
         let mut next = self.clone();
-        if !is_current && self.retired.len() >= MAX_RETIRED {
-            match self.serves {
-                // Each machine of the build runner makes a new key, so old keys are forgotten. A forgotten key would be
-                // accepted again only with a proof of the role, and with this proof any new key is accepted too.
-                Serves::Builds => next.forget_oldest_key(),
-                Serves::App { .. } => return Err(InstallError::TooManyKeys { install: self.id.clone(), key }),
+        match self.serves {
+            _ if is_current => {}
+            // Each machine of the build runner makes a new key, so old keys are forgotten. A forgotten key would be
+            // accepted again only with a proof of the role, and with this proof any new key is accepted too.
+            Serves::Builds => next.forget_oldest_keys(MAX_RETIRED_BUILDERS - 1),
+            Serves::App { .. } if self.retired.len() >= MAX_RETIRED => {
+                return Err(InstallError::TooManyKeys { install: self.id.clone(), key });
             }
+            Serves::App { .. } => {}
         }
         if let Some(runner) = self.runner.as_ref().filter(|runner| sent_at < runner.announced_at) {
             if runner.public_key == hello.public_key {
@@ -317,10 +322,11 @@ impl Install {
         self.retired.insert(key);
     }
 
-    /// Forgets the key that was replaced first.
-    fn forget_oldest_key(&mut self) {
-        let replaced = |key: &KeyId| self.replaced_at.get(key).copied().unwrap_or_default();
-        if let Some(oldest) = self.retired.iter().min_by_key(|key| replaced(key)).cloned() {
+    /// Forgets the keys that were replaced before all others, until `kept` of them are left.
+    fn forget_oldest_keys(&mut self, kept: usize) {
+        while self.retired.len() > kept {
+            let replaced = |key: &KeyId| self.replaced_at.get(key).copied().unwrap_or_default();
+            let Some(oldest) = self.retired.iter().min_by_key(|key| replaced(key)).cloned() else { return };
             self.retired.remove(&oldest);
             self.replaced_at.remove(&oldest);
         }

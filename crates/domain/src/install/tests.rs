@@ -108,7 +108,7 @@ fn the_build_runner_has_a_new_key_on_each_machine_without_end_and_the_oldest_key
 
     let next = changed(hears(&install, &hello(2), 6_000));
 
-    assert_eq!((next.retired.len(), next.replaced_at.len()), (MAX_RETIRED, MAX_RETIRED));
+    assert_eq!((next.retired.len(), next.replaced_at.len()), (MAX_RETIRED_BUILDERS, MAX_RETIRED_BUILDERS));
     assert!(!next.retired.contains(&old[MAX_RETIRED - 1]) && next.retired.contains(&old[0]));
     assert!(next.retired.contains(&key(1).key_id()));
     assert!(matches!(hears(&next, &hello(1), 7_000), Err(InstallError::Retired { .. })));
