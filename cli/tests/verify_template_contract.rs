@@ -34,6 +34,15 @@ fn contract(tenant: &str) -> SignedContract {
             "format": 1, "app": "demo", "version": Digest::of(b"version"), "artifacts": {},
             "terms": {
                 "format": 1, "app": "demo", "hosts": [], "actions": [],
+                "customer_inputs": {
+                    "api_token": { "sensitive": true }, "otp_seed": { "sensitive": true }, "colour": {}, "days": {},
+                    "debug": {}, "domain-name": {}, "extra": {}, "limit": {}, "modules": {}, "open": {}, "replicas": {},
+                    "values": {}, "zones": {},
+                },
+                "secrets": {
+                    "admin_password": {}, "api_key": { "shared": true }, "certificate": {},
+                    "session-key": { "generated": true },
+                },
                 "roles": [
                     { "role": "provision", "on": true,
                       "policies": [{ "managed": "PowerUserAccess" }, inline("tables", &tables)] },
@@ -151,6 +160,23 @@ fn a_role_that_may_do_more_than_the_contract_says_is_refused_with_line_and_reaso
         line - 1
     );
     assert_eq!(text(&powerful.stderr), expected);
+}
+
+#[test]
+fn an_input_whose_answer_the_vendor_would_see_against_the_contract_is_refused_with_its_line() {
+    let mut signed = contract("acme");
+    signed.contract.terms.customer_inputs.get_mut("days").unwrap().sensitive = true;
+    let stack = template(&signed);
+    let line = 1 + stack.lines().position(|line| line.starts_with("  InputDays: {")).unwrap();
+
+    let done = with_contract(&stack, &sealed(&signed, ROOT));
+
+    assert_eq!(done.status.code(), Some(1), "{}", text(&done.stdout));
+    let expected = format!(
+        "error: stack.yaml:{line}: `InputDays` is an input whose answer is sent to the vendor, and in the contract `days` is \
+         an input whose answer stays in the account as a secret; ask the vendor for the contract of this template\n"
+    );
+    assert_eq!(text(&done.stderr), expected);
 }
 
 #[test]

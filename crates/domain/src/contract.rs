@@ -1,11 +1,13 @@
 //! The contract of an app version: what it may do in a customer's account, and the digests of the artifacts and steps
 //! that do it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_permissions::rendered_texts;
-use freehold_protocol::app_version::{Action, AppVersion, NamedRole, RolePolicy, Trigger};
-use freehold_protocol::contract::{ActionTerms, Contract, FORMAT, PolicyTerms, RoleTerms, Terms};
+use freehold_permissions::{may_read_input, rendered_texts};
+use freehold_protocol::app_version::{Action, AppVersion, NamedRole, Reference, RolePolicy, Secret, Trigger};
+use freehold_protocol::contract::{
+    ActionTerms, Contract, CustomerInputTerms, FORMAT, PolicyTerms, Reader, RoleTerms, SecretTerms, Terms,
+};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, ComponentName, Digest, InstallId, canonical};
 use serde_json::Value;
@@ -52,10 +54,13 @@ pub fn terms(version: &AppVersion) -> Terms {
         components: policy.components.clone(),
         contents: Digest::of(policy.contents.as_bytes()),
     });
+    let roles = roles(version);
     Terms {
         format: FORMAT,
         app: version.app.clone(),
-        roles: roles(version),
+        customer_inputs: customer_inputs(version, &roles),
+        secrets: secrets(version),
+        roles,
         policy_inputs: policy_inputs(version, &policies),
         hosts: hosts(version).into_keys().collect(),
         inside_hosts: version.runner.iter().flat_map(|runner| runner.inside_hosts.clone()).collect(),
@@ -152,6 +157,62 @@ fn policy_inputs(version: &AppVersion, policies: &[&RolePolicy]) -> BTreeMap<Str
     read.map(|input| (input.name.clone(), input.default.clone().unwrap_or_default())).collect()
 }
 
+/// Returns the inputs that the customer answers.
+fn customer_inputs(version: &AppVersion, roles: &[RoleTerms]) -> BTreeMap<String, CustomerInputTerms> {
+    let asked = version.inputs.iter().filter(|input| input.customer);
+    let terms = asked.map(|input| {
+        let reading = roles.iter().filter(|role| role.policies.iter().any(|policy| may_read(policy, &input.name)));
+        let of_roles = reading.map(|role| Reader::Role(role.role.clone()));
+        let read_by = readers(version, &[Reference::Input(input.name.clone())]).chain(of_roles).collect();
+        (input.name.clone(), CustomerInputTerms { sensitive: input.sensitive, read_by })
+    });
+    terms.collect()
+}
+
+fn may_read(policy: &RolePolicy, input: &str) -> bool {
+    match policy {
+        RolePolicy::Managed(text) | RolePolicy::GcpPredefined(text) => may_read_input(text, input),
+        RolePolicy::Inline { document, .. } => may_read_input(document, input),
+    }
+}
+
+/// Returns the secrets of the app.
+fn secrets(version: &AppVersion) -> BTreeMap<String, SecretTerms> {
+    let terms = version.secrets.iter().map(|secret| {
+        let arn = Reference::InstallStack(secret.arn_output());
+        let terms = SecretTerms {
+            generated: secret.auto_generate,
+            shared: is_shared(version, secret),
+            read_by: readers(version, &[Reference::Secret(secret.name.clone()), arn]).collect(),
+            kubernetes: secret.kubernetes.clone(),
+        };
+        (secret.name.clone(), terms)
+    });
+    terms.collect()
+}
+
+/// Returns whether a template of the app names the secret's ARN. A role of the app then reads the secret itself.
+pub fn is_shared(version: &AppVersion, secret: &Secret) -> bool {
+    let arn = Reference::InstallStack(secret.arn_output());
+    let of_actions = version.actions.iter().map(|action| &action.references);
+    version.parts().any(|part| part.references.contains(&arn)) || of_actions.into_iter().any(|all| all.contains(&arn))
+}
+
+/// Returns the sandbox and the components whose templates read one of `wanted`.
+fn readers<'a>(version: &'a AppVersion, wanted: &'a [Reference]) -> impl Iterator<Item = Reader> {
+    let sandbox = version.sandbox.iter().filter(|sandbox| reads(&sandbox.references, wanted)).map(|_| Reader::Sandbox);
+    let components = version.components.iter().filter(|component| reads(&component.references, wanted));
+    sandbox.chain(components.map(|component| Reader::Component(component.name.clone())))
+}
+
+/// Returns whether `references` contain one of `wanted`. A template that reads all outputs of the install stack reads
+/// the ARNs of all secrets.
+fn reads(references: &BTreeSet<Reference>, wanted: &[Reference]) -> bool {
+    let whole_stack = Reference::InstallStack(String::new());
+    let is_output = |one: &Reference| matches!(one, Reference::InstallStack(_));
+    wanted.iter().any(|one| references.contains(one) || is_output(one) && references.contains(&whole_stack))
+}
+
 /// Returns whether a template may read the input called `name`. If this is not certain, returns true: the customer then
 /// accepts a default that may have no effect, but never overlooks a default that has one.
 fn mentions(text: &str, name: &str) -> bool {
@@ -221,6 +282,62 @@ mod tests {
             "roles": [["provision", true], ["custom-support", true], ["break-glass-emergency", false]],
         });
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn terms_name_the_customers_inputs_and_secrets_and_who_reads_them() {
+        let mut version = shop();
+        let more = json!({
+            "inputs": [
+                { "name": "domain", "type": "string", "customer": true },
+                { "name": "token", "type": "string", "customer": true, "sensitive": true, "default": "hidden" },
+                { "name": "size", "type": "number", "default": 3 },
+            ],
+            "secrets": [
+                { "name": "license", "kubernetes": { "namespace": "shop", "name": "license" } },
+                { "name": "session", "auto_generate": true },
+                { "name": "unused" },
+            ],
+        });
+        version.inputs = serde_json::from_value(more["inputs"].clone()).unwrap();
+        version.secrets = serde_json::from_value(more["secrets"].clone()).unwrap();
+        let reads = json!([
+            { "to": "input", "name": "token" }, { "to": "secret", "name": "session" },
+            { "to": "install_stack", "name": "license_arn" }, { "to": "input", "name": "size" },
+        ]);
+        version.components[0].references = serde_json::from_value(reads).unwrap();
+
+        let found = serde_json::to_value(terms(&version)).unwrap();
+
+        let db = json!({ "part": "component", "name": "db" });
+        let expected = json!({
+            "domain": { "read_by": [{ "part": "role", "name": "provision" }] },
+            "token": { "sensitive": true, "read_by": [db] },
+        });
+        assert_eq!(found["customer_inputs"], expected);
+        let expected = json!({
+            "license": { "shared": true, "read_by": [db], "kubernetes": { "namespace": "shop", "name": "license" } },
+            "session": { "generated": true, "read_by": [db] },
+            "unused": {},
+        });
+        assert_eq!(found["secrets"], expected);
+        assert!(!found.to_string().contains("hidden"), "{found}");
+    }
+
+    #[test]
+    fn the_sandbox_and_a_reader_of_all_outputs_of_the_stack_are_named() {
+        let sandbox = json!({
+            "tool": { "tool": "terraform", "version": "1.11.3" }, "source": { "from": "version" },
+            "references": [{ "to": "install_stack", "name": "" }, { "to": "input", "name": "domain" }],
+        });
+        let input = json!({ "name": "domain", "type": "string", "customer": true });
+        let version = version(&json!({ "sandbox": sandbox, "inputs": [input], "secrets": [{ "name": "license" }] }));
+
+        let Terms { customer_inputs, secrets, .. } = terms(&version);
+
+        assert_eq!(customer_inputs["domain"].read_by, [Reader::Sandbox].into());
+        assert_eq!(secrets["license"].read_by, [Reader::Sandbox].into());
+        assert!(!secrets["license"].shared);
     }
 
     #[test]

@@ -77,6 +77,20 @@ pub fn inputs_read(policy: &str) -> BTreeSet<String> {
     templates.flat_map(|template| template.references()).filter_map(|path| input_of(&path)).collect()
 }
 
+/// Returns whether a template of a policy can read the input `name`: by this name, or by a path that leads to all inputs. A
+/// template that cannot be parsed may read every input.
+pub fn may_read_input(policy: &str, name: &str) -> bool {
+    rendered_texts(policy).iter().any(|text| match Template::parse(text) {
+        Ok(template) => template.references().iter().any(|path| leads_to_input(path, name)),
+        Err(_) => text.contains("{{"),
+    })
+}
+
+fn leads_to_input(path: &[String], name: &str) -> bool {
+    let places = [["nuon", "inputs", "inputs", name], ["nuon", "install", "inputs", name]];
+    places.iter().any(|place| path.iter().zip(place).all(|(word, key)| word == key || word == "*"))
+}
+
 /// Returns the input that a path of a template reads.
 fn input_of(path: &[String]) -> Option<String> {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -190,6 +204,18 @@ mod tests {
             unclear(r#"{ "Statement": [{ "Action": "a", "\u0041ction": "b" }] }"#)
                 .starts_with("key `Action` is given twice")
         );
+    }
+
+    #[test]
+    fn an_input_may_be_read_by_its_name_and_with_all_others() {
+        for all in ["{{ range $k, $v := .nuon.inputs.inputs }}{{ $v }}{{ end }}", "{{ toJson .nuon.install }}", "{{ $"]
+        {
+            assert!(may_read_input(&json!({ "Resource": all }).to_string(), "id"), "{all}");
+        }
+        let named = json!({ "Resource": "{{ .nuon.install.id }}-{{ .nuon.inputs.inputs.width }}" }).to_string();
+        assert!(may_read_input(&named, "width"));
+        assert!(!may_read_input(&named, "id") && !may_read_input(&named, "w"));
+        assert!(!may_read_input("ReadOnlyAccess", "id"));
     }
 
     #[test]

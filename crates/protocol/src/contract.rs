@@ -7,7 +7,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::app_version::{PolicyEngine, Reference, RolePolicy};
+use crate::app_version::{PolicyEngine, Reference, RolePolicy, SyncedSecret};
 use crate::envelope::{Payload, PublicKey};
 use crate::packed_text::{UnpackError, pack, unpack};
 use crate::{
@@ -33,6 +33,12 @@ pub struct Terms {
     /// changed default changes the permissions. The vendor or the customer can give another value.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub policy_inputs: BTreeMap<String, Value>,
+    /// The inputs that the customer answers, by name. Terms never contain an answer.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub customer_inputs: BTreeMap<String, CustomerInputTerms>,
+    /// The app's secrets, by name. Terms never contain a value.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub secrets: BTreeMap<String, SecretTerms>,
     /// The hosts that the app contacts from the customer's account, as far as the version names them.
     pub hosts: BTreeSet<String>,
     /// The hosts among `hosts` that may be in a private network, such as the customer's own network.
@@ -59,6 +65,49 @@ pub struct RoleTerms {
     pub on: bool,
     /// The role's policies, unchanged from the app version; their texts are templates.
     pub policies: Vec<RolePolicy>,
+}
+
+/// One input that the customer answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct CustomerInputTerms {
+    /// Whether the answer stays in the customer's account as a secret. Every other answer is sent to the vendor.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub sensitive: bool,
+    /// The parts of the app that read the answer, without actions, which list what they read.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub read_by: BTreeSet<Reader>,
+}
+
+/// One secret of the app.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct SecretTerms {
+    /// Whether the install stack generates the value; otherwise the customer enters it.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub generated: bool,
+    /// Whether the app reads the secret's ARN, so that roles of the app can read the secret in the account.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub shared: bool,
+    /// The parts of the app that read the value or the ARN, without actions, which list what they read.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub read_by: BTreeSet<Reader>,
+    /// The Kubernetes secret into which the value is copied; its namespace and name are templates.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<SyncedSecret>,
+}
+
+/// A part of the app whose templates read an input or a secret.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "part", content = "name", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Reader {
+    Sandbox,
+    Component(ComponentName),
+    /// The policies of a role, as [`RoleTerms::role`] writes it.
+    Role(String),
 }
 
 /// One action: its role, its schedules and the values that it reads, without its steps.

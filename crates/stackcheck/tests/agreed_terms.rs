@@ -22,8 +22,20 @@ fn terms(tables: &str, policy_inputs: &Value) -> Terms {
     let app = RENDERED.lines().find_map(|line| line.split_once("App: \"")?.1.split('"').next()).unwrap();
     let terms = json!({
         "format": 1, "app": app, "roles": roles, "hosts": [], "actions": [], "policy_inputs": policy_inputs,
+        "customer_inputs": customer_inputs(),
+        "secrets": {
+            "admin_password": {}, "api_key": { "shared": true }, "certificate": {}, "session-key": { "generated": true },
+        },
     });
     serde_json::from_value(terms).unwrap()
+}
+
+/// Returns the inputs that the golden stack asks the customer for.
+fn customer_inputs() -> Value {
+    let plain =
+        ["colour", "days", "debug", "domain-name", "extra", "limit", "modules", "open", "replicas", "values", "zones"];
+    let sensitive = ["api_token", "otp_seed"].map(|name| (name.to_owned(), json!({ "sensitive": true })));
+    plain.map(|name| (name.to_owned(), json!({}))).into_iter().chain(sensitive).collect()
 }
 
 /// Returns the golden stack with the digest of these terms.
@@ -124,6 +136,79 @@ fn roles_and_switches_are_those_of_the_terms() {
     );
     let says = "the stack has the role `custom-support`, which the contract does not have";
     assert!(more.iter().any(|one| one.reason == says), "{more:#?}");
+}
+
+#[test]
+fn inputs_and_secrets_are_those_of_the_terms() {
+    let agreed = terms(TABLES, &json!({}));
+    let mut other = agreed.clone();
+    let _ = other.customer_inputs.remove("days");
+    let _ = other.secrets.remove("certificate");
+    other.customer_inputs.get_mut("domain-name").unwrap().sensitive = true;
+    other.customer_inputs.get_mut("api_token").unwrap().sensitive = false;
+    other.secrets.get_mut("api_key").unwrap().shared = false;
+    other.secrets.get_mut("session-key").unwrap().generated = false;
+    let unasked: Value = json!({ "region": {} });
+    other.customer_inputs.extend(serde_json::from_value::<BTreeMap<_, _>>(unasked).unwrap());
+    let template = asking_for(&other);
+
+    for (of, line, reason) in [
+        (
+            "InputDays",
+            "  InputDays: {",
+            "an input whose answer is sent to the vendor, and the contract does not have it",
+        ),
+        (
+            "AppSecretCertificate",
+            "  AppSecretCertificate: {",
+            "that the customer enters and only the runner can read, and the",
+        ),
+        (
+            "InputDomainnameX6c5dc6d991905703",
+            "  InputDomainnameX6c5dc6d991905703: {",
+            "in the contract `domain-name` is an input whose answer stays in",
+        ),
+        (
+            "InputApiToken",
+            "  InputApiToken: {",
+            "in the contract `api_token` is an input whose answer is sent to the vendor",
+        ),
+        (
+            "AppSecretApiKey",
+            "  AppSecretApiKey: {",
+            "roles of the app can read, and in the contract `api_key` is a secret that the customer enters and only",
+        ),
+        (
+            "AppSecretSessionkeyX1add55581aaea687",
+            "    Type: AWS::SecretsManager::Secret",
+            "is a secret that the stack generates",
+        ),
+    ] {
+        let all = found(&template, &other, &[]);
+        let text = |one: &Finding| template.lines().nth(one.line - 1).unwrap_or_default().to_owned();
+        let is_it = |one: &Finding| one.of == of && one.reason.contains(reason) && text(one).starts_with(line);
+        assert!(all.iter().any(is_it), "{of} {reason}: {all:#?}");
+    }
+    let all = found(&template, &other, &[]);
+    assert!(all.iter().any(|one| one.of == "InputRegion" && one.reason.contains("has no `InputRegion`")), "{all:#?}");
+    assert_eq!(all.len(), 7, "{all:#?}");
+    assert_eq!(found(&asking_for(&agreed), &agreed, &[]), []);
+}
+
+/// A vendor that turns a sensitive input into a plain one gets the answer in clear.
+#[test]
+fn a_template_that_sends_a_sensitive_answer_to_the_vendor_is_found() {
+    let terms = terms(TABLES, &json!({}));
+    let template = asking_for(&terms);
+    let asked = template.lines().find(|line| line.starts_with("  InputOtpSeed: {")).unwrap();
+    let (before, secret) = template.split_once("  SecretInputOtpSeed:\n").unwrap();
+    let after = secret.split_once("\n\n").unwrap().1;
+    let plain = format!("{before}{after}").replacen(asked, &asked.replace("NoEcho: true, ", ""), 1);
+
+    let reason = "in the contract `otp_seed` is an input whose answer stays in the account as a secret";
+    let all = found(&plain, &terms, &[]);
+
+    assert!(all.iter().any(|one| one.of == "InputOtpSeed" && one.reason.contains(reason)), "{all:#?}");
 }
 
 #[test]

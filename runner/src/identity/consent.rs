@@ -3,8 +3,8 @@
 
 use freehold_permissions::{TermsDiff, compare_terms};
 use freehold_protocol::Digest;
-use freehold_protocol::contract::{OrderTerms, TermsError};
-use freehold_protocol::order::Order;
+use freehold_protocol::contract::{OrderTerms, Terms, TermsError};
+use freehold_protocol::order::{Order, SecretCopy, Work};
 use freehold_protocol::report::{Block, Outcome};
 
 use crate::config::{Config, Role};
@@ -23,6 +23,52 @@ enum NotAccepted {
     Unproven { asked: Digest, error: TermsError },
     #[error("the release has the contract `{asked}`, which allows more: {}", .diff.summary())]
     Widened { asked: Digest, diff: TermsDiff },
+}
+
+/// A value of the customer's that an order reads, and that its terms do not have.
+#[derive(Debug, thiserror::Error)]
+enum NotInTerms {
+    #[error("secret `{0}`")]
+    Secret(String),
+    #[error("the customer's sensitive input `{0}`")]
+    Input(String),
+    #[error("a copy of secret `{secret}` in Kubernetes secret `{name}` of namespace `{namespace}`")]
+    Copy { secret: String, namespace: String, name: String },
+}
+
+/// Returns the outcome of an order that reads a secret or a sensitive input of the customer's, or copies a secret to a
+/// place, which is not in the order's terms. The runner reads these values itself, so it holds every order to its terms,
+/// which it has compared with the accepted ones. A removal reads the values that the deploy read.
+pub fn unnamed_value(order: &Order) -> Option<Outcome> {
+    if matches!(order.work, Work::Remove(_)) {
+        return None;
+    }
+    let terms = order.terms.as_ref()?.asked().ok().flatten()?;
+    let value = not_in_terms(order, &terms)?;
+    let reason = format!(
+        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and update the runner          if it is older than the vendor's control plane"
+    );
+    Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
+}
+
+fn not_in_terms(order: &Order, terms: &Terms) -> Option<NotInTerms> {
+    let secret = order.secrets.iter().find(|secret| !terms.secrets.contains_key(&secret.name));
+    if let Some(secret) = secret {
+        return Some(NotInTerms::Secret(secret.name.clone()));
+    }
+    let is_agreed = |name: &str| terms.customer_inputs.get(name).is_some_and(|input| input.sensitive);
+    let input = order.sensitive_inputs.iter().find(|input| input.customer && !is_agreed(&input.name));
+    if let Some(input) = input {
+        return Some(NotInTerms::Input(input.name.clone()));
+    }
+    let Work::CopySecrets(work) = &order.work else { return None };
+    let place = |secret: &str| terms.secrets.get(secret)?.kubernetes.as_ref();
+    let is_place = |copy: &&SecretCopy| {
+        place(&copy.secret).is_some_and(|place| place.namespace == copy.namespace && place.name == copy.name)
+    };
+    let copy = work.copies.iter().find(|copy| !is_place(copy))?;
+    let SecretCopy { secret, namespace, name } = copy.clone();
+    Some(NotInTerms::Copy { secret, namespace, name })
 }
 
 /// Returns the outcome of an order if the customer has not agreed to the contract of its release, otherwise `None`.
@@ -135,6 +181,60 @@ mod tests {
 
         for (reason, part) in cases {
             assert!(reason.as_ref().is_some_and(|reason| reason.contains(part)), "{part}: {reason:?}");
+        }
+    }
+
+    /// Returns an order whose terms have the secrets and the customer's inputs of `terms`.
+    fn reading(more: &Value, work: Option<Value>) -> Order {
+        let mut terms = terms(&[]);
+        terms["customer_inputs"] = json!({ "token": { "sensitive": true }, "domain": {} });
+        terms["secrets"] = json!({ "license": { "kubernetes": { "namespace": "shop", "name": "license" } } });
+        let document = Some(packed(&terms));
+        let mut order = order(1, 7);
+        order.terms = Some(Box::new(OrderTerms { digest: digest(&terms), change: None, document }));
+        order.secrets = serde_json::from_value(more["secrets"].clone()).unwrap_or_default();
+        order.sensitive_inputs = serde_json::from_value(more["inputs"].clone()).unwrap_or_default();
+        if let Some(work) = work {
+            order.work = serde_json::from_value(work).unwrap();
+        }
+        order
+    }
+
+    #[test]
+    fn an_order_reads_only_the_values_that_its_terms_name() {
+        let input = |name: &str, customer: bool| json!([{ "name": name, "type": "string", "sensitive": true, "customer": customer }]);
+        let copy = |name: &str| {
+            let copies = json!([{ "secret": "license", "namespace": "shop", "name": name }]);
+            Some(json!({ "kind": "copy_secrets", "copies": copies }))
+        };
+        let license = json!({ "secrets": [{ "name": "license" }] });
+        for (more, work) in [
+            (json!({}), None),
+            (license.clone(), None),
+            (license.clone(), copy("license")),
+            (json!({ "inputs": input("token", true) }), None),
+            (json!({ "inputs": input("vendors", false) }), None),
+        ] {
+            assert_eq!(unnamed_value(&reading(&more, work)), None, "{more}");
+        }
+
+        for (more, work, says) in [
+            (json!({ "secrets": [{ "name": "other" }] }), None, "reads secret `other`, which is not in the contract"),
+            (json!({ "inputs": input("other", true) }), None, "reads the customer's sensitive input `other`, which"),
+            // The customer agreed to an answer that the vendor sees, and to no secret of this name.
+            (json!({ "inputs": input("domain", true) }), None, "reads the customer's sensitive input `domain`, which"),
+            (
+                license,
+                copy("elsewhere"),
+                "reads a copy of secret `license` in Kubernetes secret `elsewhere` of namespace `shop`, which",
+            ),
+        ] {
+            let outcome = unnamed_value(&reading(&more, work));
+
+            let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = outcome else {
+                panic!("{more}: {outcome:?}")
+            };
+            assert!(reason.contains(says), "{reason}");
         }
     }
 

@@ -7,7 +7,7 @@ use freehold_domain::contract::{self as made, ConsentError};
 use freehold_domain::install::Install;
 use freehold_permissions::compare_terms;
 use freehold_protocol::api::ContractView;
-use freehold_protocol::app_version::{AppVersion, Trigger};
+use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
 use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
 use freehold_protocol::{AppName, Digest, canonical};
@@ -27,12 +27,16 @@ pub fn digest(version: &AppVersion) -> Result<Digest, AppError> {
 }
 
 fn bytes(version: &AppVersion) -> Result<Vec<u8>, AppError> {
-    let bytes = canonical::to_vec(&made::terms(version))?;
+    bytes_of(&made::terms(version))
+}
+
+fn bytes_of(terms: &Terms) -> Result<Vec<u8>, AppError> {
+    let bytes = canonical::to_vec(terms)?;
     if bytes.len() > MAX_TERMS_BYTES {
         return Err(AppError::invalid(format!(
             "the terms of app `{}` have {} bytes, more than the {MAX_TERMS_BYTES} that a contract \
              holds; shorten the policies of its roles",
-            version.app,
+            terms.app,
             bytes.len()
         )));
     }
@@ -110,8 +114,8 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
 }
 
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the
-/// returned terms leave out the schedules of `version`: a removal starts no action, and the customer may have agreed to
-/// a later version with other schedules.
+/// returned terms leave out the schedules, the customer's inputs and the secrets of `version`: a removal starts no action
+/// and reads no more than the deploy did, and a later version may have replaced all of these.
 ///
 /// # Errors
 /// The store's errors.
@@ -120,11 +124,11 @@ pub async fn for_removal(store: &dyn Store, install: &Install, version: &AppVers
     if install.accepted_contract.as_ref().is_none_or(|accepted| *accepted == terms.digest) {
         return Ok(terms);
     }
-    let mut version = version.clone();
-    for action in &mut version.actions {
-        action.triggers.retain(|trigger| !matches!(trigger, Trigger::Cron { .. }));
-    }
-    for_order(store, install, &version).await
+    let mut terms = made::terms(version);
+    terms.actions.iter_mut().for_each(|action| action.schedules.clear());
+    terms.customer_inputs.clear();
+    terms.secrets.clear();
+    packed(store, install, &terms).await
 }
 
 /// Returns the terms for an order to `install`: their digest, and the packed change from the accepted terms. If the
@@ -134,11 +138,15 @@ pub async fn for_removal(store: &dyn Store, install: &Install, version: &AppVers
 /// # Errors
 /// The store's errors.
 pub async fn for_order(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<OrderTerms, AppError> {
-    let asked = bytes(version)?;
+    packed(store, install, &made::terms(version)).await
+}
+
+async fn packed(store: &dyn Store, install: &Install, terms: &Terms) -> Result<OrderTerms, AppError> {
+    let asked = bytes_of(terms)?;
     let digest = Digest::of(&asked);
     let other = install.accepted_contract.as_ref().filter(|accepted| **accepted != digest);
     let known = match other {
-        Some(accepted) => known_terms(store, &version.app, accepted).await?,
+        Some(accepted) => known_terms(store, &terms.app, accepted).await?,
         None => None,
     };
     let pack = |bytes: &[u8]| {

@@ -1,7 +1,8 @@
 //! The part of the install stack for the app's secrets: a stack parameter for each secret that the customer enters, and
 //! a secret in Secrets Manager for every secret of the app.
 
-use freehold_protocol::app_version::{AppVersion, Reference, Secret, SecretFormat};
+use freehold_domain::contract::is_shared;
+use freehold_protocol::app_version::{AppVersion, Secret, SecretFormat};
 use serde::Serialize;
 
 use crate::AppError;
@@ -73,13 +74,6 @@ fn app_secret(version: &AppVersion, secret: &Secret) -> Result<AppSecret, AppErr
         generated: secret.auto_generate,
         shared: is_shared(version, secret),
     })
-}
-
-/// Returns whether a template of the app reads the secret's ARN.
-fn is_shared(version: &AppVersion, secret: &Secret) -> bool {
-    let arn = Reference::InstallStack(secret.arn_output());
-    let of_actions = version.actions.iter().map(|action| &action.references);
-    version.parts().any(|part| part.references.contains(&arn)) || of_actions.into_iter().any(|all| all.contains(&arn))
 }
 
 fn title(secret: &Secret) -> &str {

@@ -184,7 +184,21 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
 /// Returns the references of the templates in `checked`. A component that a template reads by its `var_name` has its
 /// own name in the result.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
-    checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index)).collect()
+    let named = checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index));
+    named.chain(checked.uses.iter().flat_map(|reading| unnamed(&reading.path, index))).collect()
+}
+
+/// Returns the inputs and secrets that a template can read by a path that names none of them, such as `.nuon.secrets`.
+fn unnamed(path: &[String], index: &Index) -> Vec<Reference> {
+    let leads_to = |place: &[&str]| {
+        let is_below = path.get(place.len()).is_none_or(|word| word == "*");
+        is_below && path.iter().zip(place).all(|(word, key)| word == key || word == "*")
+    };
+    let inputs = leads_to(&["nuon", "inputs", "inputs"]) || leads_to(&["nuon", "install", "inputs"]);
+    let inputs = index.inputs.keys().filter(|_| inputs).map(|name| Reference::Input(name.clone()));
+    let secrets = leads_to(&["nuon", "secrets"]);
+    let secrets = index.secrets.keys().filter(|_| secrets).map(|name| Reference::Secret(name.clone()));
+    inputs.chain(secrets).collect()
 }
 
 fn reference(target: Target<'_>, index: &Index) -> Option<Reference> {

@@ -9,6 +9,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
 
+mod inputs;
+
+pub use inputs::{describe_answer, describe_copy, describe_reader, describe_value};
+
 /// The maximum number of clauses in a summary.
 const MOST_SHOWN: usize = 8;
 /// The maximum length of one clause in a summary, in characters.
@@ -81,6 +85,7 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
             );
         }
     }
+    found.inputs_and_secrets(before, after);
     for host in after.hosts.difference(&before.hosts) {
         found.widen(&format!("host `{host}`"), "is contacted".to_owned());
     }

@@ -119,6 +119,14 @@ fn terms() -> Terms {
             { "role": "break-glass", "on": false, "policies": [{ "inline": { "name": "all", "document": "{}" } }] },
         ],
         "policy_inputs": { "prefix": "demo" },
+        "customer_inputs": {
+            "domain": { "read_by": [{ "part": "sandbox" }, { "part": "role", "name": "provision" }] },
+            "token": { "sensitive": true, "read_by": [{ "part": "component", "name": "web" }] },
+        },
+        "secrets": {
+            "license": { "shared": true, "kubernetes": { "namespace": "shop", "name": "license" } },
+            "session": { "generated": true, "read_by": [{ "part": "component", "name": "web" }] },
+        },
         "hosts": ["*.amazonaws.com", "db.corp.example:5432", "registry.terraform.io"],
         "inside_hosts": ["db.corp.example:5432"],
         "actions": [

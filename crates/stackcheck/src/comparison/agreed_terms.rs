@@ -8,6 +8,7 @@ use freehold_protocol::app_version::{RolePolicy, parameter_id};
 use freehold_protocol::contract::{RoleTerms, Terms};
 use serde_json::Value;
 
+use super::agreed_inputs;
 use super::difference::finding;
 use super::identity::Names;
 use super::inputs::Inputs;
@@ -35,6 +36,7 @@ pub(super) fn give(
     findings: &mut Vec<Finding>,
 ) {
     findings.extend(other_terms(agreed.terms, root, names));
+    findings.extend(agreed_inputs::differences(root, inputs, agreed.terms));
     let Names { tenant, app, install, account, region, .. } = names;
     let place = RolePlace { tenant, app, install, account, region };
     let asked = asked(agreed.terms, inputs);

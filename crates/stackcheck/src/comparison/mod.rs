@@ -1,5 +1,6 @@
 //! Compares a template with the one that Freehold renders for the same install: every difference is a finding.
 
+mod agreed_inputs;
 mod agreed_terms;
 mod app_secrets;
 mod compare;

@@ -241,7 +241,7 @@ impl Attempt<'_> {
         let order = &held.order;
         held.begin();
         let reporter = Arc::new(self.reporter());
-        if let Some(outcome) = consent::refusal(&agent.config, order) {
+        if let Some(outcome) = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(order)) {
             warn!(job.id = %order.job, "Did not start job `{}`: the customer has not accepted its contract", order.job);
             return self.accept_and_finish(&reporter, outcome).await;
         }

@@ -202,6 +202,27 @@ async fn a_removal_asks_for_no_schedule_that_a_later_version_replaced() {
 }
 
 #[tokio::test]
+async fn a_removal_asks_for_no_input_and_no_secret_that_a_later_version_dropped() {
+    let mut deployed = app::document();
+    let more = serde_json::json!([{ "name": "dropped" }]);
+    deployed.secrets = serde_json::from_value(more).unwrap();
+    deployed.inputs.iter_mut().for_each(|input| input.customer = true);
+    let world = agreed_then(&app::document()).await;
+    let widened = |terms: OrderTerms| {
+        // Terms with the accepted digest come without a change.
+        let asked = terms.change.map(|change| change.asked.open(&terms.digest).unwrap());
+        let accepted = freehold_domain::contract::terms(&app::document());
+        asked.map_or_else(Vec::new, |asked| compare_terms(&accepted, &asked).widened)
+    };
+
+    let of_deploy = terms::for_order(&*world.memory, &install(&world).await, &deployed).await.unwrap();
+    let of_removal = terms::for_removal(&*world.memory, &install(&world).await, &deployed).await.unwrap();
+
+    assert!(widened(of_deploy).iter().any(|clause| clause.about == "secret `dropped`"));
+    assert_eq!(widened(of_removal), []);
+}
+
+#[tokio::test]
 async fn an_order_takes_both_terms_along_so_that_the_runner_can_decide_itself() {
     let world = agreed_then(&wider()).await;
 
