@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{AppVersion, Input, InputError, Reference};
+use freehold_protocol::app_version::{AppVersion, Input, InputError, InputKind, Reference};
 use freehold_protocol::sealing::SealedValue;
 use serde_json::{Value, json};
 
@@ -45,6 +45,49 @@ fn list_problems(problems: &[InputProblem]) -> String {
     }
     let numbered: Vec<String> = problems.iter().zip(1..).map(|(problem, nth)| format!("({nth}) {problem}")).collect();
     format!("{} mistakes in the inputs: {}", numbered.len(), numbered.join("; "))
+}
+
+/// The maximum size of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
+const MAX_DEFAULT_BYTES: usize = 4096;
+
+/// Returns the default of an input's parameter in the install stack, as text. A sensitive input has no default, because a
+/// default is readable in the template.
+///
+/// # Errors
+/// [`InputError`] for a default that does not fit the type of the input.
+pub fn parameter_default(input: &Input) -> Result<Option<String>, InputError> {
+    let Some(default) = input.usable_default().filter(|_| !input.sensitive) else {
+        return Ok(None);
+    };
+    let value = input.accept(default)?;
+    let words = |items: &[Value]| -> Option<String> {
+        let plain = |text: &&str| !text.is_empty() && !text.contains(',') && text.trim() == *text;
+        let texts: Option<Vec<&str>> = items.iter().map(|item| item.as_str().filter(plain)).collect();
+        texts.map(|texts| texts.join(",")).filter(|text| !text.starts_with('['))
+    };
+    let text = match (&value, input.kind) {
+        // A string in a `json` input keeps its quotes. The empty string means that there is no answer.
+        (Value::String(text), kind) if kind != InputKind::Json || text.is_empty() => text.clone(),
+        (Value::Array(items), InputKind::List) => words(items).unwrap_or_else(|| value.to_string()),
+        (value, _) => value.to_string(),
+    };
+    Ok(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// Returns why the install stack cannot have a default with this text; `None` if it can.
+pub fn refused_default(text: &str) -> Option<String> {
+    if text.len() > MAX_DEFAULT_BYTES {
+        return Some(format!(
+            "has {} bytes, more than the {MAX_DEFAULT_BYTES} of a stack parameter; make it shorter",
+            text.len()
+        ));
+    }
+    // CloudFormation would replace a dynamic reference with a parameter or a secret of the customer's account.
+    if text.contains("{{resolve:") {
+        return Some("must not contain a dynamic reference (`{{resolve:`); leave it out".to_owned());
+    }
+    text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))
+        .then(|| "holds a control character; leave it out".to_owned())
 }
 
 /// Returns the value of every input that templates may use: the customer's answer or the vendor's value, else the

@@ -40,6 +40,16 @@ pub struct Answers {
     values: BTreeMap<String, Value>,
     /// The parameters of the stack to which a policy refers.
     parameters: Vec<String>,
+    /// The sensitive inputs. No policy can read them.
+    sensitive: Vec<String>,
+}
+
+/// A value of a policy that the install stack must not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The keys and the indices that lead to the value in the document.
+    pub path: Vec<String>,
+    pub reason: String,
 }
 
 impl Answers {
@@ -52,6 +62,11 @@ impl Answers {
     pub fn asked(&mut self, name: &str, parameter: &str) {
         self.values.insert(name.to_owned(), Value::from(format!("{OPENS}{parameter}{CLOSES}")));
         self.parameters.push(parameter.to_owned());
+    }
+
+    /// Adds a sensitive input, which has no value in a policy.
+    pub fn sensitive(&mut self, name: &str) {
+        self.sensitive.push(name.to_owned());
     }
 }
 
@@ -110,16 +125,41 @@ impl RolePlace<'_> {
         json!({ "aws": { "account_id": self.account, "region": self.region } })
     }
 
-    fn document(&self, text: &str, answers: &Answers) -> Result<Value, String> {
+    /// Returns the values of a policy document that no install stack may have because of the app's inputs, whatever the
+    /// answers are. A document whose structure is not clear and a text that cannot be rendered for other reasons have none.
+    pub fn refusals(&self, text: &str, answers: &Answers) -> Vec<Refusal> {
+        let tree = self.tree(answers);
+        let (document, mut found) = match policy_text::parse(text) {
+            Ok(mut document) => {
+                let mut unread = Vec::new();
+                render_or_clear(&mut document, &tree, answers, &mut Vec::new(), &mut unread);
+                (document, unread)
+            }
+            Err(Unparsed::Unclear(_)) => return Vec::new(),
+            Err(Unparsed::NotJson) => {
+                let rendered = freehold_template::render(text, &tree, &Limits::default()).ok();
+                let document = rendered.and_then(|text| policy_text::without_repeated_keys(&text).ok());
+                (document.unwrap_or_default(), Vec::new())
+            }
+        };
+        found.extend(refused(&document, answers));
+        found
+    }
+
+    fn tree(&self, answers: &Answers) -> Value {
         let inputs = &answers.values;
-        let tree = json!({ "nuon": {
+        json!({ "nuon": {
             "org": { "id": self.tenant, "name": self.tenant },
             "app": { "id": self.app, "name": self.app },
             "install": { "id": self.install, "name": self.install, "inputs": inputs },
             "inputs": { "inputs": inputs },
             "install_stack": { "outputs": self.stack_outputs() },
             "cloud_account": self.cloud_account(),
-        } });
+        } })
+    }
+
+    fn document(&self, text: &str, answers: &Answers) -> Result<Value, String> {
+        let tree = self.tree(answers);
         let document = match policy_text::parse(text) {
             Ok(document) => render_each(&document, &tree)?,
             Err(Unparsed::Unclear(reason)) => return Err(reason),
@@ -129,7 +169,9 @@ impl RolePlace<'_> {
                 policy_text::without_repeated_keys(&rendered).map_err(|e| format!("policy is not JSON: {e}"))?
             }
         };
-        check_rendered(&document)?;
+        if let Some(first) = refused(&document, answers).into_iter().next() {
+            return Err(first.reason);
+        }
         referring(document, answers)
     }
 }
@@ -150,54 +192,121 @@ fn chain(error: &dyn std::error::Error) -> String {
     error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", chain(cause)))
 }
 
-/// Refuses texts that would mean something else in the stack: dynamic references of CloudFormation, and answers of the
-/// customer at a place where an answer can give the vendor more than the contract shows.
-fn check_rendered(document: &Value) -> Result<(), String> {
-    for text in policy_text::texts_in(document) {
-        if text.contains("{{") {
-            return Err(format!(
-                "the text `{}` contains `{{{{`, which CloudFormation can replace; remove it",
-                shown(text)
-            ));
-        }
-        let beside =
-            ['*', '?'].iter().any(|c| text.contains(&format!("{c}{OPENS}")) || text.contains(&format!("{CLOSES}{c}")));
-        if beside {
-            return Err(format!(
-                "in `{}`, a wildcard is directly next to an input that the customer answers, so an empty answer matches \
-                 everything; write a character between them, such as `-`",
-                shown(text)
-            ));
-        }
-    }
-    let statements = match document.get("Statement") {
-        Some(Value::Array(all)) => all.as_slice(),
-        Some(one) => std::slice::from_ref(one),
-        None => &[],
-    };
-    for statement in statements {
-        let denies = statement.get("Effect").and_then(Value::as_str) == Some("Deny");
-        if denies && is_answered(statement) {
-            return Err(
-                "a statement that denies contains an input that the customer answers, and another answer would \
-                        deny less; write the value, or let the vendor answer the input"
-                    .to_owned(),
-            );
-        }
-        for key in ["Action", "NotAction", "NotResource"] {
-            if statement.get(key).is_some_and(is_answered) {
-                return Err(format!(
-                    "`{key}` of a policy contains an input that the customer answers; write the value, or let the vendor \
-                     answer the input"
-                ));
+/// Renders each string of a document. A string that cannot be rendered becomes empty; if a sensitive input is the cause,
+/// it is added to `unread`.
+fn render_or_clear(
+    value: &mut Value,
+    tree: &Value,
+    answers: &Answers,
+    path: &mut Vec<String>,
+    unread: &mut Vec<Refusal>,
+) {
+    match value {
+        Value::String(text) if text.contains("{{") => {
+            let Err(_) = freehold_template::render(text, tree, &Limits::default()).map(|rendered| *text = rendered)
+            else {
+                return;
+            };
+            let read = policy_text::inputs_read(text);
+            if let Some(name) = answers.sensitive.iter().find(|name| read.contains(*name)) {
+                let reason = format!(
+                    "input `{name}` is sensitive, and a policy can be read by many people; use an input that is not sensitive"
+                );
+                unread.push(Refusal { path: path.clone(), reason });
             }
+            text.clear();
         }
+        Value::Array(items) => items.iter_mut().enumerate().for_each(|(at, item)| {
+            path.push(at.to_string());
+            render_or_clear(item, tree, answers, path, unread);
+            let _ = path.pop();
+        }),
+        Value::Object(entries) => entries.iter_mut().for_each(|(key, value)| {
+            path.push(key.clone());
+            render_or_clear(value, tree, answers, path, unread);
+            let _ = path.pop();
+        }),
+        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
-    Ok(())
 }
 
-fn is_answered(value: &Value) -> bool {
-    policy_text::texts_in(value).iter().any(|text| text.contains([OPENS, CLOSES]))
+/// Returns the texts that would mean something else in the stack: dynamic references of CloudFormation, and answers of
+/// the customer at a place where an answer can give the vendor more than the contract shows.
+fn refused(document: &Value, answers: &Answers) -> Vec<Refusal> {
+    let mut found = Vec::new();
+    each_text(document, &mut Vec::new(), &mut |path, text| {
+        found.extend(refused_text(text, answers).map(|reason| Refusal { path: path.to_vec(), reason }));
+    });
+    let statements: Vec<(Vec<String>, &Value)> = match document.get("Statement") {
+        Some(Value::Array(all)) => {
+            let at = |at: usize| vec!["Statement".to_owned(), at.to_string()];
+            all.iter().enumerate().map(|(nth, one)| (at(nth), one)).collect()
+        }
+        Some(one) => vec![(vec!["Statement".to_owned()], one)],
+        None => Vec::new(),
+    };
+    for (path, statement) in statements {
+        if statement.get("Effect").and_then(Value::as_str) == Some("Deny") {
+            each_text(statement, &mut path.clone(), &mut |path, text| {
+                let reason = "a statement that denies contains an input that the customer answers, and another answer would \
+                              deny less; write the value, or let the vendor answer the input";
+                found.extend(has_answer(text).then(|| Refusal { path: path.to_vec(), reason: reason.to_owned() }));
+            });
+        }
+        for key in ["Action", "NotAction", "NotResource"] {
+            let Some(value) = statement.get(key) else { continue };
+            each_text(value, &mut [path.as_slice(), &[key.to_owned()]].concat(), &mut |path, text| {
+                let reason = format!(
+                    "`{key}` of a policy contains an input that the customer answers; write the value, or let the vendor \
+                     answer the input"
+                );
+                found.extend(has_answer(text).then(|| Refusal { path: path.to_vec(), reason }));
+            });
+        }
+    }
+    found
+}
+
+/// Calls `look` with each string and each key of a document, and the path of the value.
+fn each_text(value: &Value, path: &mut Vec<String>, look: &mut dyn FnMut(&[String], &str)) {
+    match value {
+        Value::String(text) => look(path, text),
+        Value::Array(items) => items.iter().enumerate().for_each(|(at, item)| {
+            path.push(at.to_string());
+            each_text(item, path, look);
+            let _ = path.pop();
+        }),
+        Value::Object(entries) => entries.iter().for_each(|(key, value)| {
+            path.push(key.clone());
+            look(path, key);
+            each_text(value, path, look);
+            let _ = path.pop();
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn refused_text(text: &str, answers: &Answers) -> Option<String> {
+    if text.contains("{{") {
+        return Some(format!(
+            "the text `{}` contains `{{{{`, which CloudFormation can replace; remove it",
+            shown(text)
+        ));
+    }
+    let beside =
+        ['*', '?'].iter().any(|c| text.contains(&format!("{c}{OPENS}")) || text.contains(&format!("{CLOSES}{c}")));
+    if beside {
+        return Some(format!(
+            "in `{}`, a wildcard is directly next to an input that the customer answers, so an empty answer matches \
+             everything; write a character between them, such as `-`",
+            shown(text)
+        ));
+    }
+    referring(Value::from(text), answers).err()
+}
+
+fn has_answer(text: &str) -> bool {
+    text.contains([OPENS, CLOSES])
 }
 
 /// Returns a rendered text with the customer's answers as `${Parameter}`, for a message.
@@ -350,6 +459,38 @@ mod tests {
             let refused = statement(effect, action, &resource).unwrap_err();
             assert!(refused.contains(reason), "{refused}");
         }
+    }
+
+    #[test]
+    fn each_refusal_names_its_value_and_a_text_that_cannot_be_rendered_is_none() {
+        let (tenant, app, install) = ("acme".parse().unwrap(), "demo".parse().unwrap(), "globex".parse().unwrap());
+        let account = "222222222222".parse().unwrap();
+        let place = RolePlace { tenant: &tenant, app: &app, install: &install, account: &account, region: "eu-west-1" };
+        let mut answers = Answers::default();
+        answers.asked("cluster", "InputCluster");
+        answers.sensitive("password");
+        let cluster = "{{ .nuon.inputs.inputs.cluster }}";
+        let document = json!({ "Statement": [
+            { "Effect": "Allow", "Action": "s3:*", "Resource": ["arn:a", "{{ .nuon.components.x.outputs.y }}"] },
+            { "Effect": "Allow", "Action": ["s3:*", cluster], "Resource": ["arn:a", format!("arn:{cluster}*")] },
+            { "Effect": "Deny", "Action": "s3:*", "Resource": format!("arn:{cluster}") },
+            { "Effect": "Allow", "Action": "s3:*", "Resource": "{{ .nuon.inputs.inputs.password }}" },
+            { "Effect": "Allow", "Action": "s3:*", "Resource": "{{ .nuon.inputs.inputs.password | default `a` }}" },
+            { "Effect": "Allow", "Action": "s3:*", "Resource": "{{ upper .nuon.inputs.inputs.cluster }}" },
+        ] });
+
+        let found = place.refusals(&document.to_string(), &answers);
+
+        let found: Vec<(String, &str)> =
+            found.iter().map(|one| (one.path.join("/"), one.reason.get(..24).unwrap())).collect();
+        let expected = [
+            ("Statement/3/Resource", "input `password` is sens"),
+            ("Statement/1/Resource/1", "in `arn:${InputCluster}*"),
+            ("Statement/5/Resource", "the template changes an "),
+            ("Statement/1/Action/1", "`Action` of a policy con"),
+            ("Statement/2/Resource", "a statement that denies "),
+        ];
+        assert_eq!(found, expected.map(|(path, reason)| (path.to_owned(), reason)));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The part of the install stack with the customer's parameters: a parameter for each input that the customer answers
 //! and for each secret that the customer enters. Each sensitive answer is stored in a secret.
 
+use freehold_domain::inputs::{parameter_default, refused_default};
 use freehold_protocol::app_version::{AppVersion, Input, InputKind};
 use serde::Serialize;
-use serde_json::Value;
 
 use crate::AppError;
 use crate::stack::app_secrets::{self, AppSecret};
@@ -15,8 +15,6 @@ const MOST: usize = 200;
 /// The maximum size of a template that CloudFormation reads from S3, in bytes (AWS CloudFormation quotas, "Template
 /// body size in an S3 object"). A template in the request itself may have only 51,200 bytes.
 const MAX_TEMPLATE_BYTES: usize = 1_000_000;
-/// The maximum size of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
-const MAX_VALUE_BYTES: usize = 4096;
 /// The pattern of a number that the customer may leave empty.
 const OPTIONAL_NUMBER: &str = r"^([-+]?[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?)?$";
 
@@ -163,39 +161,14 @@ fn hint(kind: InputKind) -> &'static str {
     }
 }
 
-/// Returns the default of an input's parameter, as text. A sensitive input has no default, because a default is
-/// readable in the template.
+/// Returns the default of an input's parameter, as text.
 fn default(input: &Input) -> Result<Option<String>, AppError> {
-    let Some(default) = input.usable_default().filter(|_| !input.sensitive) else {
-        return Ok(None);
-    };
     let refused = |why: String| AppError::invalid(format!("the default of input `{}` {why}", input.name));
-    let value = input.accept(default).map_err(|error| refused(format!("does not fit: {error}")))?;
-    let words = |items: &[Value]| -> Option<String> {
-        let plain = |text: &&str| !text.is_empty() && !text.contains(',') && text.trim() == *text;
-        let texts: Option<Vec<&str>> = items.iter().map(|item| item.as_str().filter(plain)).collect();
-        texts.map(|texts| texts.join(",")).filter(|text| !text.starts_with('['))
-    };
-    let text = match (&value, input.kind) {
-        // A string in a `json` input keeps its quotes. The empty string means that there is no answer.
-        (Value::String(text), kind) if kind != InputKind::Json || text.is_empty() => text.clone(),
-        (Value::Array(items), InputKind::List) => words(items).unwrap_or_else(|| value.to_string()),
-        (value, _) => value.to_string(),
-    };
-    if text.len() > MAX_VALUE_BYTES {
-        return Err(refused(format!(
-            "has {} bytes, more than the {MAX_VALUE_BYTES} of a stack parameter; make it shorter",
-            text.len()
-        )));
+    let text = parameter_default(input).map_err(|error| refused(format!("does not fit: {error}")))?;
+    match text.as_deref().and_then(refused_default) {
+        Some(why) => Err(refused(why)),
+        None => Ok(text),
     }
-    // CloudFormation would replace a dynamic reference with a parameter or a secret of the customer's account.
-    if text.contains("{{resolve:") {
-        return Err(refused("must not contain a dynamic reference (`{{resolve:`); leave it out".to_owned()));
-    }
-    if text.contains(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
-        return Err(refused("holds a control character; leave it out".to_owned()));
-    }
-    Ok(Some(text).filter(|text| !text.is_empty()))
 }
 
 /// Returns the parameter groups: the groups of the app in the app's order, then the parameters without a group, then

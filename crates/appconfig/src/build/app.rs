@@ -27,6 +27,7 @@ use crate::check::ignored_files;
 use crate::check::links;
 use crate::check::missing_permissions;
 use crate::check::operation_roles;
+use crate::check::policy_answers;
 use crate::check::pulumi_programs;
 use crate::check::undeployable_parts;
 use crate::inspect;
@@ -106,6 +107,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let actions = actions::build(app, &index, &mut sources);
     let runbooks = runbooks::build(app, &index);
     let roles = roles::build(app);
+    policy_answers::check(app, &inputs);
     let operation_roles = operation_roles::build(app, &index, &roles);
     let metadata = metadata::build(app, &index);
     let sandbox = sandbox::build(app, &index, &mut sources);

@@ -90,6 +90,11 @@ pub(crate) fn build(app: &mut App) -> Roles {
     Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect(), places }
 }
 
+/// Returns the policies of each role of a file.
+pub(crate) fn policies_in(checked: &Checked) -> impl Iterator<Item = &[Node]> {
+    roles_in(checked).into_iter().map(|(_, node)| node.tables("policies"))
+}
+
 /// Returns the roles of a file, each with its use. The use is `None` for a role of an unknown type.
 fn roles_in(checked: &Checked) -> Vec<(Option<Use>, &Node)> {
     let root = &checked.root;

@@ -10,6 +10,7 @@ pub(crate) mod links;
 pub(crate) mod missing_permissions;
 pub(crate) mod names;
 pub(crate) mod operation_roles;
+pub(crate) mod policy_answers;
 pub(crate) mod policy_document;
 pub(crate) mod pulumi_programs;
 pub(crate) mod references;

@@ -100,9 +100,10 @@ the macro makes.
 
 **Policies of roles.** The contract lists a policy before its templates are rendered, so a template can only be a value: a key of a
 policy document that contains a template or is given twice, and a template in `Sid`, `Id`, `Version` or `Effect`, is an error. An input
-that the customer answers can stand in `Resource` and `Condition` of a statement that allows, and not directly next to `*` or `?`: the
-install stack is not rendered otherwise, and its error names the policy. A text that is JSON only after it is rendered is listed as a
-text, and each change of it needs a new consent.
+that the customer answers can stand in `Resource` and `Condition` of a statement that allows, and not directly next to `*` or `?`;
+elsewhere, and changed by a template, it is an error, because the install stack is not rendered. So is a sensitive input in a policy,
+and a default with `*`, `?` or `${` of an input that the customer answers and a policy reads. A text that is JSON only after it is
+rendered is listed as a text, and each change of it needs a new consent.
 
 **Permissions.** Each `cloudformation_stack` is held against the role that deploys it, with the calls that a
 [preflight](preflight.md) tries in the customer's account: in the first deploy the role of mode `provision`, later the role of

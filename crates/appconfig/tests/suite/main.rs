@@ -19,6 +19,7 @@ mod modules;
 mod outputs;
 mod permissions;
 mod policies;
+mod policy_answers;
 mod real_apps;
 mod robustness;
 mod schemas;
