@@ -128,7 +128,7 @@ class Section(Clauses):
                 **self.of_network("Parameters"),
             },
             vary={
-                "RunnerUrl": {"Default": (r"/^(https:\/\/[A-Za-z0-9._~:\/?&=%+-]+)?$/",)},
+                "RunnerUrl": {"Default": (r"/^(https:\/\/[A-Za-z0-9._~:\/&=%+-]+)?$/",)},
                 "RunnerSha256": {"Default": ("/^([0-9a-f]{64})?$/",)},
                 **dict.fromkeys(("PrivateEndpoints", "DnsFirewall"), either),
             },

@@ -223,6 +223,8 @@ class Parameters(unittest.TestCase):
 
         for name, bad in (
             ("BuilderUrl", "https://a/$(reboot)"),
+            ("BuilderUrl", "https://a/b?c"),
+            ("RunnerUrl", "https://a/b?c"),
             ("BuilderSha256", "x"),
             ("TenantName", "a;reboot"),
             ("DeployBucket", "a$(reboot)"),

@@ -127,6 +127,9 @@ class Script(StartScript, unittest.TestCase):
             ("HttpsProxy", "http://$(reboot)"),
             ("CaBundle", "`reboot`"),
             ("RunnerUrl", "https://a/$(reboot)"),
+            ("RunnerUrl", "https://a/b?c"),
+            ("RunnerUrl", "https://a/b#c"),
+            ("RunnerUrl", "https://user@a/b"),
             ("RunnerSha256", "x"),
         ):
             self.assertNotRegex(bad, parameters[name]["AllowedPattern"], name)

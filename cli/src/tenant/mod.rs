@@ -18,7 +18,7 @@ mod table;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use freehold_protocol::TenantName;
+use freehold_protocol::{DownloadUrl, TenantName};
 
 use crate::context::Context;
 use crate::error::Result;
@@ -86,13 +86,13 @@ pub(crate) struct Deploy {
     build_idle_secs: Option<u32>,
     /// URL from which the build runner's machine downloads `freehold-builder` for arm64.
     #[arg(long, value_name = "URL", requires = "builder_sha256")]
-    builder_url: Option<String>,
+    builder_url: Option<DownloadUrl>,
     /// SHA-256 of the program at `--builder-url`; the machine refuses a download with another SHA-256.
     #[arg(long, value_name = "HEX", requires = "builder_url")]
     builder_sha256: Option<String>,
     /// URL from which customers' machines download the runner for arm64.
     #[arg(long, value_name = "URL", requires = "runner_sha256")]
-    runner_url: Option<String>,
+    runner_url: Option<DownloadUrl>,
     /// SHA-256 of the runner at `--runner-url`; a customer's machine refuses a download with another SHA-256.
     #[arg(long, value_name = "HEX", requires = "runner_url")]
     runner_sha256: Option<String>,

@@ -9,6 +9,7 @@ pub mod audit;
 mod build;
 pub mod contract;
 pub mod digest;
+mod download_url;
 pub mod envelope;
 mod fence;
 mod flag;
@@ -31,6 +32,7 @@ pub mod terraform;
 pub mod time;
 
 pub use digest::{Digest, canonical};
+pub use download_url::{DownloadUrl, NotDownloadUrl};
 pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::shape::Shape;
-use freehold_protocol::{AccountId, AppName, Digest, InstallId, TenantName, names};
+use freehold_protocol::{AccountId, AppName, Digest, DownloadUrl, InstallId, TenantName, names};
 use serde::Serialize;
 
 use super::difference::finding;
@@ -132,7 +132,7 @@ impl Source<'_> {
 
     /// Returns the URL and the SHA-256 of the runner's program; both are empty when the vendor publishes no runner.
     fn runner(&mut self) -> Option<(String, String)> {
-        let url = self.text(&["Parameters", "RunnerUrl", "Default"], |text| text.is_empty() || is_https(text));
+        let url = self.parsed(&["Parameters", "RunnerUrl", "Default"]).map(|url: DownloadUrl| url.to_string());
         let sha256 = self.text(&["Parameters", "RunnerSha256", "Default"], |text| text.is_empty() || is_hex(text, 64));
         let (url, sha256) = (url?, sha256?);
         if url.is_empty() != sha256.is_empty() {
@@ -179,12 +179,6 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Returns whether a text is the URL of a runner. The URL becomes part of the policy of a VPC endpoint, in which `?`
-/// would stand for any character.
-fn is_https(url: &str) -> bool {
-    url.strip_prefix("https://").is_some_and(|rest| Shape::Letters { max: 2000, also: "._~:/&=%+-" }.accepts(rest))
-}
-
 /// Returns a function that checks whether a text is the URL of the queue `name`, in SQS or in a cloud on this machine.
 fn is_queue(region: &str, account: &AccountId, name: String) -> impl Fn(&str) -> bool {
     let (aws, path) = (format!("https://sqs.{region}.amazonaws.com"), format!("/{account}/{name}"));
@@ -198,14 +192,6 @@ fn is_queue(region: &str, account: &AccountId, name: String) -> impl Fn(&str) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_url_of_a_runner_is_not_a_pattern() {
-        assert!(is_https("https://example.s3.eu-west-1.amazonaws.com/runner-1.0_x86"));
-        assert!(
-            !is_https("https://????????.s3.eu-west-1.amazonaws.com/runner") && !is_https("http://example.com/runner")
-        );
-    }
 
     #[test]
     fn a_queue_is_in_sqs_or_on_this_machine() {
