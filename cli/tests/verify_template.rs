@@ -112,6 +112,33 @@ fn a_resource_that_freehold_does_not_render_is_found_unless_the_customer_says_th
 }
 
 #[test]
+fn an_output_of_the_customers_own_is_named_by_an_option() {
+    let more = RENDERED.replace("\nOutputs:\n", "\nOutputs:\n  AlarmTopic: {Value: mine}\n");
+
+    let found = verify(more.as_bytes(), &[]);
+    let allowed = verify(more.as_bytes(), &["--allow-output", "AlarmTopic"]);
+    let wrong = verify(more.as_bytes(), &["--allow-output", "Alarm-Topic"]);
+
+    assert_eq!([found.status.code(), allowed.status.code(), wrong.status.code()], [Some(1), Some(0), Some(2)]);
+    assert!(text(&found.stderr).contains("pass `--allow-output AlarmTopic`"), "{}", text(&found.stderr));
+    assert!(text(&allowed.stdout).contains(": AlarmTopic, output\n"), "{}", text(&allowed.stdout));
+    assert!(text(&wrong.stderr).contains("`Alarm-Topic` is not an output"), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn findings_beyond_the_hundredth_are_counted_and_not_shown() {
+    let outputs: String = (0..103).map(|at| format!("  X{at}: {{Value: mine}}\n")).collect();
+    let more = RENDERED.replace("\nOutputs:\n", &format!("\nOutputs:\n{outputs}"));
+
+    let done = verify(more.as_bytes(), &[]);
+
+    assert_eq!(done.status.code(), Some(1));
+    let shown = text(&done.stdout);
+    assert!(shown.contains("\n\n3 findings more not shown\n"), "{shown}");
+    assert_eq!(shown.matches("this install's stack has no output").count(), 100, "{shown}");
+}
+
+#[test]
 fn an_invalid_template_is_invalid_input() {
     let empty = verify(b"", &[]);
     let binary = verify(&[0xff, 0xfe], &[]);

@@ -75,6 +75,9 @@ pub(crate) struct VerifyTemplate {
     /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
+    /// An output that you added to the template yourself; it is listed, but not checked. Repeatable.
+    #[arg(long, value_name = "ID", value_parser = Own::output)]
+    allow_output: Vec<Own>,
     /// The file with the contract, which the vendor wrote with `freehold contract show -o FILE`. The roles must have
     /// exactly the policies of this contract.
     #[arg(long, value_name = "FILE")]

@@ -27,7 +27,7 @@ struct Verified<'a> {
     findings: &'a [Finding],
     /// The number of findings beyond those in `findings`.
     left_out: usize,
-    /// The resources that the customer added. They are not checked.
+    /// The resources and outputs that the customer added. They are not checked.
     added: &'a [Added],
     /// The names in the template that the customer should compare, such as the vendor's account, if they can be read.
     names: Option<&'a Names>,
@@ -86,8 +86,9 @@ impl VerifyTemplate {
 
     /// Checks the template, and the policies of its roles if the customer has given the contract.
     fn checked(&self, template: &str, file: &str) -> Result<Checked> {
+        let own = [self.allow.as_slice(), &self.allow_output].concat();
         let check = |agreed: Option<&Agreed<'_>>| {
-            verify(template, &self.allow, agreed)
+            verify(template, &own, agreed)
                 .map_err(|wrong| Error::invalid(format!("`{file}` is not a template: {wrong}")))
         };
         let checked = check(None)?;
@@ -148,7 +149,10 @@ fn judgement(verified: &Verified<'_>, out: Output) -> String {
         let of = if finding.of.is_empty() { "template" } else { &finding.of };
         table.row([finding.line.to_string(), of.to_owned(), finding.rule.as_str().to_owned(), finding.reason.clone()]);
     }
-    out.table(&table)
+    match verified.left_out {
+        0 => out.table(&table),
+        more => format!("{}\n\n{} more not shown", out.table(&table), plural(more, "finding")),
+    }
 }
 
 /// Returns the text about the names in the template that only the customer can compare with the vendor's information.

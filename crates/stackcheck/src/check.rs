@@ -13,22 +13,23 @@ use crate::read::{Unreadable, read};
 use crate::rules;
 use crate::template::Template;
 
-/// A resource that the customer adds to the template: its logical id and its type.
+/// A part that the customer adds to the template.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Own {
-    name: String,
-    kind: String,
+pub enum Own {
+    /// A resource, by its logical id and its type.
+    Resource { name: String, kind: String },
+    /// An output of the stack.
+    Output { name: String },
 }
 
 impl FromStr for Own {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let is_name = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric());
         let is_kind = |kind: &str| kind.contains("::") && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b':');
         match text.split_once('=') {
-            Some((name, kind)) if is_name(name) && is_kind(kind) => {
-                Ok(Self { name: name.to_owned(), kind: kind.to_owned() })
+            Some((name, kind)) if is_id(name) && is_kind(kind) => {
+                Ok(Self::Resource { name: name.to_owned(), kind: kind.to_owned() })
             }
             _ => Err(format!(
                 "`{text}` is not a resource; write its logical id and its type, such as `Alarm=AWS::SNS::Topic`"
@@ -37,12 +38,46 @@ impl FromStr for Own {
     }
 }
 
-/// A resource of the template that the customer added. It is not checked.
+impl Own {
+    /// Returns the output `name` of the customer's.
+    ///
+    /// # Errors
+    /// A message for a text that is not the logical id of an output.
+    pub fn output(name: &str) -> Result<Self, String> {
+        if is_id(name) {
+            return Ok(Self::Output { name: name.to_owned() });
+        }
+        Err(format!("`{name}` is not an output; write its logical id, such as `AlarmTopic`"))
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Resource { name, .. } | Self::Output { name } => name,
+        }
+    }
+
+    /// Returns whether the entry `name` of a section of the template is this part.
+    fn is(&self, section: &str, name: &str, entry: &Node) -> bool {
+        match self {
+            Self::Resource { name: own, kind } => {
+                section == "Resources" && own == name && entry.get("Type").and_then(Node::text) == Some(kind)
+            }
+            Self::Output { name: own } => section == "Outputs" && own == name,
+        }
+    }
+}
+
+fn is_id(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// A resource or an output of the template that the customer added. It is not checked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Added {
     /// The line in the template, from 1.
     pub line: usize,
     pub name: String,
+    /// The type of a resource, or `output`.
     #[serde(rename = "type")]
     pub kind: String,
 }
@@ -54,7 +89,7 @@ pub struct Checked {
     pub findings: Vec<Finding>,
     /// The number of findings beyond those in `findings`.
     pub left_out: usize,
-    /// The resources that the customer added.
+    /// The resources and outputs that the customer added.
     pub added: Vec<Added>,
     /// The vendor, the install and the other names in the template; `None` when one of them cannot be read.
     pub names: Option<Names>,
@@ -73,7 +108,7 @@ pub fn check(template: &str) -> Result<Vec<Finding>, Unreadable> {
     Ok(verify(template, &[], None)?.findings)
 }
 
-/// Checks a template to which a customer may have added the resources `own`. Compares the policies of the roles with
+/// Checks a template to which a customer may have added the parts `own`. Compares the policies of the roles with
 /// the terms in `agreed`, if there are any.
 ///
 /// # Errors
@@ -91,7 +126,8 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
     let judged: BTreeSet<(usize, String)> = findings.iter().map(|one| (one.line, one.of.clone())).collect();
     // If a rule has a finding for a line, the finding that this line differs is left out, because it is less exact.
     findings.extend(differences.into_iter().filter(|one| !judged.contains(&(one.line, one.of.clone()))));
-    findings.extend(own.iter().filter(|own| !added.iter().any(|one| one.name == own.name)).map(absent));
+    findings.extend(own.iter().filter(|own| !added.iter().any(|(one, _)| one == *own)).map(absent));
+    let added = added.into_iter().map(|(_, added)| added).collect();
     let left_out = findings.len().saturating_sub(MAX_FINDINGS);
     let findings = findings.into_iter().take(MAX_FINDINGS).map(Finding::on_one_line).collect();
     let (names, overview) = read.unzip();
@@ -99,23 +135,29 @@ pub fn verify(template: &str, own: &[Own], agreed: Option<&Agreed<'_>>) -> Resul
 }
 
 fn absent(own: &Own) -> Finding {
-    let reason = format!("the template has no resource `{}` of type `{}`, which `--allow` names", own.name, own.kind);
-    Finding { line: 1, of: own.name.clone(), rule: Rule::AsRendered, reason }
+    let reason = match own {
+        Own::Resource { name, kind } => {
+            format!("the template has no resource `{name}` of type `{kind}`, which `--allow` names")
+        }
+        Own::Output { name } => format!("the template has no output `{name}`, which `--allow-output` names"),
+    };
+    Finding { line: 1, of: own.name().to_owned(), rule: Rule::AsRendered, reason }
 }
 
-/// Removes the customer's own resources from a template. Returns the rest and the removed resources.
-fn without(mut root: Node, own: &[Own]) -> (Node, Vec<Added>) {
+/// Removes the customer's own resources and outputs from a template. Returns the rest and what was removed.
+fn without(mut root: Node, own: &[Own]) -> (Node, Vec<(Own, Added)>) {
     let mut added = Vec::new();
     let Kind::Map(sections) = &mut root.kind else { return (root, added) };
-    let resources = sections.iter_mut().find(|(section, _)| section == "Resources").map(|(_, resources)| resources);
-    if let Some(Kind::Map(resources)) = resources.map(|resources| &mut resources.kind) {
-        resources.retain(|(name, resource)| {
-            let kind = resource.get("Type").and_then(Node::text).unwrap_or_default();
-            let is_own = own.iter().any(|own| own.name == *name && own.kind == kind);
-            if is_own {
-                added.push(Added { line: resource.line, name: name.clone(), kind: kind.to_owned() });
-            }
-            !is_own
+    for (section, entries) in sections {
+        let Kind::Map(entries) = &mut entries.kind else { continue };
+        entries.retain(|(name, entry)| {
+            let Some(own) = own.iter().find(|own| own.is(section, name, entry)) else { return true };
+            let kind = match own {
+                Own::Resource { kind, .. } => kind.clone(),
+                Own::Output { .. } => "output".to_owned(),
+            };
+            added.push((own.clone(), Added { line: entry.line, name: name.clone(), kind }));
+            false
         });
     }
     (root, added)

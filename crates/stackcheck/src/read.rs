@@ -1,5 +1,6 @@
 //! Reads a template strictly: refuses a text that two YAML readers could read as two different templates.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
@@ -52,7 +53,8 @@ pub struct Unreadable {
 pub(crate) fn read(text: &str) -> Result<Node, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     check_characters(text)?;
-    let mut reader = Reader { events: Parser::new_from_str(text), line: 1 };
+    let text = with_joined_surrogates(text);
+    let mut reader = Reader { events: Parser::new_from_str(&text), line: 1 };
     let mut event = reader.next()?;
     while matches!(event, Event::StreamStart | Event::DocumentStart(_)) {
         event = reader.next()?;
@@ -92,6 +94,40 @@ fn check_characters(text: &str) -> Result<(), Unreadable> {
         }
     }
     Ok(())
+}
+
+/// Returns a template that is JSON with each pair of surrogates, such as `\\ud83d\\ude00`, as the one escape that YAML has
+/// for the character (RFC 8259, section 7). Other templates stay as they are: readers of YAML refuse such escapes.
+fn with_joined_surrogates(text: &str) -> Cow<'_, str> {
+    let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if !text.contains("\\u") || !is_json() {
+        return Cow::Borrowed(text);
+    }
+    let mut joined = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, escape)) = rest.split_once('\\') {
+        joined.push_str(before);
+        let unit = |text: &str| u16::from_str_radix(text.get(1..5).filter(|_| text.starts_with('u'))?, 16).ok();
+        let second = escape.get(5..).and_then(|text| text.strip_prefix('\\'));
+        let pair = unit(escape).zip(second.and_then(unit));
+        let character =
+            pair.and_then(|(high, low)| char::decode_utf16([high, low]).collect::<Result<Vec<_>, _>>().ok());
+        match character.as_deref() {
+            Some([character]) => {
+                joined.push_str(&format!("\\U{:08X}", u32::from(*character)));
+                rest = escape.get(11..).unwrap_or_default();
+            }
+            _ => {
+                // The character after the backslash may be a backslash, which begins no escape.
+                let end = escape.chars().next().map_or(0, char::len_utf8);
+                joined.push('\\');
+                joined.push_str(escape.get(..end).unwrap_or_default());
+                rest = escape.get(end..).unwrap_or_default();
+            }
+        }
+    }
+    joined.push_str(rest);
+    Cow::Owned(joined)
 }
 
 struct Reader<'t> {
@@ -249,6 +285,17 @@ mod tests {
         }
         assert!(refused(&"a: 1\n".repeat(300_000)).contains("more than the 1000000 that CloudFormation reads"));
         assert!(refused(&("[".repeat(70) + &"]".repeat(70))).contains("is nested more than 64 levels deep"));
+    }
+
+    #[test]
+    fn a_pair_of_surrogates_in_json_is_one_character_and_in_yaml_a_mistake() {
+        let text = |template: &str| read(template).unwrap().get("a").and_then(Node::text).map(str::to_owned).unwrap();
+
+        assert_eq!(text("{\"a\": \"x\\ud83d\\ude00y\"}"), "x😀y");
+        assert_eq!(text("{\"a\": \"\\\\ud83d\\u00e9\\\"\\\\\"}"), "\\ud83dé\"\\");
+        assert!(read("a: \"\\ud83d\\ude00\"\n").is_err());
+        assert!(read("{\"a\": \"\\ud83d\"}").is_err());
+        assert!(read("{\"a\": \"\\ude00\\ud83d\"}").is_err());
     }
 
     #[test]

@@ -352,6 +352,31 @@ fn a_resource_of_the_customers_own_is_listed_and_not_judged() {
 }
 
 #[test]
+fn an_output_of_the_customers_own_is_listed_and_not_judged() {
+    let line = "  AlarmTopic: {Value: !Ref HttpsProxy}";
+    let template = changed("\nOutputs:\n", &format!("\nOutputs:\n{line}\n"));
+    let own = |name: &str| verify(&template, &[freehold_stackcheck::Own::output(name).unwrap()], None).unwrap();
+
+    let allowed = own("AlarmTopic");
+    let unnamed = verify(&template, &[], None).unwrap();
+    let part = own("OrdersQueueUrl");
+
+    assert_eq!(allowed.findings, []);
+    assert_eq!((allowed.added[0].name.as_str(), allowed.added[0].kind.as_str()), ("AlarmTopic", "output"));
+    assert_eq!(template.lines().nth(allowed.added[0].line - 1), Some(line));
+    let says =
+        "this install's stack has no output `AlarmTopic`; for an output of your own, pass `--allow-output AlarmTopic`";
+    assert_eq!(unnamed.findings.iter().map(|one| one.reason.as_str()).collect::<Vec<_>>(), [says]);
+    assert_ne!(part.findings, [], "a part of the stack is not the customer's own");
+    assert!(
+        verify(RENDERED, &[freehold_stackcheck::Own::output("AlarmTopic").unwrap()], None).unwrap().findings[0]
+            .reason
+            .ends_with("no output `AlarmTopic`, which `--allow-output` names")
+    );
+    assert!(freehold_stackcheck::Own::output("a-b").is_err());
+}
+
+#[test]
 fn a_part_of_the_stack_is_not_the_customers_own() {
     let own = "Boundary=AWS::IAM::ManagedPolicy".parse().unwrap();
 

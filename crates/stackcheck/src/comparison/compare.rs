@@ -98,6 +98,11 @@ impl Comparison<'_> {
                 shown(place.of()),
                 shown(kind)
             ),
+            _ if place.is_output() => format!(
+                "this install's stack has no output `{}`; for an output of your own, pass `--allow-output {}`",
+                shown(place.of()),
+                shown(place.of())
+            ),
             _ => format!("`{place}` is not in the template that Freehold renders"),
         };
         self.report(value, place, reason);

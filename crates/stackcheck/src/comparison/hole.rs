@@ -84,10 +84,47 @@ fn refused_default(text: &str, account: &str) -> Option<String> {
     foreign_account(text, account).map(|other| format!("names account {other}, which is not yours"))
 }
 
-/// Returns the first number of 12 digits in a text that is not `account`, and so may be another account.
+/// Returns the first number of 12 digits in a text that is neither `account` nor an account of AWS, and so may be another
+/// account.
 pub(super) fn foreign_account<'t>(text: &'t str, account: &str) -> Option<&'t str> {
-    text.split(|c: char| !c.is_ascii_digit()).find(|number| number.len() == 12 && *number != account)
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|number| number.len() == 12);
+    numbers.find(|number| *number != account && !is_account_of_aws(number))
 }
+
+/// Returns whether a number is an account of AWS that its documentation tells customers to name in policies and settings.
+pub(super) fn is_account_of_aws(number: &str) -> bool {
+    ACCOUNTS_OF_AWS.contains(&number)
+}
+
+/// The accounts from which AWS serves the images of EKS's own programs (most regions) and of its deep learning containers,
+/// and those that write access logs of load balancers in one region each (Elastic Load Balancing user guide, "Enable
+/// access logs").
+const ACCOUNTS_OF_AWS: [&str; 24] = [
+    "602401143452",
+    "763104351884",
+    "009996457667",
+    "027434742980",
+    "033677994240",
+    "054676820928",
+    "076674570225",
+    "098369216593",
+    "114774131450",
+    "127311923021",
+    "156460612806",
+    "383597477331",
+    "507241528517",
+    "582318560864",
+    "589379963580",
+    "600734575887",
+    "635631232127",
+    "652711504416",
+    "718504428378",
+    "754344448648",
+    "783225319266",
+    "797873946194",
+    "897822967062",
+    "985666609251",
+];
 
 #[cfg(test)]
 mod tests {
@@ -126,5 +163,9 @@ mod tests {
         }
         assert_eq!(Hole::Default.refuses("a\n222222222222", "222222222222"), None);
         assert_eq!(Hole::Default.refuses("1234567890123", "222222222222"), None);
+        let image = "602401143452.dkr.ecr.eu-west-1.amazonaws.com/eks/coredns";
+        assert_eq!(Hole::Default.refuses(image, "222222222222"), None);
+        let both = Hole::Default.refuses("602401143452,999999999999", "222222222222");
+        assert_eq!(both.unwrap(), "names account 999999999999, which is not yours");
     }
 }

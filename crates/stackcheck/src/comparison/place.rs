@@ -25,7 +25,16 @@ impl Place {
 
     /// Returns whether the place is that of a whole resource.
     pub(super) fn is_resource(&self) -> bool {
-        matches!(self.0.as_slice(), [section, _] if section == "Resources")
+        self.is_entry_of("Resources")
+    }
+
+    /// Returns whether the place is that of a whole output.
+    pub(super) fn is_output(&self) -> bool {
+        self.is_entry_of("Outputs")
+    }
+
+    fn is_entry_of(&self, name: &str) -> bool {
+        matches!(self.0.as_slice(), [section, _] if section == name)
     }
 }
 

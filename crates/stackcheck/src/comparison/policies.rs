@@ -1,7 +1,7 @@
 //! Checks the inline policies that an app gives to a role: their form, and that they name only the customer's account.
 //! The permissions in them are part of the contract and are not checked here.
 
-use super::hole::foreign_account;
+use super::hole::{foreign_account, is_account_of_aws};
 use super::inputs::Inputs;
 use super::place::shown;
 use crate::node::{Kind, Node};
@@ -116,7 +116,8 @@ fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wr
     }
     let account = text.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(3));
     let is_known = |account: &str| {
-        matches!(account, "" | "*" | "aws") || account == context.account || account.starts_with("${Input")
+        let is_own = account == context.account || account.starts_with("${Input");
+        is_own || matches!(account, "" | "*" | "aws") || is_account_of_aws(account)
     };
     if let Some(other) = account.filter(|account| !is_known(account)) {
         wrong.push((node, format!("names resources of account `{}`, which is not yours", shown(other))));
