@@ -91,8 +91,9 @@ pub(crate) struct Caller {
 pub(crate) async fn caller(config: &SdkConfig) -> Result<Caller> {
     let identity = aws_sdk_sts::Client::new(config).get_caller_identity().send().await.doing("ask AWS who you are")?;
     let account = identity.account().unwrap_or_default().parse();
-    let account =
-        account.map_err(|e| Error::internal(format!("AWS answered with an account id that is not valid: {e}")))?;
+    let account = account.map_err(|e| {
+        Error::internal(format!("AWS answered with an account id that is not valid: {e}; check AWS_ENDPOINT_URL"))
+    })?;
     Ok(Caller { account, arn: identity.arn().unwrap_or_default().to_owned() })
 }
 

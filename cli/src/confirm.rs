@@ -33,5 +33,8 @@ pub(crate) fn install(install: &InstallId, given: Option<&str>, consequences: &s
     if given == install.as_str() {
         return Ok(());
     }
-    Err(Error::invalid(format!("`{given}` is not the install's name `{install}`; nothing was removed")))
+    Err(Error::invalid(format!(
+        "nothing was removed, because `{given}` is not the install's name; run the command again and give the name \
+         `{install}`"
+    )))
 }

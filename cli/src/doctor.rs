@@ -55,8 +55,9 @@ async fn credentials(context: &Context) -> Result<String> {
 
 async fn git() -> Result<String> {
     let done = tokio::process::Command::new("git").arg("--version").output().await;
-    let done =
-        done.map_err(|e| Error::invalid(format!("cannot run `git` ({e}); `app sync` needs it for git sources")))?;
+    let done = done.map_err(|e| {
+        Error::invalid(format!("cannot run `git` ({e}), which `freehold app sync` needs for Git sources; install Git"))
+    })?;
     Ok(String::from_utf8_lossy(&done.stdout).trim().to_owned())
 }
 

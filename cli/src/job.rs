@@ -58,7 +58,10 @@ impl JobCommand {
             }
             Self::Logs(args) => tokio::select! {
                 done = args.print(&api, context.out) => done,
-                _ = tokio::signal::ctrl_c() => Err(Error::interrupted("stopped reading; the job keeps running")),
+                _ = tokio::signal::ctrl_c() => Err(Error::interrupted(format!(
+                    "stopped reading the log, and the job keeps running; cancel it with `freehold job cancel {}`",
+                    args.job
+                ))),
             },
             Self::Cancel { job } => {
                 let view: JobView = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;

@@ -137,7 +137,7 @@ fn no_key(install: &InstallId, input: &str) -> Error {
     Error::invalid(format!(
         "input `{input}` is sensitive, and is sealed to the key of the runner of install `{install}`, which has not \
          announced itself yet; leave the input out, and when `freehold install show {install}` names a runner, give it with \
-         `freehold install inputs {install} --input {input}=@FILE`; the first deploy waits for it if it is required"
+         `freehold install inputs {install} --input {input}=@FILE` (the first deploy waits for it if it is required)"
     ))
 }
 

@@ -102,7 +102,7 @@ mod tests {
         let refused = teardown("globe").confirmed().unwrap_err().to_string();
 
         assert!(teardown("globex").confirmed().is_ok());
-        assert!(refused.contains("`globe` is not the install's name `globex`; nothing was removed"), "{refused}");
+        assert!(refused.contains("nothing was removed, because `globe` is not the install's name; run"), "{refused}");
         assert_eq!(teardown("").what(), "everything that was deployed, with the data in it,");
     }
 }

@@ -100,7 +100,7 @@ pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> 
              or within about a minute, and keeps its result if it ends before that; see `freehold {see} {what}`",
             active.join("`, `")
         )),
-        (ended, _) => Err(Error::conflict(format!("`{what}` has already ended: {ended}; nothing was stopped"))),
+        (ended, _) => Err(Error::conflict(format!("nothing was stopped, because `{what}` has already ended: {ended}"))),
     }
 }
 
@@ -198,7 +198,7 @@ mod tests {
         let error = cancelled("wf_1", "succeeded", &[], "workflow watch").unwrap_err();
 
         assert_eq!(error.kind().exit_code(), 4);
-        assert_eq!(error.to_string(), "`wf_1` has already ended: succeeded; nothing was stopped");
+        assert_eq!(error.to_string(), "nothing was stopped, because `wf_1` has already ended: succeeded");
         assert_eq!(
             cancelled("wf_1", "cancelled", &[], "workflow watch").unwrap(),
             "`wf_1` has already ended: cancelled"

@@ -53,7 +53,7 @@ fn an_app_is_written_into_an_empty_directory_and_into_no_other() {
     let messages = text(&refused.stderr) + &text(&wrong.stderr);
     insta::assert_snapshot!(messages, @r"
     error: `full` is not empty and nothing was written; name a new directory
-    error: `Web Shop` is not an app name; expected 2 to 40 lower-case letters, digits or single dashes, starting with a letter; the name of the directory is the name of the app
+    error: `Web Shop` is not an app name; expected 2 to 40 lower-case letters, digits or single dashes, starting with a letter; give the directory such a name, because its name is the name of the app
     ");
 }
 

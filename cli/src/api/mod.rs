@@ -136,28 +136,32 @@ impl Api {
             Error::internal(format!("the tenant API returned an upload address that is not valid: {e}"))
         })?;
         let mut backoff = Backoff::of_request();
-        for last in (0..TRIES).map(|n| n + 1 == TRIES) {
+        let mut tries = 1;
+        loop {
             let sent =
                 self.http.put(address.clone()).body(bytes.to_vec()).timeout(Duration::from_secs(600)).send().await;
             let error = match sent {
                 Ok(answer) if answer.status().is_success() => return Ok(()),
                 Ok(answer) if answer.status().is_server_error() => {
-                    Error::transient(format!("the server answered the upload with {}", answer.status()))
+                    Error::transient(format!("S3 answered the upload with {}; run the command again", answer.status()))
                 }
                 Ok(answer) => {
                     return Err(Error::denied(format!(
-                        "the upload was refused with {}; run the command again",
+                        "S3 refused the upload with {}; run the command again",
                         answer.status()
                     )));
                 }
-                Err(error) => Error::transient(format!("the upload was interrupted: {}", chain(&error))),
+                // The address is left out: its signature permits the upload.
+                Err(error) => Error::transient("")
+                    .with_message(format!("the upload was interrupted: {}", chain(&error.without_url())))
+                    .or("check the network and run the command again"),
             };
-            if last {
+            if tries == TRIES {
                 return Err(error);
             }
+            tries += 1;
             backoff.pause().await;
         }
-        Err(Error::transient("the upload failed on every try; run the command again"))
     }
 
     fn url(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Url> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Output, Table, bytes, time};
+use crate::output::{Output, Table, bytes, plural, time};
 
 /// Mark unused artifacts for removal, and show why the others are kept.
 #[derive(Debug, Args)]
@@ -66,17 +66,21 @@ fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {
     }
     let artifacts = || all.iter().flat_map(|view| &view.artifacts);
     let going = artifacts().filter(|one| one.state == "unused" || one.next == "mark");
-    let (count, size) = going.fold((0_u32, 0), |(count, size), one| (count + 1, size + one.size));
+    let (count, size) = going.fold((0, 0), |(count, size), one| (count + 1, size + one.size));
+    let artifacts = plural(count, "artifact");
     let last = match (count, dry_run) {
         (0, _) => "no artifact is removed".to_owned(),
         (_, true) => {
             format!(
-                "{count} would be removed, which frees at most {}; mark them with `freehold artifact prune`",
+                "{artifacts} would be removed, which frees at most {}; mark them with `freehold artifact prune`",
                 bytes(size)
             )
         }
         (_, false) => {
-            format!("{count} will be removed a day after they were marked, which frees at most {}", bytes(size))
+            format!(
+                "{artifacts} will be removed, each a day after its mark or later; this frees at most {}",
+                bytes(size)
+            )
         }
     };
     format!("{}\n\n{last}", out.table(&table))
@@ -85,7 +89,7 @@ fn render(all: &[ArtifactsView], dry_run: bool, out: Output) -> String {
 fn why(one: &ArtifactView) -> String {
     match one.next.as_str() {
         "mark" => "unused".to_owned(),
-        "remove" => "unused; removed by the next run of `prune-artifacts`".to_owned(),
+        "remove" => "unused; the tenant's function `prune-artifacts` removes it at its next daily run".to_owned(),
         _ if one.state == "removed" => "nothing used it".to_owned(),
         _ => match (one.kept_by.is_empty(), one.removable_at) {
             (true, Some(at)) => format!("unused; removed after {}", time(at)),

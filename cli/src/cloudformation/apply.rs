@@ -135,7 +135,8 @@ impl Stacks {
         let create = match &change.template {
             Template::Body(body) if body.len() > MAX_BODY => {
                 return Err(Error::invalid(format!(
-                    "the template of stack `{}` has {} bytes; CloudFormation takes at most {MAX_BODY} in a request",
+                    "the template of stack `{}` has {} bytes, more than the {MAX_BODY} that CloudFormation takes in a \
+                     request; make it smaller",
                     change.stack,
                     body.len()
                 )));

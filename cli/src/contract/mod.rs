@@ -54,7 +54,7 @@ pub(crate) struct Show {
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "release")]
     version: Option<VersionName>,
-    /// Show the version that this release contains.
+    /// Show the contract of the version that this release contains.
     #[arg(long, value_name = "NAME")]
     release: Option<ReleaseName>,
     /// Write the contract with the tenant's signature to this file, for `freehold contract verify`.
@@ -350,7 +350,10 @@ async fn load(api: &Api, app: &AppName, version: &Digest) -> Result<ContractView
     let view: ContractView = api.get(&["v1", "apps", app.as_str(), "versions", version.as_str(), "contract"]).await?;
     let found = digest(&view.contract.terms)?;
     if found != view.terms {
-        return Err(Error::internal(format!("the terms have the digest {found}, not {}; do not use them", view.terms)));
+        return Err(Error::internal(format!(
+            "the tenant API sent terms with the digest {found}, but calls their digest {}; do not use them",
+            view.terms
+        )));
     }
     Ok(view)
 }

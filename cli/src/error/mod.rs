@@ -178,7 +178,10 @@ impl Error {
             429 | 500..=599 => {
                 Self::transient(format!("the tenant API could not answer ({status}{detail}); try again"))
             }
-            400..=499 => Self::invalid(format!("the tenant API refused the request ({status}{detail})")),
+            400..=499 => Self::invalid(format!(
+                "the tenant API refused the request ({status}{detail}); check `--api`, and use the `freehold` command of \
+                 the tenant's release"
+            )),
             _ => Self::internal(format!(
                 "the tenant API gave an answer that this version cannot read ({status}{detail}); update `freehold`"
             )),
@@ -282,6 +285,9 @@ mod tests {
         assert_eq!(Error::from_api(403, br#"{"message":"Forbidden"}"#).kind(), Kind::Denied);
         assert_eq!(Error::from_api(503, b"").kind(), Kind::Transient);
         assert_eq!(Error::from_api(404, b"<html>").kind(), Kind::NotFound);
+        for status in [302, 401, 404, 405, 413, 429, 502] {
+            assert!(Error::from_api(status, b"<html>").way_out().is_some(), "{status}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! `freehold install enable`: serves a disabled install again.
+//! `freehold install enable`: permits workflows and grants of artifacts for a disabled install again.
 
 use freehold_protocol::api::InstallView;
 use serde_json::json;

@@ -138,7 +138,7 @@ mod tests {
         let refused = forget("globe").confirmed(&view()).unwrap_err().to_string();
 
         assert!(forget("globex").confirmed(&view()).is_ok());
-        assert!(refused.contains("`globe` is not the install's name `globex`; nothing was removed"), "{refused}");
+        assert!(refused.contains("nothing was removed, because `globe` is not the install's name; run"), "{refused}");
     }
 
     #[test]

@@ -141,7 +141,9 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
             "freehold install runner-config {install} --force, then start the runner again: it reads its config when \
              it starts"
         ),
-        (true, Outcome::Updated | Outcome::Unchanged) => "nothing; the stack's switches take effect at once".to_owned(),
+        (true, Outcome::Updated | Outcome::Unchanged) => "nothing; no output of the stack changed, so the runner's \
+             config stays right, and parameters such as `EnableProvision` take effect at the next request"
+            .to_owned(),
     }
 }
 

@@ -31,7 +31,8 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     pub(crate) fn new(config: &SdkConfig, name: String) -> Self {
-        // CloudFormation reads templates from the same addresses, and accepts the path style in every partition.
+        // CloudFormation reads templates from the addresses that this client makes ([`Bucket::address`]), and accepts
+        // the path style in every partition.
         let settings = aws_sdk_s3::config::Builder::from(config).force_path_style(true).build();
         Self { client: Client::from_conf(settings), name, region: crate::aws::region(config) }
     }

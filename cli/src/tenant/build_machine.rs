@@ -29,7 +29,7 @@ pub(super) struct BuildMachine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// The group is not in this account and region.
+    /// The machine's Auto Scaling group is not in this account and region.
     Absent,
     /// There is no machine, and none is wanted.
     Asleep,

@@ -99,7 +99,10 @@ impl Destroy {
         if given == tenant.as_str() {
             return Ok(());
         }
-        Err(Error::invalid(format!("`{given}` is not the tenant's name `{tenant}`; nothing was deleted")))
+        Err(Error::invalid(format!(
+            "nothing was deleted, because `{given}` is not the tenant's name; run the command again and give the name \
+             `{tenant}`"
+        )))
     }
 }
 

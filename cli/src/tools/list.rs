@@ -148,7 +148,8 @@ impl Item {
             return Err(Error::invalid("it has no `sha256`; write the publisher's, or run `freehold tools pin`"));
         }
         let digest = format!("sha256:{}", self.sha256).parse();
-        digest.map_err(|_| Error::invalid(format!("`{}` is not a SHA-256; it has 64 hex digits", self.sha256)))
+        digest
+            .map_err(|_| Error::invalid(format!("`{}` is not a SHA-256; write its 64 hexadecimal digits", self.sha256)))
     }
 
     /// Returns the path of the item's program in the image.
@@ -196,7 +197,10 @@ mod tests {
             wrong("url = \"http://a.example/b\""),
             "item `helm`: `http://a.example/b` must begin with `https://`"
         );
-        assert_eq!(wrong("file = \"a\"\nsha256 = \"12\""), "item `helm`: `12` is not a SHA-256; it has 64 hex digits");
+        assert_eq!(
+            wrong("file = \"a\"\nsha256 = \"12\""),
+            "item `helm`: `12` is not a SHA-256; write its 64 hexadecimal digits"
+        );
         for path in ["bin/helm", "/bin/../helm", "/bin/", "/"] {
             assert!(wrong(&format!("file = \"a\"\npath = \"{path}\"")).contains("is not the path of a file"), "{path}");
         }

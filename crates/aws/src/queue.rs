@@ -203,7 +203,10 @@ impl QueueAdmin for SqsAdmin {
             .map(|policy| policy.to_string())
             .unwrap_or_default();
         if policy.len() > MAX_POLICY_BYTES {
-            return Err(failed("reports queue", "its policy is full; the tenant has too many customer accounts"));
+            return Err(failed(
+                "reports queue",
+                "its policy is full, because the tenant has too many customer accounts",
+            ));
         }
         self.client
             .set_queue_attributes()

@@ -382,8 +382,8 @@ mod tests {
         );
         assert_eq!(
             resolve(json!({ "greeting": "hi" })).unwrap_err().to_string(),
-            "input `key` is sensitive and required, and has no value; when the runner of install `globex` has announced \
-             itself, give it with `freehold install inputs globex --input key=@FILE`; the first deploy waits for it"
+            "input `key` is sensitive and required, and has no value, so the first deploy waits for it; when the runner \
+             of install `globex` has announced itself, give it with `freehold install inputs globex --input key=@FILE`"
         );
         assert_eq!(
             resolve(json!({ "greeting": "hi", "key": sealed(2) })).unwrap_err().to_string(),

@@ -27,7 +27,10 @@ pub struct UnknownRole {
 }
 
 fn list_roles(known: &[String]) -> String {
-    if known.is_empty() { "it has no roles".to_owned() } else { format!("its roles are `{}`", known.join("`, `")) }
+    match known {
+        [] => "define the role in the app config, because the app has no roles".to_owned(),
+        known => format!("choose one of its roles: `{}`", known.join("`, `")),
+    }
 }
 
 impl UnknownRole {
@@ -188,7 +191,7 @@ mod tests {
 
         assert_eq!(
             error,
-            "app `shop` has no role `custom-suport`; its roles are `provision`, `custom-support`, `break-glass-emergency`; \
+            "app `shop` has no role `custom-suport`; choose one of its roles: `provision`, `custom-support`, `break-glass-emergency`; \
              did you mean `custom-support`?"
         );
     }
@@ -199,7 +202,10 @@ mod tests {
             let error = found(json!({}), json!([]), Some(name)).unwrap_err();
 
             assert_eq!(error.contains("did you mean `break-glass-emergency`?"), name == "globex-emergency", "{error}");
-            assert!(error.contains("its roles are `provision`, `custom-support`, `break-glass-emergency`"), "{error}");
+            assert!(
+                error.contains("choose one of its roles: `provision`, `custom-support`, `break-glass-emergency`"),
+                "{error}"
+            );
         }
     }
 }

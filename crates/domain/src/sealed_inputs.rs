@@ -20,8 +20,8 @@ pub struct Sealing<'a> {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealedProblem {
     #[error(
-        "input `{input}` is sensitive and required, and has no value; when the runner of install `{install}` has announced \
-         itself, give it with `freehold install inputs {install} --input {input}=@FILE`; the first deploy waits for it"
+        "input `{input}` is sensitive and required, and has no value, so the first deploy waits for it; when the runner of \
+         install `{install}` has announced itself, give it with `freehold install inputs {install} --input {input}=@FILE`"
     )]
     Missing { input: String, install: InstallId },
     #[error(

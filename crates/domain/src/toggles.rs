@@ -23,7 +23,7 @@ impl std::fmt::Display for Dependent {
         if *is_toggleable {
             write!(f, "switch `{off}` on with `freehold install toggles`, or switch `{component}` off too")
         } else {
-            write!(f, "switch `{off}` on with `freehold install toggles`; `{component}` is not `toggleable`")
+            write!(f, "switch `{off}` on with `freehold install toggles`, because `{component}` is not `toggleable`")
         }
     }
 }

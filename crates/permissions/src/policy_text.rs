@@ -42,7 +42,7 @@ fn check(value: &Value) -> Result<(), String> {
     match value {
         Value::Object(entries) => entries.iter().try_for_each(|(key, value)| {
             if key.contains("{{") {
-                return Err(format!("key `{key}` contains a template; only values of a policy can be templates"));
+                return Err(format!("key `{key}` contains a template; write it without one, because only values of a policy can be templates"));
             }
             if PLAIN.contains(&key.as_str()) && has_template(value) {
                 return Err(format!("`{key}` contains a template; write the text that it stands for"));

@@ -342,7 +342,7 @@ fn referring(value: Value, answers: &Answers) -> Result<Value, String> {
             for (key, value) in entries {
                 if key.contains([OPENS, CLOSES]) {
                     return Err(
-                        "an input that the customer answers is a key of the policy; such an input can only be a value"
+                        "an input that the customer answers is a key of the policy; use it in values of the policy only"
                             .to_owned(),
                     );
                 }

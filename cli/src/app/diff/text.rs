@@ -124,7 +124,7 @@ fn answer(answer: &Answer) -> Line {
         (Question::Input, false) => "input, by the vendor",
         (Question::Secret, _) => "secret, by the customer",
     };
-    let cells = vec![answer.name.clone(), what.into(), answer.why.as_str().into()];
+    let cells = vec![answer.name.clone(), what.into(), answer.reason().into()];
     Line { mark: Mark::Attention, level: 0, cells }
 }
 

@@ -225,7 +225,7 @@ async fn run_git(directory: &Path, words: &[&str]) -> Result<GitOutput> {
 
 fn too_large(size: Option<u64>) -> Error {
     let size = size.map_or_else(|| "too many bytes".to_owned(), bytes);
-    Error::invalid(format!("it has {size}; the maximum is {}", bytes(MAX_BYTES)))
+    Error::invalid(format!("it has {size}, more than the maximum of {}; make it smaller", bytes(MAX_BYTES)))
 }
 
 /// Returns the address without the parts that may be secret: its password, its fragment, its query except `ref`, and

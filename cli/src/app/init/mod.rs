@@ -52,7 +52,9 @@ fn name_of(dir: &Path) -> Result<AppName> {
         None => dir.canonicalize().ok(),
     });
     let name = whole.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    name.parse().map_err(|e| Error::invalid(format!("{e}; the name of the directory is the name of the app")))
+    name.parse().map_err(|e| {
+        Error::invalid(format!("{e}; give the directory such a name, because its name is the name of the app"))
+    })
 }
 
 /// Refuses a directory that is not empty, and a file.

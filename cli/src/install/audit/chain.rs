@@ -168,7 +168,8 @@ fn public_key(runner: &str, text: Option<&str>) -> Result<PublicKey, String> {
 /// Returns the record of a file, when its name, its signature and its number are right.
 fn open(name: &str, bytes: &[u8], digest: &Digest, key: &PublicKey) -> Result<AuditRecord, String> {
     let envelope = Envelope::parse(bytes).map_err(|error| format!("record `{name}` cannot be read: {error}"))?;
-    let record: AuditRecord = envelope.open(key).map_err(|error| format!("record `{name}` was changed: {error}"))?;
+    let record: AuditRecord =
+        envelope.open(key).map_err(|error| format!("record `{name}` is not as its runner wrote it: {error}"))?;
     if record.runner != key.key_id() {
         return Err(format!("record `{name}` names runner key {}, but key {} signed it", record.runner, key.key_id()));
     }

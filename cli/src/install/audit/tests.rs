@@ -103,7 +103,9 @@ fn a_changed_record_is_found_by_its_signature() {
     let found = problems(files);
 
     let runner = id(1);
-    let change = format!("record `{second}` was changed: signature of key `{runner}` does not match the message");
+    let change = format!(
+        "record `{second}` is not as its runner wrote it: signature of key `{runner}` does not match the message"
+    );
     assert_eq!(found[0], change);
     assert!(found[1].ends_with("does not follow the record before it"), "{found:?}");
 }
@@ -181,7 +183,7 @@ fn records_of_a_foreign_key_are_refused() {
     let (other, own) = (id(2), id(1));
     assert_eq!(
         problems(signed_by_other),
-        [format!("record `{name}` was changed: message is not signed by key `{own}`")]
+        [format!("record `{name}` is not as its runner wrote it: message is not signed by key `{own}`")]
     );
     assert_eq!(problems(exchanged_key), [format!("`{own}.pub` is another key: its id is {other}")]);
     assert_eq!(problems(without_key), [format!("the public key `{own}.pub` is missing; copy all below `audit/`")]);

@@ -69,7 +69,7 @@ impl CreateRelease {
             return Ok(release_view(there));
         }
         Err(AppError::conflict(format!(
-            "release `{}` of app `{app}` has other contents ({}); a release never changes, choose another name",
+            "release `{}` of app `{app}` has other contents ({}); choose another name, because a release never changes",
             there.name, there.digest
         )))
     }

@@ -86,7 +86,11 @@ pub fn put_workflow(workflow: &Workflow, expect: Expect) -> Result<Write, AppErr
 /// NotFound, or the errors of [`find_workflow`].
 pub async fn workflow(store: &dyn Store, id: &WorkflowId) -> Result<Stored<Workflow>, AppError> {
     let found = find_workflow(store, id).await?;
-    found.ok_or_else(|| AppError::not_found(format!("workflow `{id}` does not exist")))
+    found.ok_or_else(|| {
+        AppError::not_found(format!(
+            "workflow `{id}` does not exist; `freehold workflow list` shows the workflows of an install"
+        ))
+    })
 }
 
 /// Loads a workflow, if it exists.

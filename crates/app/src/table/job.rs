@@ -70,5 +70,7 @@ impl Record for LogRecord {
 /// # Errors
 /// NotFound, or the errors of [`load`].
 pub async fn job(store: &dyn Store, id: &JobId) -> Result<Stored<Job>, AppError> {
-    load(store, &job_key(id)).await?.ok_or_else(|| AppError::not_found(format!("job `{id}` does not exist")))
+    load(store, &job_key(id)).await?.ok_or_else(|| {
+        AppError::not_found(format!("job `{id}` does not exist; `freehold workflow show` shows the jobs of a workflow"))
+    })
 }

@@ -108,13 +108,18 @@ impl RunAction {
         };
         let latest = self.versions.load(app, None).await?;
         let way_out = if latest.document.action(action).is_some() {
-            format!("version {} has this action; deploy it with `freehold deploy {}`", latest.number, install.id)
+            format!(
+                "version {0} has this action, so deploy version {0} with `freehold deploy {1}`",
+                latest.number, install.id
+            )
         } else {
             let known: Vec<&str> = version.document.actions.iter().map(|action| action.name.as_str()).collect();
             match nearest(action.as_str(), known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None if known.is_empty() => "that version has no actions".to_owned(),
-                None => format!("its actions are `{}`", known.join("`, `")),
+                None if known.is_empty() => {
+                    "define it in the app config, because that version has no actions".to_owned()
+                }
+                None => format!("choose one of its actions: `{}`", known.join("`, `")),
             }
         };
         Ok(AppError::not_found(format!("there is no action `{action}` in {place}; {way_out}")))

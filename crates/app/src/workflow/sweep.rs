@@ -73,7 +73,7 @@ impl Sweep {
         let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
         for entry in open {
             if let Err(error) = self.look_at(&entry, &mut swept).await {
-                tracing::warn!(workflow.id = %entry.workflow, "Could not sweep `{}`: {error}", entry.workflow);
+                tracing::warn!(workflow.id = %entry.workflow, "Could not handle workflow `{}`; the next sweep tries again: {error}", entry.workflow);
                 swept.failed += 1;
             }
         }

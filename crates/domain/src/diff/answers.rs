@@ -37,15 +37,16 @@ pub enum Reason {
     TypeChanged,
 }
 
-impl Reason {
+impl Answer {
     /// Returns the reason as `freehold app diff` prints it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new and required",
-            Self::NowRequired => "required now",
-            Self::DefaultGone => "no longer has a default",
-            Self::AnsweredElsewhere => "answered by the other side until now",
-            Self::TypeChanged => "has a different type; the answer may not fit",
+    pub const fn reason(&self) -> &'static str {
+        match (self.why, self.customer) {
+            (Reason::New, _) => "new and required",
+            (Reason::NowRequired, _) => "required now",
+            (Reason::DefaultGone, _) => "no longer has a default",
+            (Reason::AnsweredElsewhere, true) => "answered by the vendor until now",
+            (Reason::AnsweredElsewhere, false) => "answered by the customer until now",
+            (Reason::TypeChanged, _) => "has a different type; the answer may not fit",
         }
     }
 }

@@ -137,7 +137,7 @@ pub enum InstallError {
     Live { install: InstallId, live: WorkflowId },
     #[error("install `{install}` is disabled: {why}; to serve it again, run `freehold install enable {install}`")]
     Disabled { install: InstallId, why: String },
-    #[error("install `{0}` is being forgotten; its name is free again in some minutes")]
+    #[error("install `{0}` is being forgotten; wait some minutes, then its name is free again")]
     Forgetting(InstallId),
     #[error("runner key `{key}` of install `{install}` was replaced and cannot be used again")]
     Retired { install: InstallId, key: KeyId },

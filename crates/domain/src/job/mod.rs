@@ -115,7 +115,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
     /// The report is from an attempt that a newer attempt has replaced.
-    #[error("attempt {found} of job `{job}` is stale; attempt {highest} has replaced it")]
+    #[error("attempt {found} of job `{job}` is stale: attempt {highest} has replaced it")]
     Stale { job: JobId, found: Fence, highest: Fence },
     /// Another runner holds the same fence. The runner that reported first keeps it; the other has to stop.
     #[error("attempt {fence} of job `{job}` is held by runner `{holder}`")]
@@ -124,13 +124,13 @@ pub enum Rejected {
     #[error("job `{job}` has ended as {state}")]
     Ended { job: JobId, state: &'static str },
     /// The report belongs to a dispatch that the control plane never made.
-    #[error("dispatch {found} of job `{job}` does not exist; the last dispatch is {last}")]
+    #[error("dispatch {found} of job `{job}` does not exist: the last dispatch is {last}")]
     NeverDispatched { job: JobId, found: u32, last: u32 },
     /// The job was dispatched [`MAX_DISPATCHES`] times.
     #[error("job `{job}` was dispatched {MAX_DISPATCHES} times; deploy again to start a new job")]
     Exhausted { job: JobId },
     /// A job in this state cannot be retried.
-    #[error("job `{job}` is {state}; only a failed, interrupted or lost job can be retried")]
+    #[error("job `{job}` is {state}, but only a failed, interrupted or lost job can be retried")]
     NotRetryable { job: JobId, state: &'static str },
 }
 

@@ -33,12 +33,14 @@ fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
         Outcome::Succeeded { outputs, artifact } => {
             let bytes = serde_json::to_string(&outputs).map_or(usize::MAX, |text| text.len());
             if bytes > MAX_OUTPUTS_BYTES {
-                let reason = format!("the job reported {bytes} bytes of outputs; the limit is {MAX_OUTPUTS_BYTES}");
+                let reason =
+                    format!("the job reported {bytes} bytes of outputs, more than the limit of {MAX_OUTPUTS_BYTES}");
                 return Outcome::Failed { reason, partial: true };
             }
             if message_bytes > MAX_PROOF_BYTES {
                 let reason = format!(
-                    "the report of the job's success has {message_bytes} bytes; the limit is {MAX_PROOF_BYTES}"
+                    "the report of the job's success has {message_bytes} bytes, more than the limit of \
+                     {MAX_PROOF_BYTES}"
                 );
                 return Outcome::Failed { reason, partial: true };
             }

@@ -24,7 +24,8 @@ impl AcceptReport {
         body: &str,
     ) -> Result<Accepted, AppError> {
         if body.len() > MAX_HELLO_BYTES {
-            return Err(AppError::invalid(format!("a hello has {} bytes; the limit is {MAX_HELLO_BYTES}", body.len())));
+            let message = format!("a hello has {} bytes, more than the limit of {MAX_HELLO_BYTES}", body.len());
+            return Err(AppError::invalid(message));
         }
         envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
         if let Role::Unproven(reason) = self.role_of(install, hello, arrival.taken_at).await? {

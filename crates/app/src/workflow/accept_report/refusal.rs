@@ -94,8 +94,7 @@ impl AcceptReport {
         match announced.map(|report| report.body) {
             Some(ReportBody::Hello(hello)) if hello.public_key.key_id() == *key => Ok(hello.public_key),
             _ => Err(AppError::invalid(format!(
-                "the tenant does not have the hello that announced the retired runner \
-                key `{key}`"
+                "the hello that announced the retired runner key `{key}` is not stored in the tenant"
             ))),
         }
     }

@@ -220,7 +220,10 @@ async fn nothing_starts_in_an_install_that_is_being_forgotten_and_a_repeated_req
 
     assert_eq!(again, first);
     for error in [&deploy, &create, &delete] {
-        assert_eq!(error.message, "install `globex` is being forgotten; its name is free again in some minutes");
+        assert_eq!(
+            error.message,
+            "install `globex` is being forgotten; wait some minutes, then its name is free again"
+        );
     }
     assert_eq!(world.memory.rows(), rows);
 }

@@ -99,7 +99,7 @@ async fn a_new_version_whose_component_needs_one_that_is_off_is_refused_before_a
     assert_eq!(
         refused.message,
         "component `settings` needs component `info`, which is switched off in this install; switch `info` on with \
-         `freehold install toggles`; `settings` is not `toggleable`"
+         `freehold install toggles`, because `settings` is not `toggleable`"
     );
     assert_eq!(
         off.message,

@@ -108,7 +108,7 @@ async fn a_role_that_the_version_does_not_have_is_refused_by_name() {
         .unwrap_err();
 
     assert_eq!(error.kind, Kind::NotFound);
-    assert!(error.message.contains("`nobody`; its roles are `provision`"), "{error}");
+    assert!(error.message.contains("`nobody`; choose one of its roles: `provision`"), "{error}");
     assert_eq!(world.memory.rows(), before);
 }
 
@@ -161,7 +161,7 @@ async fn an_action_that_the_deployed_version_lacks_is_refused_with_a_way_out() {
          action; deploy it with `freehold deploy globex`"
     );
     assert!(typo.message.ends_with("the version of install `globex`; did you mean `check`?"), "{typo}");
-    assert!(unlike.message.ends_with("its actions are `check`, `welcome`"), "{unlike}");
+    assert!(unlike.message.ends_with("choose one of its actions: `check`, `welcome`"), "{unlike}");
 }
 
 #[tokio::test]

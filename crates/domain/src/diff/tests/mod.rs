@@ -171,7 +171,7 @@ fn questions_without_an_answer_are_named_with_the_reason() {
 
     let diff = diff(&from, &to);
 
-    let lines: Vec<String> = diff.answers.iter().map(|one| format!("{}: {}", one.name, one.why.as_str())).collect();
+    let lines: Vec<String> = diff.answers.iter().map(|one| format!("{}: {}", one.name, one.reason())).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     defaulted: no longer has a default
     moved: answered by the other side until now

@@ -204,7 +204,7 @@ async fn a_stale_attempt_is_recorded_and_cancelled() {
 
     let answer = accept(&world, &runner.says(&job, FIRST, 5, finished(success()), now)).await.unwrap();
 
-    let reason = format!("attempt 1.1 of job `{job}` is stale; attempt 1.2 has replaced it");
+    let reason = format!("attempt 1.1 of job `{job}` is stale: attempt 1.2 has replaced it");
     assert_eq!(answer, Accepted::Refused(reason.clone()));
     assert_eq!(world.refusals(), [reason]);
     assert_eq!(world.believed(), before);
