@@ -82,7 +82,7 @@ fn list(root: &Path, below: &Path, entries: &mut Vec<PathBuf>) -> Result<(), Arc
         }
         entries.push(path);
         if entries.len() > MAX_ENTRIES {
-            return Err(ArchiveError::TooLarge);
+            return Err(ArchiveError::TooManyFiles);
         }
     }
     Ok(())
@@ -103,7 +103,7 @@ fn append<W: io::Write>(tar: &mut Builder<W>, root: &Path, path: &Path) -> Resul
     } else if data.is_symlink() {
         let target = std::fs::read_link(&file)?;
         if !stays_inside(path, &target) {
-            return Err(ArchiveError::Escapes(path.display().to_string()));
+            return Err(ArchiveError::NotPlain { path: path.display().to_string(), what: "link out of the directory" });
         }
         header.set_entry_type(EntryType::Symlink);
         header.set_mode(0o777);
@@ -193,5 +193,19 @@ mod tests {
         let mut tar = Vec::new();
         io::copy(&mut flate2::read::GzDecoder::new(File::open(&packed).unwrap()), &mut tar).unwrap();
         assert_eq!(expected, tar.len() as u64);
+    }
+
+    #[test]
+    fn a_link_out_of_the_directory_is_not_packed() {
+        let directory = tempfile::tempdir().unwrap();
+        let from = directory.path().join("m");
+        module(&from);
+        symlink("../../../outside", from.join("modules/a/out")).unwrap();
+
+        let error = pack(&from, &directory.path().join("a")).unwrap_err();
+
+        let said = "`modules/a/out` is a link out of the directory; an archive may contain only files, directories and \
+                    links that stay inside of it";
+        assert_eq!(error.to_string(), said);
     }
 }

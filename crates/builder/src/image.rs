@@ -83,8 +83,9 @@ async fn assume(job: &Job, role_arn: &str) -> Result<SharedCredentialsProvider, 
             aws::explain(&error)
         ))
     })?;
-    let given =
-        answer.credentials.ok_or_else(|| Failure::new(format!("AWS returned no credentials of `{role_arn}`")))?;
+    let given = answer
+        .credentials
+        .ok_or_else(|| Failure::new(format!("AWS returned no credentials of `{role_arn}`; build again")))?;
     let expires = std::time::SystemTime::try_from(given.expiration).ok();
     let credentials = aws_credential_types::Credentials::new(
         given.access_key_id,

@@ -103,7 +103,8 @@ pub enum SandboxKind {
     None,
 }
 
-/// The ARN of the role of each mode. It is empty for a mode that the customer has switched off.
+/// The ARN of the role of each mode; empty when this runner has no role for the mode. Whether the customer has switched
+/// a mode off shows only when the runner assumes its role.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Modes {
@@ -118,7 +119,7 @@ pub struct Modes {
 }
 
 impl Modes {
-    /// Returns the ARNs of the roles of all modes that are switched on.
+    /// Returns the ARNs of the roles of all modes that have one.
     pub fn all(&self) -> impl Iterator<Item = &str> {
         let modes = [Mode::Provision, Mode::Maintenance, Mode::Deprovision, Mode::BreakGlass];
         modes.into_iter().filter_map(|mode| self.role(mode))
@@ -236,7 +237,7 @@ impl Config {
             file: file.to_owned(),
             detail: e.to_string().trim_end().to_owned(),
         })?;
-        let reader = Reader { file };
+        let reader = Reader { file, role };
         let install = reader.install(&raw.install, role)?;
         let tenant = reader.parsed("tenant", &raw.tenant)?;
         Ok(Self {
@@ -297,6 +298,7 @@ impl Config {
 
 struct Reader<'a> {
     file: &'a str,
+    role: Role,
 }
 
 impl Reader<'_> {
@@ -305,7 +307,15 @@ impl Reader<'_> {
     }
 
     fn parsed<T: std::str::FromStr<Err: fmt::Display>>(&self, key: &'static str, text: &str) -> Result<T, ConfigError> {
-        text.parse().map_err(|e| self.wrong(key, format!("{e}; copy it from the install stack's outputs")))
+        text.parse().map_err(|e| self.wrong(key, format!("{e}; {}", self.source())))
+    }
+
+    /// Returns the way out for a value that is not one that Freehold wrote.
+    const fn source(&self) -> &'static str {
+        match self.role {
+            Role::Install => "copy it from the install stack's outputs",
+            Role::Build => "write the file again with `freehold tenant build-runner --force`",
+        }
     }
 
     fn install(&self, text: &str, role: Role) -> Result<InstallId, ConfigError> {
@@ -333,9 +343,7 @@ impl Reader<'_> {
             None if url.starts_with("https://") => Ok(url),
             Some(host) if is_loopback(host) => Ok(url),
             Some(_) => Err(self.wrong(key, format!("`{url}` has no TLS; write it with `https://`"))),
-            None => {
-                Err(self.wrong(key, format!("`{url}` is not a queue URL; copy it from the install stack's outputs")))
-            }
+            None => Err(self.wrong(key, format!("`{url}` is not a queue URL; {}", self.source()))),
         }
     }
 
@@ -351,7 +359,7 @@ impl Reader<'_> {
             _ if url.is_empty() => Ok(None),
             Role::Install => Err(self.wrong(
                 KEY,
-                "is for the build runner only; an install's artifacts already contain the providers, so remove it",
+                "only the build runner uses it; remove it: an install's artifacts already contain the providers",
             )),
             Role::Build if url.starts_with("https://") && url.ends_with('/') => Ok(Some(url)),
             Role::Build => Err(self.wrong(KEY, format!("`{url}` must begin with `https://` and end with `/`"))),
@@ -363,7 +371,7 @@ impl Reader<'_> {
         match role {
             _ if name.is_empty() => Ok(None),
             Role::Install => {
-                Err(self.wrong(KEY, "is for the build runner only; the machine of an install stays up, so remove it"))
+                Err(self.wrong(KEY, "only the build runner uses it; remove it: the machine of an install stays up"))
             }
             Role::Build if idle_secs == 0 => Err(self.wrong("idle_secs", "0 is out of range; write at least 1")),
             Role::Build => Ok(Some(ScalingGroup { name, idle: Duration::from_secs(idle_secs) })),

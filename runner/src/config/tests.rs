@@ -83,6 +83,18 @@ fn every_wrong_value_names_the_file_the_key_and_the_way_out() {
 }
 
 #[test]
+fn a_wrong_value_of_the_build_runner_is_written_again_by_the_command() {
+    let good = GOOD.replace("install = \"globex-prod\"", "install = \"build\"");
+    for (from, to) in
+        [("tenant_key = \"11qY", "tenant_key = \""), ("orders_queue_url = \"https", "orders_queue_url = \"ftp")]
+    {
+        let error = Config::parse(&good.replace(from, to), "build-runner.toml", Role::Build).unwrap_err().to_string();
+
+        assert!(error.ends_with("; write the file again with `freehold tenant build-runner --force`"), "{error}");
+    }
+}
+
+#[test]
 fn answers_of_the_install_stack_are_read_up_to_what_can_be_reported() {
     let with = |value: &str| format!("{GOOD}\n[inputs]\nInputDomain = \"{value}\"\n");
 

@@ -141,7 +141,10 @@ impl Standing {
             return Refused::SwitchedOff(off);
         }
         Refused::Otherwise(match self.role().await {
-            Ok(arn) => format!("{why}; role `{arn}` is the right one, so check that the install still exists"),
+            Ok(arn) => {
+                let owner = if self.stack.is_some() { "install" } else { "tenant" };
+                format!("{why}; role `{arn}` is the right one, so check that the {owner} still exists")
+            }
             Err(problem) => format!("{problem}; the answer was: {why}"),
         })
     }
@@ -237,6 +240,18 @@ mod tests {
         let refused = standing(account).refused("no such queue").await;
 
         let text = format!("no such queue; role `{arn}` is the right one, so check that the install still exists");
+        assert_eq!(refused, Refused::Otherwise(text));
+    }
+
+    #[tokio::test]
+    async fn a_build_runner_is_told_of_its_tenant_and_not_of_an_install() {
+        let config = config("/state", Role::Build);
+        let arn = format!("arn:aws:sts::111111111111:assumed-role/{}/i-1", config.needed_role());
+        let account = Arc::new(AccountDouble::new(StackState::Gone, Ok(&arn)));
+
+        let refused = Standing::new(&config, account).refused("no such queue").await;
+
+        let text = format!("no such queue; role `{arn}` is the right one, so check that the tenant still exists");
         assert_eq!(refused, Refused::Otherwise(text));
     }
 }

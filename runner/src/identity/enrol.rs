@@ -46,7 +46,7 @@ enum Sent {
     Taken,
     /// It was dropped, or its proof became too old before the reports queue took it.
     Again,
-    /// The runner gave up.
+    /// The reports queue refused the runner for [`DENIED_LIMIT`]: the runner ends.
     GaveUp,
 }
 

@@ -113,9 +113,12 @@ impl Roles {
                 "role `{role}` cannot be assumed: install stack `{stack}` was deleted, and its roles with it; launch \
                  the stack again"
             )),
-            StackState::Unreadable(_) => {
-                NoCredentials::ModeOff(switch.off(&format!("role `{role}` refuses this runner ({why})")))
-            }
+            StackState::Unreadable(reason) => NoCredentials::ModeOff(format!(
+                "{} may be switched off: role `{role}` refuses this runner ({why}), and install stack `{stack}` cannot be \
+                 read ({reason}); to allow it, {}",
+                switch.what,
+                switch.way_on()
+            )),
         }
     }
 
@@ -242,11 +245,13 @@ impl Switch {
     /// Returns a sentence for people that names the switched-off mode or role and the stack parameter that switches it
     /// on.
     fn off(&self, why: &str) -> String {
+        format!("{} is switched off: {why}; to allow it, {}", self.what, self.way_on())
+    }
+
+    /// Returns what the customer does to switch the mode or role on.
+    pub(crate) fn way_on(&self) -> String {
         let until = if self.ends { ", and `BreakGlassUntil` to a time in the future" } else { "" };
-        format!(
-            "{} is switched off: {why}; to allow it, set parameter `{}` of the install stack to `true`{until}",
-            self.what, self.parameter
-        )
+        format!("set parameter `{}` of the install stack to `true`{until}", self.parameter)
     }
 }
 
@@ -338,6 +343,20 @@ mod tests {
 
         assert!(reason.contains("install stack `freehold-acme--globex-prod` was deleted"), "{reason}");
         assert!(!reason.contains("switched off"), "{reason}");
+    }
+
+    #[tokio::test]
+    async fn a_mode_whose_stack_cannot_be_read_may_be_off() {
+        let account = AccountDouble::new(StackState::Unreadable("Throttling: slow down".to_owned()), Err("no"));
+
+        let reason = blocked(denied(account).await);
+
+        assert_eq!(
+            reason,
+            "mode `maintenance` may be switched off: role `arn:aws:iam::222222222222:role/fh-acme--globex-prod--maintenance` \
+             refuses this runner (not for you), and install stack `freehold-acme--globex-prod` cannot be read \
+             (Throttling: slow down); to allow it, set parameter `EnableMaintenance` of the install stack to `true`"
+        );
     }
 
     #[tokio::test]

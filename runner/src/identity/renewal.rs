@@ -110,7 +110,8 @@ fn renew(
         former.push(current.public_key());
         write(&path, &Renewal { from: current.id().clone(), at: now, former })?;
     }
-    // The marker belongs to the old key. The new key takes no orders before it is announced.
+    // The marker says that the reports queue has the hello of the old key. Without a marker, the runner takes no orders
+    // until the queue has the hello of the new key.
     let marker = enrolment_marker::marker(state_dir);
     match std::fs::remove_file(&marker) {
         Err(source) if source.kind() != std::io::ErrorKind::NotFound => {

@@ -68,8 +68,8 @@ pub fn way_out(output: &str) -> String {
              (`VpcId`, `PublicSubnetIds`, `PrivateSubnetIds`), and start the runner with its outputs"
         ),
         _ => format!(
-            "no install stack has an output `{output}`; give the value as an input of the app, or add a fallback with \
-             the function `default`"
+            "no install stack has an output `{output}`; make it an input of the app, or give another value with the \
+             template function `default`"
         ),
     }
 }

@@ -14,13 +14,17 @@ pub const MAX_ENTRIES: usize = 100_000;
 /// The reason why an archive cannot be packed or unpacked.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    #[error("`{0}` would be written outside its directory; the archive is not used")]
+    #[error("`{0}` leads out of the directory that the archive is unpacked into; the archive is not used")]
     Escapes(String),
-    #[error("`{path}` is a {what}; only files, directories and links inside the archive can be packed")]
+    #[error("`{path}` is a {what}; an archive may contain only files, directories and links that stay inside of it")]
     NotPlain { path: String, what: &'static str },
-    #[error("the archive has more than {MAX_BYTES} bytes or {MAX_ENTRIES} files")]
-    TooLarge,
-    #[error("the archive is not a gzipped tar, or the disk is full")]
+    /// The limits that the unpacked archive exceeds.
+    #[error("the unpacked archive has more than {bytes} bytes or {files} files; remove files from it")]
+    TooLarge { bytes: u64, files: u64 },
+    /// A directory with too many files to pack.
+    #[error("the directory has more than {MAX_ENTRIES} files; remove files from it")]
+    TooManyFiles,
+    #[error("the archive or one of its files cannot be read or written")]
     Io(#[from] io::Error),
 }
 
@@ -31,6 +35,12 @@ pub struct Budget {
     pub bytes: u64,
     /// The number of entries that may still be unpacked.
     pub files: u64,
+}
+
+impl Budget {
+    const fn exceeded(self) -> ArchiveError {
+        ArchiveError::TooLarge { bytes: self.bytes, files: self.files }
+    }
 }
 
 /// Unpacks the gzipped tar at `archive` into the empty directory `into`.
@@ -60,19 +70,25 @@ pub fn unpack_from<R: Read>(from: R, max: u64, into: &Path) -> Result<(), Archiv
 
 fn unpack_counted<R: Read>(from: R, left: &mut Budget, into: &Path) -> Result<(), ArchiveError> {
     std::fs::create_dir_all(into)?;
+    let most = *left;
     let mut bytes = Counted { inner: from, left: left.bytes };
     let mut tar = Archive::new(&mut bytes);
     tar.set_preserve_mtime(false);
     tar.set_overwrite(true);
-    let unpacked = unpack_entries(&mut tar, &mut left.files, into);
+    let unpacked = unpack_entries(&mut tar, most, &mut left.files, into);
     left.bytes = bytes.left;
-    if bytes.left == 0 { Err(ArchiveError::TooLarge) } else { unpacked }
+    if bytes.left == 0 { Err(most.exceeded()) } else { unpacked }
 }
 
-fn unpack_entries<R: Read>(tar: &mut Archive<R>, left: &mut u64, into: &Path) -> Result<(), ArchiveError> {
+fn unpack_entries<R: Read>(
+    tar: &mut Archive<R>,
+    most: Budget,
+    left: &mut u64,
+    into: &Path,
+) -> Result<(), ArchiveError> {
     for entry in tar.entries()? {
         let mut entry = entry?;
-        *left = left.checked_sub(1).ok_or(ArchiveError::TooLarge)?;
+        *left = left.checked_sub(1).ok_or_else(|| most.exceeded())?;
         let path = entry.path()?.into_owned();
         let escapes = || ArchiveError::Escapes(path.display().to_string());
         if !is_plain(&path) {
@@ -203,6 +219,23 @@ mod tests {
         assert_eq!(enough.files - one.files, 3);
         assert_eq!(all(enough), 4);
         assert_eq!([all(Budget { files: 8, ..enough }), all(Budget { bytes: 2 * size + 600, ..enough })], [2, 2]);
+    }
+
+    #[test]
+    fn an_archive_that_exceeds_a_limit_is_told_that_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        let archive = directory.path().join("a");
+        raw(&archive, |tar| (0..3).for_each(|at| entry(tar, EntryType::Regular, &format!("file-{at}"), "", b"text")));
+        let said = |mut limits: Budget| {
+            let error = unpack_within(&archive, &mut limits, &directory.path().join("to")).unwrap_err();
+            error.to_string()
+        };
+
+        let [few_bytes, few_files] =
+            [Budget { bytes: 600, files: 1000 }, Budget { bytes: 1 << 20, files: 2 }].map(said);
+
+        assert_eq!(few_bytes, "the unpacked archive has more than 600 bytes or 1000 files; remove files from it");
+        assert_eq!(few_files, "the unpacked archive has more than 1048576 bytes or 2 files; remove files from it");
     }
 
     #[test]

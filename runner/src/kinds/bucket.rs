@@ -18,6 +18,7 @@ use freehold_protocol::{Digest, Timestamp};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::config::Role;
 use crate::files;
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
@@ -43,11 +44,7 @@ impl JobBucket {
     /// # Errors
     /// When the config names no bucket.
     pub fn of(job: &Job, sdk: &SdkConfig) -> Result<Self, Failure> {
-        let bucket = job.config.bucket.clone().ok_or_else(|| {
-            Failure::new(
-                "this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`",
-            )
-        })?;
+        let bucket = job.config.bucket.clone().ok_or_else(|| Failure::new(no_bucket(job.config.role)))?;
         let config = aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build();
         Ok(Self { client: Client::from_conf(config), bucket })
     }
@@ -193,4 +190,26 @@ where
     E: std::error::Error + ProvideErrorMetadata,
 {
     code_and_message(error).unwrap_or_else(|| crate::aws::explain(error))
+}
+
+/// Returns the message for a config without a bucket, with the way out for a runner of `role`.
+fn no_bucket(role: Role) -> String {
+    let way_out = match role {
+        Role::Install => "write the install stack's `BucketName` into the key `bucket`",
+        Role::Build => "write the file again with `freehold tenant build-runner --force`",
+    };
+    format!("this runner's config names no bucket; {way_out}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_runner_without_a_bucket_is_told_where_its_config_comes_from() {
+        let [install, build] = [Role::Install, Role::Build].map(no_bucket);
+
+        assert!(install.ends_with("; write the install stack's `BucketName` into the key `bucket`"), "{install}");
+        assert!(build.ends_with("; write the file again with `freehold tenant build-runner --force`"), "{build}");
+    }
 }

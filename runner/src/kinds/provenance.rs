@@ -56,7 +56,8 @@ pub async fn push_statement(
     statement: &Envelope,
 ) -> Result<Digest, Failure> {
     let Some(subject) = artifact.manifests.last().filter(|top| top.digest == artifact.digest) else {
-        return Err(Failure::new(format!("the last manifest is not that of artifact `{}`", artifact.digest)));
+        let text = format!("the last manifest in the list is not the manifest of artifact `{}`", artifact.digest);
+        return Err(Failure::new(text));
     };
     let subject: &Descriptor = subject;
     let bytes = statement.to_json().map_err(|error| Failure::because("could not write the statement", &error))?;

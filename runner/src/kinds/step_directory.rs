@@ -55,7 +55,7 @@ async fn unpack(
             tokio::task::spawn_blocking(move || archive::unpack_within(&from, &mut budget, &into).map(|()| budget));
         let unpacked = unpacked.await.map_err(|error| Failure::because("could not unpack it", &error))?;
         *left = unpacked.map_err(|error| match error {
-            ArchiveError::TooLarge => Failure::new(format!(
+            ArchiveError::TooLarge { .. } => Failure::new(format!(
                 "its copies and those of other steps need more than the workspace may hold; in the runner's config, \
                  `limits.disk_mib` allows {} MiB, and `limits.files` allows {} files",
                 job.config.limits.disk_mib, job.config.limits.files

@@ -164,7 +164,11 @@ fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State 
         StackState::Gone => {
             State::Blocked(format!("`{role}` was deleted with its install stack; launch the stack again"))
         }
-        StackState::Unreadable(_) => State::Blocked(format!("cannot assume `{role}`: {why}; it may be switched off")),
+        StackState::Unreadable(reason) => State::Blocked(format!(
+            "`{role}` refuses this runner ({why}), and the install stack cannot be read ({reason}); if it is switched \
+             off, {}",
+            switch.way_on()
+        )),
     }
 }
 

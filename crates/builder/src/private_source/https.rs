@@ -142,19 +142,16 @@ impl HttpsSources {
         let (head, body) = request.into_parts();
         let body = Limited::new(body, LARGEST).collect().await;
         let body = body.map_err(|_| {
-            (
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!(
-                    "the request of git to `{url}` is too \
-            large"
-                ),
-            )
+            (StatusCode::PAYLOAD_TOO_LARGE, format!("the request of git to `{url}` is larger than {LARGEST} bytes"))
         })?;
         let asked = source.http.request(head.method, &url).headers(some(&head.headers, &ASKED));
         let asked = asked.basic_auth(&source.user, Some(source.token.reveal())).body(body.to_bytes());
         let answer = asked.send().await.map_err(|error| {
             let why = freehold_runner::aws::explain(&error.without_url());
-            (StatusCode::BAD_GATEWAY, format!("no answer from `{}`: {why}", source.address.authority()))
+            (
+                StatusCode::BAD_GATEWAY,
+                format!("no answer from `{}`: {why}; check the network, and build again", source.address.authority()),
+            )
         })?;
         let status = answer.status();
         if status.is_redirection() {
@@ -253,7 +250,7 @@ fn denied(source: &HttpsSource, url: &str, status: StatusCode) -> String {
              this repository; {way_out}"
         ),
         404 => format!("`{host}` has no repository at `{url}`, or the token of `{address}` may not read it; {way_out}"),
-        _ => format!("`{host}` answers {code} to `{url}`"),
+        _ => format!("`{host}` answers {code} to `{url}`; check the address in the app config, and build again"),
     }
 }
 

@@ -164,7 +164,7 @@ impl SshSource {
         {
             format!("the key of `{address}` cannot be used; store one without a passphrase with {again}")
         } else {
-            format!("`{host}` gave no repository: {last}")
+            format!("`{host}` gave no repository: {last}; check its address in the app config, and build again")
         }
     }
 }
