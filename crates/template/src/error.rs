@@ -40,13 +40,13 @@ pub enum RenderErrorKind {
     },
     #[error("`{path}` cannot be read: its parent is {found}, not a map")]
     NotAMap { path: String, found: &'static str },
-    #[error("`{path}` is null; give it a value, or a fallback with `default`")]
+    #[error("`{path}` is null; give it a value, or another value with the template function `default`")]
     Null { path: String },
     #[error("`{function}`: {message}")]
     Function { function: String, message: String },
     #[error("{0}")]
     Misuse(String),
-    #[error("rendering the template takes more than {limit} {unit}")]
+    #[error("rendering the template takes more than {limit} {unit}; shorten the template, or loop over fewer values")]
     Limit { limit: u64, unit: &'static str },
 }
 

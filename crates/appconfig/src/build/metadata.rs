@@ -59,6 +59,6 @@ fn no_cluster(app: &App, checked: &Checked, node: &Node, component: &str) -> Opt
     }
     let message = format!("component `{component}` is a `{kind}`, which does not create a cluster");
     let draft = Draft::error(checked.place_of(node, "component"), message);
-    let draft = draft.related(owner.place_of(&owner.root, "type"), "its kind");
+    let draft = draft.related(owner.place_of(&owner.root, "type"), "its type");
     Some(draft.expected("a component of type `terraform_module`, `pulumi` or `cloudformation_stack`"))
 }

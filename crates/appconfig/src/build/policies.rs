@@ -80,8 +80,10 @@ fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &s
         };
         if KINDS.contains(&kind) && own != kind {
             let message = format!("component `{name}` is a `{own}`, which a policy of type `{kind}` does not check");
+            let other = if KINDS.contains(&own) { format!(", or write `type = \"{own}\"`") } else { String::new() };
             let draft = Draft::warning(checked.place(named), message);
-            drafts.push(draft.related(owner.place_of(&owner.root, "type"), "its kind"));
+            let draft = draft.help(format!("remove `{name}` from `components`{other}"));
+            drafts.push(draft.related(owner.place_of(&owner.root, "type"), "its type"));
         }
     }
 }

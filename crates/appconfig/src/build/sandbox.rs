@@ -72,15 +72,15 @@ fn source(app: &App, checked: &Checked, sources: &mut Sources) -> Option<Source>
 fn tool(checked: &Checked, drafts: &mut Vec<Draft>) -> Option<SandboxTool> {
     let root = &checked.root;
     let text = |key: &str| root.text(key).filter(|text| !text.is_empty()).map(str::to_owned);
-    let (word, must, others) = match root.text("type") {
-        None | Some("terraform") => ("terraform", "terraform_version", PULUMI.as_slice()),
-        Some("pulumi") => ("pulumi", "runtime", TERRAFORM.as_slice()),
+    let (word, other, must, others) = match root.text("type") {
+        None | Some("terraform") => ("terraform", "pulumi", "terraform_version", PULUMI.as_slice()),
+        Some("pulumi") => ("pulumi", "terraform", "runtime", TERRAFORM.as_slice()),
         Some(_) => return None,
     };
     for entry in others.iter().filter_map(|key| root.entry(key)) {
         let message = format!("`{}` has no effect in a sandbox of type `{word}`", entry.key);
         let draft = Draft::warning(checked.key_place(entry), message);
-        drafts.push(draft.help("remove it, or set `type`"));
+        drafts.push(draft.help(format!("remove it, or write `type = \"{other}\"`")));
     }
     if text(must).is_none() {
         let message = format!("key `{must}` is missing: a sandbox of type `{word}` needs it");

@@ -164,7 +164,7 @@ fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Dra
     let draft = Draft::warning(place, format!("no install stack has an output `{output}`"));
     Some(match nearest(output, STACK_OUTPUTS) {
         near @ Some(_) => draft.meant(near),
-        None => draft.help("give the value as an input of the app, or add a fallback with the function `default`"),
+        None => draft.help("make it an input of the app, or give another value with the template function `default`"),
     })
 }
 

@@ -92,7 +92,7 @@ fn missing(kind: Kind, reading: &Reading, name: &str, source: &Source, declared:
 /// Returns how to declare an output.
 fn declare(name: &str, form: Form) -> String {
     match form {
-        Form::Terraform => format!("declare it: `output \"{name}\" {{ value = ... }}`, or correct the template"),
+        Form::Terraform => format!("declare it: `output \"{name}\" {{ value = ... }}`, or correct the expression"),
         Form::CloudFormation => {
             format!("declare it below `Outputs:` as `{name}: {{Value: ...}}`, or correct the expression")
         }

@@ -44,7 +44,8 @@ impl<'a> Reader<'a> {
                 let left = self.left.checked_sub(self.files.text(file).len());
                 if left.is_none() {
                     let message = format!("`{path}` is not checked: the sources have more than {MAX_BYTES} bytes");
-                    self.say(Draft::warning(held.place.clone(), message));
+                    let help = "remove files that the app does not need from its sources";
+                    self.say(Draft::warning(held.place.clone(), message).help(help));
                 }
                 self.left = left?;
                 Some(file)
@@ -53,6 +54,7 @@ impl<'a> Reader<'a> {
                 let message = format!("`{path}` of the source `{}` cannot be read: {reason}", held.word);
                 let draft = if reason.starts_with("it is larger") {
                     Draft::warning(held.place.clone(), message)
+                        .help("make the file smaller, or remove it from the source")
                 } else {
                     Draft::error(held.place.clone(), message).help("correct the file, or remove it from the source")
                 };

@@ -213,7 +213,7 @@ fn native(text: &str) -> Result<(Body, usize), (usize, String)> {
 
 fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
     let place = Reader::place(file, offset.min(text.len()), 1);
-    // This is a limit of the parser and not of Terraform.
+    // `at most` names a limit of the parser, such as 64 nested levels. Terraform does not have this limit.
     if said.contains("at most ") {
         return Draft::warning(place, format!("the rest of the file is not checked: {said}"));
     }

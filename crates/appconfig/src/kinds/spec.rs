@@ -30,8 +30,8 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Returns the sentence about the values of a key that have no effect. The reference adds it to the key's
-    /// description.
+    /// Returns the sentence that says that the key, or which of its values, has no effect; `None` for a key that works.
+    /// Editors and the reference show it after the key's description.
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,

@@ -199,6 +199,8 @@ fn a_file_that_is_no_text_is_an_error_and_a_huge_one_is_not_looked_at() {
       |
     4 | source = "./modules/own"
       |          ^^^^^^^^^^^^^^^
+      |
+      = help: make the file smaller, or remove it from the source
     "#);
 }
 

@@ -57,7 +57,9 @@ fn a_policy_that_judges_nothing_is_reported() {
      ::: components/net.toml:2:8
       |
     2 | type = "terraform_module"
-      |        ------------------ its kind
+      |        ------------------ its type
+      |
+      = help: remove `net` from `components`, or write `type = "terraform_module"`
 
     warning: the policy is in package `main`, which is never evaluated
       --> policies.toml:11:12

@@ -54,7 +54,7 @@ fn a_kubernetes_context_is_of_a_component_that_makes_a_cluster() {
      ::: components/web.toml:2:8
       |
     2 | type = "container_image"
-      |        ----------------- its kind
+      |        ----------------- its type
     "#);
 }
 
@@ -135,7 +135,7 @@ fn a_sandbox_has_a_tool_a_source_and_a_schedule_that_are_clear() {
     2 | terraform_version = "1.11.3"
       | ^^^^^^^^^^^^^^^^^
       |
-      = help: remove it, or set `type`
+      = help: remove it, or write `type = "terraform"`
 
     error: the hour `25` is not a number from 0 to 23
      --> sandbox.toml:3:21
