@@ -31,7 +31,7 @@ async fn main() -> ExitCode {
     for number in 0..lives {
         for count in life(Some(seed.wrapping_mul(1_000_000).wrapping_add(number))).await {
             if count.ran != count.happened {
-                eprintln!("seed {seed}, life {number}: {count:?}");
+                eprintln!("an action did not run once for each event (seed {seed}, install {number}): {count:?}");
             }
             happened += count.happened;
             fired += count.ran.min(count.happened);

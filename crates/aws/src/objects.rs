@@ -1,5 +1,5 @@
-//! S3: pre-signed PUTs for packed sources, and app versions by digest. The requests are signed in this file: two kinds
-//! of request do not justify a dependency on the S3 client.
+//! The tenant's bucket in S3. Pre-signs the PUT of a packed source, and writes and reads app versions by digest. This
+//! file signs the requests itself: so few do not justify a dependency on the S3 client.
 
 use std::time::{Duration, SystemTime};
 

@@ -50,8 +50,8 @@ fn check_v4(address: Ipv4Addr) -> Result<Scope, Forbidden> {
     match address.octets() {
         [0, ..] => Err(Forbidden::Unspecified),
         [127, ..] => Err(Forbidden::Loopback),
-        // The addresses of metadata services (instance, ECS task credentials, EKS Pod Identity), of the resolver and of
-        // the clock.
+        // The addresses of metadata services (instance, ECS task credentials, EKS Pod Identity), of the VPC's DNS
+        // resolver and of the Amazon Time Sync Service.
         [169, 254, 169, 254 | 253 | 123] | [169, 254, 170, 2 | 23] => Err(Forbidden::Metadata),
         [169, 254, ..] => Err(Forbidden::LinkLocal),
         [192, 0, 0, _] => Err(Forbidden::Reserved),

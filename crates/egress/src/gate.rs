@@ -59,8 +59,8 @@ impl Gate {
         Ok(hop)
     }
 
-    /// Returns the scope in which `to` may be. A rule, or a listener for one host, that names an address also permits
-    /// the network of this address.
+    /// Returns whether `to` may have an address of a private network, or only a public one. A host name may have a
+    /// private address only if the rules say so; a rule that names an address permits it in any network.
     pub(crate) fn scope(&self, to: &Destination, protocol: Protocol) -> Scope {
         match to.host {
             Host::Name(_) if !self.rules.may_be_inside(to, protocol) => Scope::Public,

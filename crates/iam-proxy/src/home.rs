@@ -1,6 +1,6 @@
 //! The place of a role: the partition, the account and the region.
 
-/// The place of a role. The principals of the same place are not strangers to the role.
+/// The place of a role. Principals of another place count as outside principals.
 #[derive(Debug, Clone, Copy)]
 pub struct Home<'a> {
     /// The partition, such as `aws` or `aws-cn`.

@@ -129,7 +129,10 @@ impl Planner<'_> {
                  `{policy}` to the permissions of the app config instead"
             )));
         }
-        let instead = format!("policy `{policy}` is not attached: the contract defines what role `{role}` may do");
+        let instead = format!(
+            "policy `{policy}` is not attached: the contract defines what role `{role}` may do; add the policy to the \
+             permissions of the app config instead"
+        );
         Ok(Plan::Hold { sent: held_policies::request(query.action(), role, policy), instead })
     }
 

@@ -79,7 +79,8 @@ impl Proxy {
         if used.is_empty() { Ok(()) } else { self.recorder.used(used).await }
     }
 
-    /// Returns whose cluster has the host `name` as its endpoint, or `None` when no cluster of the account has it.
+    /// Returns the owner of the EKS cluster whose endpoint is the host `name`, or `None` when no cluster of the account
+    /// has this endpoint.
     ///
     /// # Errors
     /// When EKS does not list the clusters of the account; the text names the way out.

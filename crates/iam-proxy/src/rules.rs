@@ -36,7 +36,8 @@ const KEYS: &str = "a job must not make users or long-lived keys; let the progra
 const FEDERATION: &str =
     "a job must not let in identities from outside of the account; the customer decides who signs in to it";
 const ACCOUNT: &str = "it changes the whole account; ask the customer to do it";
-const LINKED: &str = "a service-linked role belongs to the account, and others may use it; the customer deletes it";
+const LINKED: &str =
+    "a service-linked role belongs to the account, and others may use it; ask the customer to delete it";
 
 /// Returns the rule for an action.
 pub(crate) fn rule(action: &str) -> Rule {

@@ -92,7 +92,7 @@ impl Ledger {
 
     fn note(&self, seen: u64, hash: &Sha256) {
         let mut kept = self.kept();
-        // If the upload resumed at an earlier offset, the points after this offset are recorded again.
+        // An upload that resumed at an earlier offset reads these bytes again, so the later points are recorded again.
         while kept.points.back().is_some_and(|(point, _)| *point >= seen) {
             kept.points.pop_back();
         }

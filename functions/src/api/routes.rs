@@ -134,7 +134,7 @@ pub const ROUTES: [Route; 42] = [
         Operation::RenderStackOfVersion,
         "GET",
         "/v1/installs/{install}/stacks/{version}",
-        "The template for another version of the app",
+        "The CloudFormation template for another version of the app",
     ),
     route(
         Operation::DeployComponents,

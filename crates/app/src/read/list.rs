@@ -70,7 +70,8 @@ impl List {
             .collect()
     }
 
-    /// Returns the parts of the sort keys of the list's rows: the text before each part, and the part's shape.
+    /// Returns how the sort key of a row of the list is built: for each value in the key, the fixed text before the value,
+    /// and the shape of the value.
     const fn parts(self) -> &'static [(&'static str, Shape)] {
         match self {
             Self::Apps => &[("", AppName::SHAPE)],

@@ -15,8 +15,8 @@ pub(crate) const UNWANTED: &str = "secrets:unwanted";
 /// The time limit of a node that copies secrets, in seconds. Copying usually takes a few seconds.
 const TIMEOUT_SECS: u32 = 300;
 
-/// Adds a node to a teardown that removes all copies: after the components, and before the sandbox that has the
-/// cluster.
+/// Adds to a teardown a node that removes all copies of secrets. The node runs after the components are removed, and
+/// before the sandbox with the cluster is.
 pub(super) fn remove_copies(nodes: &mut Vec<Node>, serial: u64) {
     let is_sandbox = |node: &Node| matches!(node.target, Target::Teardown { sandbox: true, .. });
     let components = nodes.iter().filter(|node| !is_sandbox(node)).map(|node| node.name.clone()).collect();

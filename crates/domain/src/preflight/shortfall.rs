@@ -51,8 +51,9 @@ impl<'v> Roles<'v> {
         Self { version, read: modes.chain(named).collect() }
     }
 
-    /// Returns the permissions that the deploys of CloudFormation stacks lack, for the same calls that a preflight
-    /// tries or simulates. Components with an unknown role are left out; [`unknown_roles`] reports them.
+    /// Returns the permissions that the roles lack for deploys of the app's CloudFormation stacks. Checks the
+    /// actions that a preflight of an install checks too. Components with an unknown role are left out;
+    /// [`unknown_roles`] reports them.
     pub fn stacks(&self) -> Vec<Shortfall> {
         let stacks = self.version.components.iter().filter_map(|component| match &component.spec {
             ComponentSpec::CloudformationStack { stack_name, .. } => {

@@ -88,7 +88,7 @@ pub enum Approval {
 }
 
 impl Approval {
-    /// Returns the text of the approval in tables.
+    /// Returns the text for the approval in the tables of `freehold lineage`.
     pub const fn describe(self) -> &'static str {
         match self {
             Self::NoneRequired => "none required",

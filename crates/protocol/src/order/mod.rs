@@ -344,7 +344,7 @@ pub struct RunAction {
 pub struct StepDirectory {
     /// The indexes of the steps, from 0. Each of them gets a copy of the directory.
     pub steps: Vec<u32>,
-    /// The name under which the directory was built.
+    /// The component name under which the directory was built.
     pub component: ComponentName,
     pub artifact: Artifact,
 }

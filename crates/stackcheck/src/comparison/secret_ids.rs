@@ -10,12 +10,11 @@ pub(super) fn is_id(id: &str, prefix: &str) -> bool {
     rest.is_some_and(|rest| (1..=220).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()))
 }
 
-/// Returns the last part of the name of the secret `Secret<id>`, if `id` is derived from this part.
+/// Returns the name of the input or secret whose parameter is `id`. It is the last part of the `Name` of the resource
+/// `Secret<id>`. Returns `None` if the parameter of that name would have another id.
 pub(super) fn name_of_secret<'t>(root: &'t Node, id: &str, prefix: &str) -> Option<&'t str> {
     let name = root.at(&["Resources", &format!("Secret{id}"), "Properties", "Name"])?.text()?.rsplit('/').next()?;
     let is_name =
         (1..=200).contains(&name.len()) && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b));
-    // The id of a parameter is derived from the name of an input or secret. The secret's name in AWS ends with this
-    // name.
     (is_name && parameter_id(prefix, name) == id).then_some(name)
 }

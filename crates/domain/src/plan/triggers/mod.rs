@@ -341,8 +341,8 @@ pub fn add(
     fired.iter().filter(removes).map(|one| one.node.clone()).collect()
 }
 
-/// Returns the component among `off` that the action needs. Before a component is removed, its outputs are still
-/// there.
+/// Returns a component among `off` that the action needs, if there is one. A component that is only about to be removed
+/// does not count: its outputs still exist.
 fn lacks<'a>(
     fired: &Fired<'_>,
     occurrences: &[Occurrence],
