@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(
             refused(json!({ "db": false })),
             "component `api` needs component `db`, which is switched off in this install; switch `db` on with \
-             `freehold install toggles`; `api` is not `toggleable`"
+             `freehold install toggles`, because `api` is not `toggleable`"
         );
         assert_eq!(
             refused(json!({ "search": true })),

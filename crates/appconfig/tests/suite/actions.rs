@@ -272,7 +272,7 @@ fn a_trigger_without_what_it_needs_is_an_error() {
     3 | type = "cron"
       |        ^^^^^^
       |
-      = help: add `cron_schedule = "0 * * * *"`: every hour
+      = help: add a schedule, such as `cron_schedule = "0 * * * *"` for every hour
 
     error: trigger `pre-deploy-component` names no component
      --> actions/a.toml:5:8

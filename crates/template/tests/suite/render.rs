@@ -221,7 +221,7 @@ fn work_size_and_depth_are_bounded() {
     assert!(bad(doubling).contains("takes more than"), "{}", bad(doubling));
 
     let nesting = r#"{{ $x := 1 }}{{ range (splitList "" (printf "%2000s" "a")) }}{{ $x = list $x }}{{ end }}"#;
-    assert!(bad(nesting).contains("nests too deep"), "{}", bad(nesting));
+    assert!(bad(nesting).contains("nested too deeply"), "{}", bad(nesting));
 
     let loops = r#"{{ $l := splitList "" (printf "%2000s" "a") }}{{ range $l }}{{ range $l }}{{ range $l }}{{ end }}{{ end }}{{ end }}"#;
     assert!(bad(loops).contains("steps"), "{}", bad(loops));

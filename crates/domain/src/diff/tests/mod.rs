@@ -174,7 +174,7 @@ fn questions_without_an_answer_are_named_with_the_reason() {
     let lines: Vec<String> = diff.answers.iter().map(|one| format!("{}: {}", one.name, one.reason())).collect();
     insta::assert_snapshot!(lines.join("\n"), @r"
     defaulted: no longer has a default
-    moved: answered by the other side until now
+    moved: answered by the vendor until now
     new: new and required
     optional: required now
     typed: has a different type; the answer may not fit
