@@ -89,14 +89,17 @@ finding with its file, line and column.
 | source | error | warning |
 |---|---|---|
 | Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, another component reads an output that it does not declare or that is sensitive, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, an expression reads a variable that no file declares, a value for a variable that it does not declare, an action reads an output that it does not declare |
-| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities`, a role without `PermissionsBoundary` | a key that is given twice, a resource type of AWS that does not exist, an action reads an output that it does not declare, a role under a condition without `PermissionsBoundary` |
+| CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities`, a role without `PermissionsBoundary` | a key that is given twice, a resource type of AWS that does not exist, a property that a resource type does not have, a required property that is missing, a literal of the wrong sort (a map where a list is needed, a text that is not a number), an action reads an output that it does not declare, a role under a condition without `PermissionsBoundary` |
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |
 | Dockerfile | it is not in the source or has no `FROM`, or not the stage `target` | |
 
-A source in a repository is not checked; the check names the components that have one. Other properties of CloudFormation's
-resource types are not checked, nor those of Terraform's providers. A template with a macro (`Transform`) may refer to what
-the macro makes.
+A source in a repository is not checked; the check names the components that have one. The types and properties of
+CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer ones.
+Values that a template computes are not checked: functions (both branches of `Fn::If` are), dynamic references
+(`{{resolve:...}}`), custom resources, and types that are not AWS's. A template with a macro (`Transform`) may refer to what the macro
+makes; its properties are checked only if each macro is one of AWS that does not change them, such as `AWS::LanguageExtensions`. The
+arguments of Terraform's providers are not checked.
 
 **Policies of roles.** The contract lists a policy before its templates are rendered, so a template can only be a value: a key of a
 policy document that contains a template or is given twice, and a template in `Sid`, `Id`, `Version` or `Effect`, is an error. An input

@@ -1,10 +1,11 @@
-//! Checks CloudFormation templates: their sections, the types of resources, the names that their functions use, their
-//! parameters, and the boundary of roles. Other properties of resources are not checked, because no maintained crate has
-//! their schemas.
+//! Checks CloudFormation templates: their sections, the types and properties of resources, the names that their functions
+//! use, their parameters, and the boundary of roles.
 
 mod form;
 mod names;
 mod parameters;
+mod properties;
+mod resource_schemas;
 mod resource_types;
 mod roles;
 mod template;
@@ -44,6 +45,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> F
         roles::check(&template, &mut drafts);
     }
     if sound {
+        properties::check(&template, &mut drafts);
         parameters::check(&template, checked, held, &mut drafts);
     }
     drafts.into_iter().for_each(|draft| reader.say(draft));

@@ -1,5 +1,7 @@
 //! What is said about the CloudFormation templates beside a config.
 
+mod properties;
+
 use freehold_appconfig::Severity;
 
 use crate::config::{Config, good};
@@ -36,6 +38,7 @@ Resources:
     Type: AWS::SNS::TopicPolicy
     DependsOn: [Topic]
     Properties:
+      Topics: [!Ref Topic]
       PolicyDocument:
         Statement: [{Effect: Allow, Condition: {StringEquals: {a: b}}, Resource: {"Fn::GetAtt": [Queue, Arn]}}]
 Outputs:
@@ -262,8 +265,7 @@ fn parameters_are_those_of_the_template() {
 
 #[test]
 fn iam_resources_have_to_be_acknowledged() {
-    let template =
-        "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {RoleName: x, PermissionsBoundary: y}\n";
+    let template = "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {RoleName: x, PermissionsBoundary: y, AssumeRolePolicyDocument: {}}\n";
     let plain = template.replace("RoleName: x", "Path: /");
 
     insta::assert_snapshot!(stack(template, "capabilities = [\"CAPABILITY_IAM\"]\n").check(), @r#"
@@ -286,7 +288,7 @@ fn iam_resources_have_to_be_acknowledged() {
 
 #[test]
 fn a_role_without_a_boundary_is_an_error_unless_a_condition_may_leave_it_out() {
-    let template = "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {Path: /}\n";
+    let template = "Resources:\n  R:\n    Type: AWS::IAM::Role\n    Properties: {AssumeRolePolicyDocument: {}}\n";
     let acknowledged = "capabilities = [\"CAPABILITY_IAM\"]\n";
     let conditional = format!("Conditions:\n  C: !Equals [a, b]\n{template}    Condition: C\n");
     let transformed = format!("Transform: AWS::Serverless-2016-10-31\n{template}");
