@@ -92,6 +92,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         sensitive_inputs: Vec::new(),
         sealed_inputs: std::collections::BTreeMap::new(),
         secrets: Vec::new(),
+        kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
     }

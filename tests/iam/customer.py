@@ -190,6 +190,7 @@ class Install:
         for kind, arn, actions in (
             ("bucket", bucket, ["s3:PutBucketPolicy"]),
             ("audit", f"{bucket}/audit/1", objects),
+            ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", *objects]),
             ("plans", f"{bucket}/plans/x", objects),
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
             ("audit-list", bucket, listing("audit/x", *both)),

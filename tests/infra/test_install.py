@@ -83,9 +83,25 @@ class Install(unittest.TestCase):
         self.assertEqual(everywhere, ["ecr:GetAuthorizationToken"])
 
     def test_the_runner_cannot_shorten_its_audit_log(self):
-        actions = {a for s in statements(self.template["Resources"]["RunnerRole"]) for a in as_list(s["Action"])}
+        allowed = statements(self.template["Resources"]["RunnerRole"])
+        actions = {a for s in allowed if s["Sid"] != "SensitiveOutputs" for a in as_list(s["Action"])}
+        [outputs] = [s for s in allowed if s["Sid"] == "SensitiveOutputs"]
 
         self.assertEqual({a for a in actions if a.startswith("s3:")}, {"s3:GetObject", "s3:PutObject", "s3:ListBucket"})
+        self.assertEqual(outputs["Resource"], {"Fn::Sub": "${Bucket.Arn}/locked/*"})
+
+    def test_the_runner_alone_reaches_the_sensitive_outputs(self):
+        """The boundary denies its part of the bucket to the modes and to every role that they make."""
+        [denied] = [s for s in statements(self.template["Resources"]["Boundary"]) if s.get("Sid") == "SecretsLogsAudit"]
+        patterns = [one["Fn::Sub"].removeprefix("${Bucket.Arn}/") for one in denied["Resource"] if "Fn::Sub" in one]
+        reached = [
+            key
+            for key in ("locked/net/1.json", "logs/a", "audit/a", "plans/a", "terraform/a", "kubernetes/a")
+            if any(fnmatchcase(key, pattern) for pattern in patterns)
+        ]
+
+        self.assertEqual(reached, ["locked/net/1.json", "logs/a", "audit/a"])
+        self.assertIn("s3:*", denied["Action"])
 
     def test_the_usual_modes_are_on_by_default(self):
         defaults = {mode: self.template["Parameters"][f"Enable{mode}"]["Default"] for mode in USUAL_MODES}

@@ -21,6 +21,7 @@ pub mod region;
 pub mod runs_as;
 pub mod sandbox;
 pub mod sealed_inputs;
+pub mod sensitive_outputs;
 pub mod suggestion;
 pub mod toggles;
 pub mod workflow;

@@ -49,8 +49,8 @@ impl SandboxReads {
         (!missing.is_empty()).then(|| {
             format!(
                 "component `{component}` reads {word} `{names}` of the sandbox, but the sandbox does not have {them}; \
-                 declare {them} in the module of `sandbox.toml` (a sensitive output does not count), or correct the \
-                 component's template: `freehold app check` names its file and line"
+                 declare {them} in the module of `sandbox.toml`, or correct the component's template: `freehold app check` \
+                 names its file and line"
             )
         })
     }
@@ -90,8 +90,7 @@ mod tests {
         assert_eq!(
             reads(&["vpc", "dns"], &["vpc", "dns"]).refusal(&component, &outputs).unwrap(),
             "component `api` reads output `dns` of the sandbox, but the sandbox does not have it; declare it in the \
-             module of `sandbox.toml` (a sensitive output does not count), or correct the component's template: \
-             `freehold app check` names its file and line"
+             module of `sandbox.toml`, or correct the component's template: `freehold app check` names its file and line"
         );
     }
 }

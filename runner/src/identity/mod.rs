@@ -13,6 +13,7 @@ pub mod role_proof;
 pub mod runner_key;
 pub mod sealing_key;
 pub mod sensitive_inputs;
+pub mod sensitive_outputs;
 mod session_policy;
 pub mod stack_outputs;
 mod tree;

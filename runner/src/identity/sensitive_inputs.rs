@@ -164,7 +164,7 @@ fn pointed(name: &str) -> String {
 }
 
 /// Returns every text and number in `value`.
-fn texts(value: &Value) -> Vec<Zeroizing<String>> {
+pub(super) fn texts(value: &Value) -> Vec<Zeroizing<String>> {
     match value {
         Value::Null | Value::Bool(_) => Vec::new(),
         Value::Number(number) => vec![Zeroizing::new(number.to_string())],

@@ -61,7 +61,7 @@ async fn run_steps(job: &Job, templates: &Templates, reach: Reach<'_>, work: &Ru
         let made = run_step(job, templates, reach, &shared, index, step).await;
         outputs.extend(made.map_err(|failure| if index > 0 { failure.after_change() } else { failure })?);
     }
-    Ok(Done { outputs, artifact: None })
+    Ok(Done { outputs, ..Done::default() })
 }
 
 async fn run_step(

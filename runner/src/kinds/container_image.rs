@@ -22,5 +22,5 @@ pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
         ("digest", Value::String(digest.to_string())),
     ];
     let outputs = outputs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
-    Ok(Done { outputs, artifact: None })
+    Ok(Done { outputs, ..Done::default() })
 }

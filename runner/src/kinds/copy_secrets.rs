@@ -45,7 +45,7 @@ pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> 
     };
     until_stopped(job, change.make(job, &bucket, &copies)).await.map_err(Failure::after_change)?;
     let names = change.ids.iter().map(|id| Value::from(id.to_string())).collect();
-    Ok(Done { outputs: [("copies".to_owned(), Value::Array(names))].into(), artifact: None })
+    Ok(Done { outputs: [("copies".to_owned(), Value::Array(names))].into(), ..Done::default() })
 }
 
 /// The reason why copies were not changed.

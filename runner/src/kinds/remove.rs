@@ -4,11 +4,20 @@
 use freehold_protocol::order::{RemovePart, Work};
 
 use crate::kinds::failure::Failure;
-use crate::kinds::result::Done;
+use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_manifest, pulumi, terraform_module};
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
+    let done = removed(job, work).await?;
+    let forgotten = until_stopped(job, async { Ok(job.sensitive_outputs.remove(&job.order).await) });
+    match forgotten.await.map_err(Failure::after_change)? {
+        Ok(()) => Ok(done),
+        Err(error) => Err(Failure::partial(error.to_string())),
+    }
+}
+
+async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
     match &*work.what {
         Work::TerraformModule(what) | Work::Sandbox(what) => {
             terraform_module::remove(job, what, work.destroy_data).await

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use aws_types::SdkConfig;
+use freehold_protocol::Digest;
 use freehold_protocol::order::Artifact;
 use freehold_protocol::report::Outcome;
 use serde_json::Value;
@@ -18,6 +19,8 @@ pub(super) const SKIPPED: &str = "the plan changes nothing, so nothing is applie
 #[derive(Debug, Default)]
 pub struct Done {
     pub outputs: BTreeMap<String, Value>,
+    /// The keyed digests of the sensitive outputs, whose values are kept in the customer's account.
+    pub sensitive: BTreeMap<String, Digest>,
     pub artifact: Option<Artifact>,
 }
 
@@ -27,7 +30,7 @@ pub struct Done {
 /// caller decides what to report then, because another attempt may already be running.
 pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
     match ended {
-        Ok(Done { outputs, artifact }) => Outcome::Succeeded { outputs, artifact },
+        Ok(Done { outputs, sensitive, artifact }) => Outcome::Succeeded { outputs, sensitive, artifact },
         Err(failure) => failure.into_outcome(job),
     }
 }
@@ -35,6 +38,34 @@ pub fn outcome(job: &Job, ended: Result<Done, Failure>) -> Outcome {
 /// Returns the SDK config for AWS clients under the role of the job's mode.
 pub async fn sdk_config(job: &Job) -> SdkConfig {
     crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
+}
+
+/// Keeps sensitive outputs for later jobs, and returns their keyed digests. None is kept when the install stack does not
+/// permit it yet: only a job that reads one needs that.
+///
+/// # Errors
+/// A failure when they cannot be kept for another reason, and [`Failure::Stopped`].
+pub(super) async fn keep_sensitive(
+    job: &Job,
+    outputs: BTreeMap<String, Value>,
+) -> Result<BTreeMap<String, Digest>, Failure> {
+    let names = outputs.keys().cloned().collect::<Vec<_>>().join("`, `");
+    let kept = async { Ok(job.sensitive_outputs.keep(&job.order, job.fence, outputs).await) };
+    match until_stopped(job, kept).await? {
+        Ok(digests) if digests.is_empty() => Ok(digests),
+        Ok(digests) => {
+            job.log.line(&format!("outputs `{names}` are sensitive: they stay in this account and are not reported"));
+            Ok(digests)
+        }
+        Err(error) if error.is_denied() => {
+            if names.is_empty() {
+                return Ok(BTreeMap::new());
+            }
+            job.log.line(&format!("outputs `{names}` are sensitive, and no other job can read them: {error}"));
+            Ok(BTreeMap::new())
+        }
+        Err(error) => Err(Failure::new(error.to_string())),
+    }
 }
 
 /// Runs `program` until it ends. `command` names it in the failure, and `error_in` finds the error in its last output.

@@ -38,7 +38,13 @@ impl Templates {
         match (of_secret, missing_output(error)) {
             (Some((_, way)), _) => Failure::new(format!("{place}: {said}; {way}")),
             (None, Some(output)) => Failure::new(format!("{place}: {said}; {}", stack_outputs::way_out(output))),
-            (None, None) => Failure::because(&place, error),
+            (None, None) => match missing_output_of(error) {
+                Some(part) => Failure::new(format!(
+                    "{place}: {said}; {part} has no such output, or it is sensitive and was deployed before this runner kept \
+                     sensitive outputs: declare the output, and deploy {part} again"
+                )),
+                None => Failure::because(&place, error),
+            },
         }
     }
 
@@ -78,6 +84,23 @@ fn missing_output(error: &Error) -> Option<&str> {
     }
 }
 
+/// Returns the part whose output is missing, if the error is that a template reads an output of a component or of the
+/// sandbox that does not exist.
+fn missing_output_of(error: &Error) -> Option<String> {
+    match error {
+        Error::Inside { source, .. } => missing_output_of(source),
+        Error::Parse(_) => None,
+        Error::Render(error) => {
+            let RenderErrorKind::MissingKey { path, .. } = &error.kind else { return None };
+            if path.contains(".sandbox.outputs.") {
+                return Some("the sandbox".to_owned());
+            }
+            let (name, rest) = path.split_once(".components.")?.1.split_once('.')?;
+            rest.starts_with("outputs.").then(|| format!("component `{name}`"))
+        }
+    }
+}
+
 /// Returns a sentence for each secret without a value, which explains how to enter the value. Each sentence has two
 /// keys: the paths in templates of the secret's value and of its ARN.
 fn ways_to_fill(secrets: &[Secret], tree: &Value) -> BTreeMap<String, String> {
@@ -108,5 +131,27 @@ pub(crate) fn owner(work: &Work) -> String {
         Work::Action(work) => format!("action `{}`", work.action),
         Work::Build(work) => format!("build of component `{}`", work.component),
         Work::Preflight(_) => "preflight".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_output_names_the_part_to_deploy_again() {
+        let tree = json!({ "nuon": {
+            "components": { "net": { "outputs": { "vpc": 1 } } },
+            "sandbox": { "outputs": {} },
+        } });
+        let part = |path: &str| {
+            let error = freehold_template::render(&format!("{{{{ {path} }}}}"), &tree, &Limits::default()).unwrap_err();
+            missing_output_of(&error)
+        };
+
+        assert_eq!(part(".nuon.components.net.outputs.token.user").as_deref(), Some("component `net`"));
+        assert_eq!(part(".nuon.sandbox.outputs.token").as_deref(), Some("the sandbox"));
+        assert_eq!(part(".nuon.components.api.outputs.token"), None);
+        assert_eq!(part(".nuon.inputs.inputs.size"), None);
     }
 }

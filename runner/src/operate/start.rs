@@ -23,6 +23,7 @@ use crate::identity::role_proof::RoleProver;
 use crate::identity::runner_key::Identity;
 use crate::identity::sealing_key;
 use crate::identity::sensitive_inputs::SensitiveInputs;
+use crate::identity::sensitive_outputs::SensitiveOutputs;
 use crate::identity::trusts::{AppRoles, IamRoles};
 use crate::operate::drain::{Drain, Phase, Signals};
 use crate::operate::watchdog::supervise;
@@ -183,6 +184,7 @@ fn assemble(
         standing,
         sensitive_inputs: SensitiveInputs::new(sdk, config.tenant.clone(), config.install.clone(), opening_key),
         app_secrets: AppSecrets::new(sdk, config.tenant.clone(), config.install.clone()),
+        sensitive_outputs: SensitiveOutputs::new(sdk, config.bucket.clone()),
         app_roles,
         grants: Arc::new(PendingGrants::default()),
         in_flight: InFlight::default(),

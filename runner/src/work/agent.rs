@@ -17,6 +17,7 @@ use crate::identity::denial::Standing;
 use crate::identity::enrolment_marker::Enrolled;
 use crate::identity::mode::Roles;
 use crate::identity::sensitive_inputs::SensitiveInputs;
+use crate::identity::sensitive_outputs::SensitiveOutputs;
 use crate::identity::trusts::AppRoles;
 use crate::operate::drain::{Drain, Phase};
 use crate::record::audit::Audit;
@@ -57,6 +58,7 @@ pub struct Agent {
     pub standing: Standing,
     pub sensitive_inputs: SensitiveInputs,
     pub app_secrets: AppSecrets,
+    pub sensitive_outputs: SensitiveOutputs,
     /// Lists the roles that the app created; `None` for a build runner.
     pub app_roles: Option<Arc<dyn AppRoles>>,
     pub grants: Arc<PendingGrants>,

@@ -16,6 +16,7 @@ use freehold_protocol::report::Fence;
 use tokio::sync::watch;
 
 use crate::config::Config;
+use crate::identity::sensitive_outputs::SensitiveOutputs;
 use crate::record::log::JobLog;
 use crate::tool_image::ToolImage;
 use crate::work::first_box::FirstBox;
@@ -48,6 +49,8 @@ pub struct Job {
     pub connections: Arc<dyn Connections>,
     /// Records the IAM actions of the job's programs.
     pub iam: Arc<dyn Recorder>,
+    /// Keeps the sensitive outputs of the job for later jobs, with the runner's own role.
+    pub sensitive_outputs: SensitiveOutputs,
 }
 
 /// Records connections that were refused to a job.

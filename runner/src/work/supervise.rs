@@ -171,10 +171,11 @@ fn conclude(stopped: Option<StopReason>, outcome: Outcome, limits: Limits, log: 
 fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
     let text = |text: String| shortened(log.redacted(&text));
     match outcome {
-        Outcome::Succeeded { outputs, artifact } => {
+        Outcome::Succeeded { outputs, sensitive, artifact } => {
             let outputs: BTreeMap<String, Value> =
                 outputs.into_iter().map(|(name, value)| (log.redacted(&name), redacted(value, log))).collect();
-            let size = serde_json::to_vec(&outputs).map_or(usize::MAX, |bytes| bytes.len());
+            let names = sensitive.iter().map(|(name, digest)| name.len() + digest.as_str().len()).sum::<usize>();
+            let size = serde_json::to_vec(&outputs).map_or(usize::MAX, |bytes| bytes.len() + names);
             if size > MAX_OUTPUTS_BYTES {
                 let reason = format!(
                     "the work is done, but its outputs have {size} bytes and at most {MAX_OUTPUTS_BYTES} can be reported; \
@@ -182,7 +183,7 @@ fn presentable(outcome: Outcome, log: &JobLog) -> Outcome {
                 );
                 return Outcome::Failed { reason, partial: true };
             }
-            Outcome::Succeeded { outputs, artifact }
+            Outcome::Succeeded { outputs, sensitive, artifact }
         }
         Outcome::Failed { reason, partial } => Outcome::Failed { reason: text(reason), partial },
         Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: text(reason) },
@@ -245,7 +246,11 @@ mod tests {
     }
 
     fn succeeded(outputs: Value) -> Outcome {
-        Outcome::Succeeded { outputs: serde_json::from_value(outputs).unwrap(), artifact: None }
+        Outcome::Succeeded {
+            outputs: serde_json::from_value(outputs).unwrap(),
+            sensitive: Default::default(),
+            artifact: None,
+        }
     }
 
     #[test]

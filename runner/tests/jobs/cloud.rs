@@ -16,6 +16,7 @@ use freehold_protocol::grant::{BlobUrl, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, Work};
 use freehold_protocol::provenance::BuildFacts;
 use freehold_runner::aws::sdk_config;
+use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::work::job::{GrantError, Grants, Job};
 use freehold_skips::skip;
@@ -73,6 +74,7 @@ impl Cloud {
     pub(crate) fn bench(&self, work: Work, artifact: &Artifact) -> Bench {
         let mut bench = Bench::new(work);
         bench.job.grants = self.grants(artifact, 0, "");
+        bench.job.sensitive_outputs = SensitiveOutputs::new(&self.customer, Some(BUCKET.to_owned()));
         bench
     }
 
@@ -92,6 +94,12 @@ impl Cloud {
         let body = text.as_bytes().to_vec().into();
         s3(&self.customer).put_object().bucket(BUCKET).key(key).body(body).send().await.unwrap();
     }
+}
+
+/// Returns the names of all objects of the bucket that begin with `prefix`.
+pub(crate) async fn objects(sdk: &SdkConfig, prefix: &str) -> Vec<String> {
+    let answer = s3(sdk).list_objects_v2().bucket(BUCKET).prefix(prefix).send().await.unwrap();
+    answer.contents().iter().map(|object| object.key().unwrap().to_owned()).collect()
 }
 
 /// Answers every request with this status, as storage does to an expired URL, say; returns its address.

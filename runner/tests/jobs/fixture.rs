@@ -16,6 +16,7 @@ use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalPara
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Role, SandboxKind};
+use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::work::job::{
     Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
@@ -149,6 +150,7 @@ impl Bench {
             image: Default::default(),
             connections: Arc::new(NoGrants),
             iam: Arc::new(IamRecords::default()),
+            sensitive_outputs: SensitiveOutputs::new(&aws_types::SdkConfig::builder().build(), None),
         };
         Self { job, stop, directory }
     }
@@ -214,6 +216,7 @@ fn order(work: Work) -> Order {
         sensitive_inputs: Vec::new(),
         sealed_inputs: BTreeMap::new(),
         secrets: Vec::new(),
+        kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
     }
@@ -254,6 +257,14 @@ fn config(directory: &Path) -> Config {
 pub(crate) fn outputs(outcome: Outcome) -> Value {
     match outcome {
         Outcome::Succeeded { outputs, .. } => json!(outputs),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the keyed digests of the sensitive outputs.
+pub(crate) fn sensitive(outcome: &Outcome) -> &BTreeMap<String, Digest> {
+    match outcome {
+        Outcome::Succeeded { sensitive, .. } => sensitive,
         other => panic!("{other:?}"),
     }
 }

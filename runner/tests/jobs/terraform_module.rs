@@ -1,5 +1,7 @@
 //! Terraform modules, with the real program and its state in the local cloud.
 
+mod sensitive_outputs;
+
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;

@@ -117,6 +117,7 @@ impl Measured {
             sensitive_inputs: Vec::new(),
             sealed_inputs: std::collections::BTreeMap::new(),
             secrets: Vec::new(),
+            kept_outputs: Vec::new(),
             tool_image: None,
             terms: None,
         };

@@ -22,6 +22,7 @@ use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use freehold_runner::config::{Config, Role};
 use freehold_runner::identity::runner_key::Identity;
+use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::kinds::execute;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::sandbox;
@@ -112,6 +113,7 @@ fn job(
         image: Default::default(),
         connections: Arc::new(NoGrants),
         iam: Arc::new(NoGrants),
+        sensitive_outputs: SensitiveOutputs::new(&aws_config::SdkConfig::builder().build(), None),
     };
     Ok((job, stop))
 }

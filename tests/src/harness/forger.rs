@@ -120,6 +120,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         sensitive_inputs: Vec::new(),
         sealed_inputs: std::collections::BTreeMap::new(),
         secrets: Vec::new(),
+        kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
     })

@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod sealed_inputs;
+mod sensitive_outputs;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -126,13 +126,14 @@ pub async fn install(store: &dyn Store, id: &InstallId) -> Result<Stored<Install
     load(store, &install_key(id)).await?.ok_or_else(|| Absence::Install(id.clone()).into())
 }
 
-/// Loads the outputs of an install's sandbox; empty if the sandbox is not deployed.
+/// Loads the outputs of an install's sandbox, with the keyed digest in place of each sensitive value; empty if the sandbox
+/// is not deployed.
 ///
 /// # Errors
 /// The errors of [`load`].
 pub async fn sandbox_outputs(store: &dyn Store, id: &InstallId) -> Result<BTreeMap<String, Value>, AppError> {
     let record: Option<Stored<DeployedRecord>> = load(store, &deployed_key(id, &ComponentName::sandbox())).await?;
-    Ok(record.map(|record| record.value.deployed.outputs).unwrap_or_default())
+    Ok(record.map(|record| record.value.deployed.outputs_with_digests()).unwrap_or_default())
 }
 
 /// Loads the deployed components of an install by name. The sandbox is included under its own name.

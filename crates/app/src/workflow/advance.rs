@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use freehold_domain::build::{Build, BuildState};
 use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::{Deployed, PartialBy};
+use freehold_domain::sensitive_outputs::SensitiveOutputs;
 use freehold_domain::workflow::{Advance, Deploys, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
@@ -195,8 +196,9 @@ async fn result_writes(
 ) -> Result<Vec<Write>, AppError> {
     let Some(node) = workflow.nodes.iter().find(|node| node.name == job.node) else { return Ok(Vec::new()) };
     match (&node.target, &job.state) {
-        (Target::Component { .. } | Target::Sandbox { .. }, JobState::Succeeded { outputs, .. }) => {
-            deployed_writes(store, job, workflow, &node.target, outputs, now).await
+        (Target::Component { .. } | Target::Sandbox { .. }, JobState::Succeeded { fence, outputs, sensitive, .. }) => {
+            let sensitive = SensitiveOutputs::of(*fence, sensitive);
+            deployed_writes(store, job, workflow, &node.target, (outputs, sensitive), now).await
         }
         (Target::Build { build, .. }, _) => {
             let Some(app) = build_app(workflow) else { return Ok(Vec::new()) };
@@ -251,7 +253,7 @@ async fn deployed_writes(
     job: &Job,
     workflow: &Workflow,
     target: &Target,
-    outputs: &BTreeMap<String, Value>,
+    (outputs, sensitive): (&BTreeMap<String, Value>, Option<SensitiveOutputs>),
     now: Timestamp,
 ) -> Result<Vec<Write>, AppError> {
     let Some(Deploys { part, artifact, fingerprint, reads, .. }) = target.deploys() else { return Ok(Vec::new()) };
@@ -269,6 +271,7 @@ async fn deployed_writes(
         at: now,
         serial: job.serial,
         outputs: outputs.clone(),
+        sensitive,
         sandbox,
         partial: false,
         partial_by: None,

@@ -46,6 +46,7 @@ pub(super) fn record(
         at: now,
         serial: job.serial,
         outputs: BTreeMap::new(),
+        sensitive: None,
         sandbox: None,
         partial: true,
         partial_by: None,

@@ -327,5 +327,6 @@ fn facts(work: &BuildArtifact, artifact: &Artifact, now: Timestamp) -> BuildFact
 }
 
 fn success(work: &Work, artifact: Option<Artifact>) -> Outcome {
-    Outcome::Succeeded { outputs: [("name".to_owned(), json!(format!("{}-out", subject(work))))].into(), artifact }
+    let outputs = [("name".to_owned(), json!(format!("{}-out", subject(work))))].into();
+    Outcome::Succeeded { outputs, sensitive: Default::default(), artifact }
 }

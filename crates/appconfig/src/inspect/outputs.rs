@@ -12,7 +12,7 @@ use crate::state::file::{Checked, Reading};
 use crate::state::source::Held;
 
 /// Reports each output of the part that `owner` defines, if a file reads the output, and the part's source in `held`
-/// does not declare it or declares it as sensitive.
+/// does not declare it, or if it is sensitive and the file is not of a component or an action.
 pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], owner: &Checked, held: &Held, declared: &Outputs) {
     if !declared.whole {
         return;
@@ -65,13 +65,16 @@ fn source(owner: &Checked, held: &Held, declared: &Outputs) -> Source {
 
 fn missing(kind: Kind, reading: &Reading, name: &str, source: &Source, declared: &Outputs) -> Option<Draft> {
     let Source { whole, part } = source;
+    // The runner keeps sensitive outputs in the customer's account, and only its jobs for components and actions get them.
+    let is_read_by_a_job = matches!(kind, Kind::Component | Kind::Action);
     let (message, help) = match declared.names.get(name) {
-        Some(false) => return None,
-        Some(true) => (
+        Some(is_sensitive) if !is_sensitive || is_read_by_a_job => return None,
+        Some(_) => (
             format!(
-                "output `{name}` of {part} is sensitive: it stays in Terraform's state, and templates cannot read it"
+                "output `{name}` of {part} is sensitive: only components and actions can read it, because its value \
+                 stays in the customer's account"
             ),
-            "remove `sensitive = true` from the output, or read the value from a secret".to_owned(),
+            "remove `sensitive = true` from the output, or read it in a component or an action".to_owned(),
         ),
         None => (format!("{whole} has no output `{name}`"), declare(name, declared.form)),
     };

@@ -36,15 +36,24 @@ fn an_output_that_a_module_does_not_declare_is_an_error_where_it_is_read() {
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: did you mean `vpc`?
-
-    error: output `token` of component `net` is sensitive: it stays in Terraform's state, and templates cannot read it
-     --> components/reader.toml:6:54
-      |
-    6 | region = "{{ .nuon.components.net.outputs.vpcs }} {{ .nuon.components.network.outputs.token }}"
-      |                                                      ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: remove `sensitive = true` from the output, or read the value from a secret
     "#);
+}
+
+#[test]
+fn a_sensitive_output_is_for_components_and_actions_alone() {
+    let token = "{{ .nuon.components.network.outputs.token }}";
+    let action = format!(
+        "name = \"say\"\n[[triggers]]\ntype = \"manual\"\n[[steps]]\nname = \"say\"\ncommand = \"echo {token}\"\n"
+    );
+    let place = format!(
+        "[[secret]]\nname = \"api_key\"\ndescription = \"A key\"\nkubernetes_sync = true\n\
+         kubernetes_secret_namespace = \"{token}\"\nkubernetes_secret_name = \"key\"\n"
+    );
+
+    assert_eq!(read(token).with("actions/say.toml", &action).faults().to_string(), "");
+    let said = read("x").with("secrets.toml", &place).faults().to_string();
+    let warning = "warning: output `token` of component `net` is sensitive: only components and actions can read it";
+    assert!(said.contains(warning) && said.contains("--> secrets.toml:5:35"), "{said}");
 }
 
 #[test]

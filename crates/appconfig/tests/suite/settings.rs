@@ -187,14 +187,6 @@ fn an_output_that_the_sandbox_does_not_give_is_found_where_it_is_read() {
       |              ^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
       = help: did you mean `vpc`?
-
-    error: output `token` of the sandbox is sensitive: it stays in Terraform's state, and templates cannot read it
-     --> components/net.toml:6:47
-      |
-    6 | region = "{{ .nuon.sandbox.outputs.vpcs }} {{ .nuon.sandbox.outputs.token }} {{ .nuon.sandbox.outputs.zone | default 1 }}"
-      |                                               ^^^^^^^^^^^^^^^^^^^^^^^^^^^
-      |
-      = help: remove `sensitive = true` from the output, or read the value from a secret
     "#);
 }
 

@@ -389,7 +389,9 @@ impl Job {
     fn ended(&self, event: &JobEvent, fence: Fence, outcome: &Outcome, now: Timestamp) -> Step {
         let ended_at = now;
         let state = match outcome.clone() {
-            Outcome::Succeeded { outputs, artifact } => JobState::Succeeded { fence, ended_at, outputs, artifact },
+            Outcome::Succeeded { outputs, sensitive, artifact } => {
+                JobState::Succeeded { fence, ended_at, outputs, sensitive, artifact }
+            }
             Outcome::Failed { reason, partial } => JobState::Failed { fence, ended_at, reason, partial },
             Outcome::Blocked { block, reason } => JobState::Blocked { fence, ended_at, block, reason },
             Outcome::Interrupted { reason } => JobState::Interrupted { fence, ended_at, reason },

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::order::Artifact;
 use freehold_protocol::report::{Block, Fence};
-use freehold_protocol::{KeyId, Timestamp};
+use freehold_protocol::{Digest, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -29,6 +29,9 @@ pub enum JobState {
         ended_at: Timestamp,
         #[serde(default)]
         outputs: BTreeMap<String, Value>,
+        /// A keyed digest of each sensitive output, whose value stays in the customer's account.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        sensitive: BTreeMap<String, Digest>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact: Option<Artifact>,
     },

@@ -37,7 +37,13 @@ fn states() -> Vec<JobState> {
     vec![
         JobState::Queued { dispatch: 2 },
         JobState::Running { fence: current, runner: runner("a"), started_at: NOW, last_seq: 3, last_contact: NOW },
-        JobState::Succeeded { fence: current, ended_at: NOW, outputs: BTreeMap::new(), artifact: None },
+        JobState::Succeeded {
+            fence: current,
+            ended_at: NOW,
+            outputs: BTreeMap::new(),
+            sensitive: BTreeMap::new(),
+            artifact: None,
+        },
         JobState::Failed { fence: current, ended_at: NOW, reason: reason.clone(), partial: false },
         JobState::Blocked { fence: current, ended_at: NOW, block: Block::ModeDisabled, reason: reason.clone() },
         JobState::Interrupted { fence: current, ended_at: NOW, reason },
@@ -52,7 +58,7 @@ fn states() -> Vec<JobState> {
 }
 
 fn done() -> Outcome {
-    Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None }
+    Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None }
 }
 
 /// Every event, against attempt 2.2 of runner `a`.

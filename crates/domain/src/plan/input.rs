@@ -12,6 +12,7 @@ use crate::build::Build;
 use crate::deployability::Undeployable;
 use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
+use crate::sensitive_outputs::{SensitiveOutputs, with_digests};
 use crate::suggestion::hint;
 use crate::toggles::Dependent;
 
@@ -29,6 +30,9 @@ pub struct Deployed {
     pub serial: u64,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
+    /// The sensitive outputs, without their values; absent when the part has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitive: Option<SensitiveOutputs>,
     /// The digest of the sandbox outputs that the component read ([`SandboxReads::digest`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Digest>,
@@ -43,6 +47,14 @@ pub struct Deployed {
     /// of the part, so that a teardown can remove it. A deploy treats such a part as not deployed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
+}
+
+impl Deployed {
+    /// Returns the outputs by name, with the keyed digest in place of each sensitive value.
+    pub fn outputs_with_digests(&self) -> BTreeMap<String, Value> {
+        let none = BTreeMap::new();
+        with_digests(&self.outputs, self.sensitive.as_ref().map_or(&none, |sensitive| &sensitive.digests))
+    }
 }
 
 /// The job after which a deployed part may differ from its record.
@@ -131,9 +143,9 @@ impl DeployInput<'_> {
     /// Returns whether deploying a part again would change something.
     pub(super) fn is_changed(&self, component: &Component, fingerprint: &Digest) -> Result<bool, PlanError> {
         let Some(live) = self.deployed.get(&component.name) else { return Ok(true) };
-        let empty = BTreeMap::new();
-        let outputs = self.deployed.get(&ComponentName::sandbox()).map_or(&empty, |sandbox| &sandbox.outputs);
-        let read = self.reads(component).digest(outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
+        let sandbox = self.deployed.get(&ComponentName::sandbox());
+        let outputs = sandbox.map(Deployed::outputs_with_digests).unwrap_or_default();
+        let read = self.reads(component).digest(&outputs).map_err(|error| PlanError::Unwritable(error.to_string()))?;
         let is_behind = live.partial || self.is_behind(component, live);
         Ok(live.fingerprint != *fingerprint || live.sandbox != read || is_behind)
     }

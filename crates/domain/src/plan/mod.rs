@@ -2,6 +2,7 @@
 
 pub(crate) mod copies;
 mod input;
+mod kept_outputs;
 mod scope;
 pub mod secrets;
 pub mod steps;
@@ -23,6 +24,7 @@ use crate::suggestion::nearest;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
 pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
+pub use kept_outputs::kept_outputs;
 pub use scope::DeployScope;
 
 /// The time limit of one build, in seconds.
@@ -170,7 +172,8 @@ fn check_sandbox(input: DeployInput<'_>, touched: &BTreeSet<ComponentName>) -> R
     let name = ComponentName::sandbox();
     let Some(sandbox) = input.deployed.get(&name).filter(|_| !touched.contains(&name)) else { return Ok(()) };
     let components = input.version.components.iter().filter(|component| touched.contains(&component.name));
-    let refused = components.filter_map(|one| input.reads(one).refusal(&one.name, &sandbox.outputs)).next();
+    let outputs = sandbox.outputs_with_digests();
+    let refused = components.filter_map(|one| input.reads(one).refusal(&one.name, &outputs)).next();
     refused.map_or(Ok(()), |reason| Err(PlanError::SandboxLacks(reason)))
 }
 

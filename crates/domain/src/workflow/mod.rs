@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::graph::order::{self, Disorder, Named};
 use crate::job::{Job, JobState, NewJob};
 use crate::runs_as::RunsAs;
+use crate::sensitive_outputs::with_digests;
 
 pub use node::{Node, NodeState};
 pub use request::{Request, RunTrigger, TeardownParts, WorkflowKind};
@@ -167,8 +168,8 @@ impl Workflow {
         };
         next.last_report = self.last_report.max(job.last_report());
         let made_sandbox = matches!(node.target, Target::Sandbox { .. });
-        if let (true, JobState::Succeeded { outputs, .. }) = (made_sandbox, &job.state) {
-            next.refuse_readers(outputs);
+        if let (true, JobState::Succeeded { outputs, sensitive, .. }) = (made_sandbox, &job.state) {
+            next.refuse_readers(&with_digests(outputs, sensitive));
         }
         next.skip_unreachable();
         let jobs = next.start_ready(now)?;

@@ -43,7 +43,7 @@ fn node(name: &str, dependencies: &[&str]) -> Node {
 
 fn end(job: &Job, succeeds: bool) -> Job {
     let outcome = if succeeds {
-        Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None }
+        Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None }
     } else {
         Outcome::Failed { reason: "exit status 1".into(), partial: false }
     };
@@ -240,7 +240,7 @@ fn an_outcome_that_is_reported_after_the_loss_changes_the_reason_of_its_node_onl
 fn only_a_failure_is_retried_and_nothing_after_a_cancel() {
     let started = pending().start(vec![Node { retries: 2, ..node("a", &[]) }], 9, NOW).unwrap();
     let (workflow, job) = (&started.workflow, &started.jobs[0]);
-    let done = Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None };
+    let done = Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None };
     let lost = Job { state: JobState::Lost { dispatch: 1, ended_at: NOW, attempt: None }, ..job.clone() };
 
     assert_eq!(workflow.retry(&ended_by(job, done), NOW), None);
@@ -344,7 +344,7 @@ proptest! {
         let mut dispatches = 1;
 
         for succeeds in outcomes {
-            let outcome = if succeeds { Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None } } else { failed() };
+            let outcome = if succeeds { Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None } } else { failed() };
             let ended = ended_by(&job, outcome);
             prop_assert_eq!(workflow.dispatch_of(&job.id), dispatches);
             let Some((next, again)) = workflow.retry(&ended, NOW) else {

@@ -80,7 +80,9 @@ fn real_event(event: Event) -> JobEvent {
 fn real_outcome(outcome: Outcome) -> report::Outcome {
     let reason = String::new();
     match outcome {
-        Outcome::Succeeded => report::Outcome::Succeeded { outputs: Default::default(), artifact: None },
+        Outcome::Succeeded => {
+            report::Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None }
+        }
         Outcome::Failed => report::Outcome::Failed { reason, partial: true },
         Outcome::Blocked => report::Outcome::Blocked { block: Block::Policy, reason },
         Outcome::Interrupted => report::Outcome::Interrupted { reason },

@@ -81,6 +81,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         sensitive_inputs: Vec::new(),
         sealed_inputs: std::collections::BTreeMap::new(),
         secrets: Vec::new(),
+        kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
     }
@@ -93,7 +94,9 @@ fn real_fence(fence: Fence) -> report::Fence {
 fn real_outcome(outcome: Outcome) -> RealOutcome {
     let reason = String::new();
     match outcome {
-        Outcome::Succeeded => RealOutcome::Succeeded { outputs: Default::default(), artifact: None },
+        Outcome::Succeeded => {
+            RealOutcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None }
+        }
         Outcome::Failed | Outcome::Blocked => RealOutcome::Failed { reason, partial: true },
         Outcome::Interrupted => RealOutcome::Interrupted { reason },
         Outcome::Cancelled => RealOutcome::Cancelled,

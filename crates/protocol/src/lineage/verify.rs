@@ -156,7 +156,7 @@ impl Check<'_> {
             return Err(other("the report", "not the end of the attempt", "the end of the attempt"));
         };
         let (outputs, artifact) = match outcome {
-            Outcome::Succeeded { outputs, artifact } => (outputs, artifact.clone()),
+            Outcome::Succeeded { outputs, artifact, .. } => (outputs, artifact.clone()),
             Outcome::Failed { .. } | Outcome::Blocked { .. } | Outcome::Interrupted { .. } | Outcome::Cancelled => {
                 return Err(other("the outcome of the report", "no success", "success"));
             }

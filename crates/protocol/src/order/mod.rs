@@ -14,10 +14,12 @@ use crate::{
     ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
 };
 
+mod kept_outputs;
 mod kubernetes;
 mod retirement;
 mod secrets;
 
+pub use self::kept_outputs::KeptOutputs;
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
 pub use self::retirement::Retired;
 pub use self::secrets::{CopySecrets, SecretCopy};
@@ -73,6 +75,10 @@ pub struct Order {
     /// and never shows them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<Secret>,
+    /// The sensitive outputs of the parts that the templates of the work may read, and of the work's own part. The runner
+    /// reads the values of the other parts, adds them to the tree, and never shows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_outputs: Vec<KeptOutputs>,
     /// The image whose root file system the programs of the work see; absent for that of the runner's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_image: Option<Box<ToolImage>>,

@@ -133,6 +133,10 @@ pub enum Outcome {
         /// The job's outputs by name, without sensitive outputs.
         #[serde(default)]
         outputs: BTreeMap<String, Value>,
+        /// A keyed digest of each sensitive output. The runner keeps the values and the key in the customer's account, for
+        /// later jobs ([`crate::order::KeptOutputs`]).
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        sensitive: BTreeMap<String, Digest>,
         /// The artifact that a build pushed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         artifact: Option<Artifact>,

@@ -16,8 +16,8 @@ use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack,
-    Descriptor, InstallChart, JobImage, Mode, Order, Package, Recipe, RemovePart, Retired, RunAction, RunKubernetesJob,
-    RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
+    Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired, RunAction,
+    RunKubernetesJob, RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -84,6 +84,10 @@ fn name(text: &str) -> ComponentName {
     text.parse().unwrap()
 }
 
+fn succeeded(sensitive: BTreeMap<String, Digest>) -> Outcome {
+    Outcome::Succeeded { outputs: BTreeMap::from([("url".into(), json!("x"))]), sensitive, artifact: None }
+}
+
 fn order(work: Work) -> Order {
     Order {
         tenant: "acme".parse().unwrap(),
@@ -105,6 +109,7 @@ fn order(work: Work) -> Order {
         sensitive_inputs: Vec::new(),
         sealed_inputs: BTreeMap::new(),
         secrets: Vec::new(),
+        kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
     }
@@ -318,8 +323,12 @@ fn reports() {
         }),
     );
     let outcomes = [
-        ("succeeded", Outcome::Succeeded { outputs: BTreeMap::from([("url".into(), json!("x"))]), artifact: None }),
-        ("built", Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact()) }),
+        ("succeeded", succeeded(BTreeMap::new())),
+        ("sensitive-outputs", succeeded(BTreeMap::from([("token".into(), Digest::of(b"keyed"))]))),
+        (
+            "built",
+            Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: BTreeMap::new(), artifact: Some(artifact()) },
+        ),
         ("failed", Outcome::Failed { reason: "exit status 1".into(), partial: true }),
         ("blocked", Outcome::Blocked { block: Block::ModeDisabled, reason: "mode is off".into() }),
         ("interrupted", Outcome::Interrupted { reason: "the runner died".into() }),

@@ -112,7 +112,17 @@ fn orders() {
     golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image.clone() });
     let key = serde_json::from_value(json!({ "name": "key", "type": "string", "sensitive": true }));
     let sealed_inputs = BTreeMap::from([("key".to_owned(), Digest::of(b"a sealed value"))]);
-    golden("order-sealed-inputs", &Order { sensitive_inputs: vec![key.unwrap()], sealed_inputs, ..image });
+    golden("order-sealed-inputs", &Order { sensitive_inputs: vec![key.unwrap()], sealed_inputs, ..image.clone() });
+    let kept = KeptOutputs {
+        part: name("database"),
+        sandbox: false,
+        var_name: "db".into(),
+        serial: 5,
+        job: job(),
+        fence: FENCE,
+        digests: BTreeMap::from([("password".into(), Digest::of(b"keyed"))]),
+    };
+    golden("order-kept-outputs", &Order { kept_outputs: vec![kept], ..image });
     let packed = |terms: &Terms| PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap();
     let (accepted, asked) = (Terms { hosts: BTreeSet::new(), ..terms() }, terms());
     let change = TermsChange { accepted: packed(&accepted), asked: packed(&asked) };

@@ -66,7 +66,10 @@ fn messages_that_are_signed_but_say_something_else_are_named_by_their_link() {
         first_broken(|l| l.uses[0].proof.order = order(deploy_work(), json!({}))),
         first_broken(|l| l.uses[0].proof.order = l.builds[0].proof.order.clone()),
         first_broken(|l| l.uses[0].proof.report = report(Outcome::Cancelled)),
-        first_broken(|l| l.uses[0].proof.report = report(Outcome::Succeeded { outputs: elsewhere, artifact: None })),
+        first_broken(|l| {
+            l.uses[0].proof.report =
+                report(Outcome::Succeeded { outputs: elsewhere, sensitive: Default::default(), artifact: None })
+        }),
         first_broken(|l| l.uses[0].proof.report = l.uses[0].proof.hello.clone()),
         first_broken(|l| {
             l.builds[0].proof.report =

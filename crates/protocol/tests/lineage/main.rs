@@ -95,6 +95,7 @@ impl Place {
             sensitive_inputs: Vec::new(),
             sealed_inputs: BTreeMap::new(),
             secrets: Vec::new(),
+            kept_outputs: Vec::new(),
             tool_image: None,
             terms: None,
         }
@@ -207,7 +208,11 @@ fn build_work() -> Work {
 fn made() -> Made {
     let place = builder();
     let artifact = artifact(&statement(&place));
-    let report = place.finished(Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact.clone()) });
+    let report = place.finished(Outcome::Succeeded {
+        outputs: BTreeMap::new(),
+        sensitive: BTreeMap::new(),
+        artifact: Some(artifact.clone()),
+    });
     Made {
         app: "shop".parse().unwrap(),
         component: component(),
@@ -229,7 +234,8 @@ fn deploy_work() -> Work {
 }
 
 fn success() -> Outcome {
-    Outcome::Succeeded { outputs: [("image".to_owned(), json!({ "digest": bare().digest }))].into(), artifact: None }
+    let outputs = [("image".to_owned(), json!({ "digest": bare().digest }))].into();
+    Outcome::Succeeded { outputs, sensitive: BTreeMap::new(), artifact: None }
 }
 
 fn used() -> Used {
@@ -343,7 +349,11 @@ fn made_of(source: &Source, recipe: &Recipe, found: Vec<ResourceDescriptor>, ord
     let internal = &mut definition.internal_parameters;
     (internal.build, internal.source_digest) = (build.clone(), digest);
     let artifact = artifact(&statement);
-    let report = place.finished(Outcome::Succeeded { outputs: BTreeMap::new(), artifact: Some(artifact.clone()) });
+    let report = place.finished(Outcome::Succeeded {
+        outputs: BTreeMap::new(),
+        sensitive: BTreeMap::new(),
+        artifact: Some(artifact.clone()),
+    });
     let Work::Build(work) = build_work() else { panic!("build") };
     let work = BuildArtifact { build: build.clone(), recipe: ordered, source: source.clone(), ..work };
     let order = place.order(Work::Build(work), json!({}));

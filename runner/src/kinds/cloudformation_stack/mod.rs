@@ -210,7 +210,7 @@ impl Deploy<'_> {
 
     async fn done(&self) -> Result<Done, Failure> {
         let stack = describe(self.client, self.name).await?;
-        Ok(Done { outputs: stack.map(|stack| stack.outputs).unwrap_or_default(), artifact: None })
+        Ok(Done { outputs: stack.map(|stack| stack.outputs).unwrap_or_default(), ..Done::default() })
     }
 
     fn failure(&self, verb: &str, reason: String) -> Failure {

@@ -114,12 +114,12 @@ impl Attempt<'_> {
         let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
         if job.order.skip_noops && plan.changes.is_noop() && is_deployed {
             job.log.line(SKIPPED);
-            return Ok(Done { outputs: self.helm.outputs().await?, artifact: None });
+            return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
         let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;
-        Ok(Done { outputs, artifact: None })
+        Ok(Done { outputs, ..Done::default() })
     }
 
     /// Uninstalls the release, also when a killed attempt left it pending. Refuses a release that somebody else is

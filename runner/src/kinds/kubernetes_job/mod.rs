@@ -96,7 +96,7 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
         ("image", Value::from(image)),
     ];
     let outputs = outputs.into_iter().chain(message.map(|message| ("message", message)));
-    Ok(Done { outputs: outputs.map(|(name, value)| (name.to_owned(), value)).collect(), artifact: None })
+    Ok(Done { outputs: outputs.map(|(name, value)| (name.to_owned(), value)).collect(), ..Done::default() })
 }
 
 /// Stores the planned Kubernetes Job in the bucket, beside the plans of other kinds of jobs.

@@ -59,7 +59,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
         rollout.wait(&objects).await
     };
     until_stopped(job, changed).await.map_err(Failure::after_change)?;
-    Ok(Done { outputs: outputs(&namespace, &objects), artifact: None })
+    Ok(Done { outputs: outputs(&namespace, &objects), ..Done::default() })
 }
 
 /// Deletes all objects that the component has applied. Its namespace stays, unless it is an object of the manifest.

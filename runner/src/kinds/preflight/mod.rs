@@ -101,7 +101,7 @@ fn conclude(findings: &[Finding]) -> Result<Done, Failure> {
         let value = serde_json::to_value(findings);
         let value = value.map_err(|error| Failure::because("could not write the findings as JSON", &error))?;
         let outputs: BTreeMap<String, Value> = [(FINDINGS.to_owned(), value)].into();
-        return Ok(Done { outputs, artifact: None });
+        return Ok(Done { outputs, ..Done::default() });
     }
     let mut named: Vec<String> = failed
         .iter()

@@ -26,7 +26,7 @@ use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, sdk_config, until_stopped};
+use crate::kinds::result::{Done, keep_sensitive, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::work::job::Job;
 use files::{PLAN_FILE, PROGRAM};
@@ -105,8 +105,7 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
             until_stopped(job, bucket.put_file(&key, plan.file())).await?;
             // From here on, every failure may leave resources partly created.
             pulumi.up(&plan).await.map_err(Failure::after_change)?;
-            let outputs = pulumi.outputs().await.map_err(Failure::after_change)?;
-            Ok(Done { outputs: reported(job, outputs), artifact: None })
+            finish(pulumi).await.map_err(Failure::after_change)
         }
         Goal::Destroy { data } => {
             let exported = pulumi.export().await?;
@@ -121,17 +120,19 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
     }
 }
 
-/// Returns the outputs without the secret ones, which stay in the state, and logs their names.
-fn reported(job: &Job, mut outputs: BTreeMap<String, Value>) -> BTreeMap<String, Value> {
+/// Reads the outputs, and keeps the values of secret ones for later jobs.
+async fn finish(pulumi: &Pulumi<'_>) -> Result<Done, Failure> {
+    let mut outputs = pulumi.outputs().await?;
     let secret: Vec<String> =
         outputs.iter().filter(|(_, value)| holds_secret(value)).map(|(name, _)| name.clone()).collect();
     outputs.retain(|name, _| !secret.contains(name));
+    let mut sensitive = BTreeMap::new();
     if !secret.is_empty() {
-        let names = secret.join("`, `");
-        job.log
-            .line(&format!("outputs `{names}` are encrypted: they stay in the state of Pulumi and are not reported"));
+        sensitive = pulumi.outputs_with_secrets().await?;
+        sensitive.retain(|name, _| secret.contains(name));
     }
-    outputs
+    let sensitive = keep_sensitive(pulumi.job(), sensitive).await?;
+    Ok(Done { outputs, sensitive, artifact: None })
 }
 
 /// Returns whether Pulumi masked `value` or a part of it.

@@ -143,6 +143,11 @@ impl<'a> Pulumi<'a> {
         self.capture("stack output", self.on_stack(&["stack", "output", "--json"])).await
     }
 
+    /// Returns the outputs of the stack with the values of secrets.
+    pub(super) async fn outputs_with_secrets(&self) -> Result<BTreeMap<String, Value>, Failure> {
+        self.capture("stack output", self.on_stack(&["stack", "output", "--json", "--show-secrets"])).await
+    }
+
     fn on_stack(&self, words: &[&str]) -> Vec<String> {
         words.iter().map(|word| (*word).to_owned()).chain([format!("--stack={}", self.stack)]).collect()
     }

@@ -23,7 +23,7 @@ use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
+use crate::kinds::result::{Done, SKIPPED, keep_sensitive, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
 use crate::state_objects::StateObjects;
@@ -147,6 +147,6 @@ async fn change(
 
 async fn finish(terraform: &Terraform<'_>) -> Result<Done, Failure> {
     let outputs = plan::outputs(terraform).await?;
-    outputs.note_sensitive(terraform.job());
-    Ok(Done { outputs: outputs.plain, artifact: None })
+    let sensitive = keep_sensitive(terraform.job(), outputs.sensitive).await?;
+    Ok(Done { outputs: outputs.plain, sensitive, artifact: None })
 }

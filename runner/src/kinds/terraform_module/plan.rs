@@ -10,7 +10,6 @@ use super::data::holds_data;
 use super::program::Terraform;
 use crate::kinds::failure::Failure;
 use crate::kinds::terraform_module::files::PLAN_FILE;
-use crate::work::job::Job;
 
 /// The numbers of resources that a plan creates, updates, replaces and deletes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -116,22 +115,11 @@ pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Changes, Failure> 
 }
 
 /// The outputs in the state.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Default)]
 pub(super) struct Outputs {
     pub(super) plain: BTreeMap<String, Value>,
-    /// The names of the sensitive outputs. Their values are not reported.
-    pub(super) sensitive: Vec<String>,
-}
-
-impl Outputs {
-    /// Logs the names of the sensitive outputs, whose values stay in the state.
-    pub(super) fn note_sensitive(&self, job: &Job) {
-        if !self.sensitive.is_empty() {
-            let names = self.sensitive.join("`, `");
-            job.log
-                .line(&format!("outputs `{names}` are sensitive: they stay in Terraform's state and are not reported"));
-        }
-    }
+    /// The sensitive outputs. Their values are not reported.
+    pub(super) sensitive: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -141,7 +129,7 @@ struct One {
     value: Value,
 }
 
-/// Reads the outputs, and drops the values of sensitive outputs.
+/// Reads the outputs.
 pub(super) async fn outputs(terraform: &Terraform<'_>) -> Result<Outputs, Failure> {
     let arguments = ["output", "-json", "-no-color"].map(String::from).to_vec();
     let all: BTreeMap<String, One> = terraform.capture("output", arguments).await?;
@@ -151,11 +139,8 @@ pub(super) async fn outputs(terraform: &Terraform<'_>) -> Result<Outputs, Failur
 fn split(all: BTreeMap<String, One>) -> Outputs {
     let mut outputs = Outputs::default();
     for (name, one) in all {
-        if one.sensitive {
-            outputs.sensitive.push(name);
-        } else {
-            outputs.plain.insert(name, one.value);
-        }
+        let place = if one.sensitive { &mut outputs.sensitive } else { &mut outputs.plain };
+        place.insert(name, one.value);
     }
     outputs
 }
@@ -209,12 +194,12 @@ mod tests {
     }
 
     #[test]
-    fn sensitive_outputs_stay_behind() {
+    fn sensitive_outputs_are_apart() {
         let text = r#"{"a":{"sensitive":false,"type":"string","value":"x"},"b":{"sensitive":true,"type":"string","value":"s"}}"#;
 
         let outputs = split(serde_json::from_str(text).unwrap());
 
         assert_eq!(outputs.plain, BTreeMap::from([("a".to_owned(), Value::from("x"))]));
-        assert_eq!(outputs.sensitive, ["b"]);
+        assert_eq!(outputs.sensitive, BTreeMap::from([("b".to_owned(), Value::from("s"))]));
     }
 }

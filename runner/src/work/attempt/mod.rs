@@ -291,6 +291,7 @@ impl Attempt<'_> {
                     connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                     iam: Arc::new(IamAudit::new(agent, &held.order.job, held.fence)),
+                    sensitive_outputs: agent.sensitive_outputs.clone(),
                 };
                 let ended = supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await;
                 // The image of the next job may be unpacked only now.
@@ -415,14 +416,17 @@ impl Attempt<'_> {
         })
     }
 
-    /// Returns an empty workspace, and the order with the sensitive inputs and secrets of this account.
+    /// Returns an empty workspace, and the order with the sensitive inputs, secrets and sensitive outputs of this account.
     async fn prepared(&self, log: &JobLog) -> Result<(Workspace, Arc<Order>, FirstBox), String> {
         let (workspace, first_box) =
             self.workspace().await.map_err(|error| format!("cannot make a workspace in `state_dir`: {error}"))?;
         let order = self.agent.sensitive_inputs.added(&self.held.order, &self.held.attached, log).await;
         let order = order.map_err(|error| error.to_string())?;
         let order = self.agent.app_secrets.added(order, log).await;
-        let order = order.map_err(|error| format!("{}: {error}", kinds::owner(&self.held.order.work)))?;
+        let owner = kinds::owner(&self.held.order.work);
+        let order = order.map_err(|error| format!("{owner}: {error}"))?;
+        let order = self.agent.sensitive_outputs.added(order, log).await;
+        let order = order.map_err(|error| format!("{owner}: {error}"))?;
         Ok((workspace, Arc::new(order), first_box))
     }
 

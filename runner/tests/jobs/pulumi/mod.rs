@@ -97,9 +97,14 @@ async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_buc
 
     println!("{log}\n{second_log}");
     let expected = json!({ "size": "globex-prod", "zone": "b", "region": "eu-west-1" });
+    let kept = [&first, &second].map(|outcome| crate::fixture::sensitive(outcome).clone());
+    assert_eq!(kept[0].keys().collect::<Vec<_>>(), ["password"]);
+    assert_ne!(kept[0], kept[1], "the second order names no earlier outputs, so its key is new");
+    let object = cloud.object("locked/network/00000000000000000001.job_00000000000000000001.1.2.json").await;
+    assert!(String::from_utf8(object.expect("the outputs")).unwrap().contains("\"password\":\"hidden\""));
     assert_eq!((outputs(first), outputs(second)), (expected.clone(), expected));
     assert!(log.contains("1 to create") && second_log.contains("no change of a resource"));
-    assert!(log.contains("outputs `password` are encrypted") && !log.contains("hidden"));
+    assert!(log.contains("outputs `password` are sensitive") && !log.contains("hidden"));
     assert!(log.contains("environment variables `PULUMI_STACK` are the runner's and are left out"));
     let plan = cloud.object("plans/job_00000000000000000001/1.1.bin").await.expect("a plan");
     assert!(log.contains(freehold_protocol::Digest::of(&plan).as_str()));

@@ -30,8 +30,9 @@ pub(super) fn bounded(report: AttemptReport, envelope: &Envelope) -> AttemptRepo
 
 fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
     match outcome {
-        Outcome::Succeeded { outputs, artifact } => {
-            let bytes = serde_json::to_string(&outputs).map_or(usize::MAX, |text| text.len());
+        Outcome::Succeeded { outputs, sensitive, artifact } => {
+            let names = sensitive.iter().map(|(name, digest)| name.len() + digest.as_str().len()).sum::<usize>();
+            let bytes = serde_json::to_string(&outputs).map_or(usize::MAX, |text| text.len() + names);
             if bytes > MAX_OUTPUTS_BYTES {
                 let reason =
                     format!("the job reported {bytes} bytes of outputs, more than the limit of {MAX_OUTPUTS_BYTES}");
@@ -44,7 +45,7 @@ fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
                 );
                 return Outcome::Failed { reason, partial: true };
             }
-            Outcome::Succeeded { outputs, artifact }
+            Outcome::Succeeded { outputs, sensitive, artifact }
         }
         Outcome::Failed { reason, partial } => Outcome::Failed { reason: cut(&reason, MAX_REASON_BYTES), partial },
         Outcome::Blocked { block, reason } => Outcome::Blocked { block, reason: cut(&reason, MAX_REASON_BYTES) },

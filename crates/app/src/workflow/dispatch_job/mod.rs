@@ -9,13 +9,16 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::inputs::{known_inputs, resolve_inputs, resolve_inputs_for};
 use freehold_domain::install::{BUILD_INSTALL, Install};
 use freehold_domain::job::{Job, JobState};
+use freehold_domain::plan::kept_outputs;
 use freehold_domain::preflight;
 use freehold_domain::sealed_inputs::take_sealed;
 use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
 use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_INLINE_PAYLOAD_BYTES};
-use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Recipe, RemovePart, Retired, ToolImage, Work};
+use freehold_protocol::order::{
+    Artifact, BuildArtifact, Cancel, KeptOutputs, Order, Recipe, RemovePart, Retired, ToolImage, Work,
+};
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
 use freehold_protocol::{
@@ -232,6 +235,7 @@ impl DispatchJob {
             sensitive_inputs: hidden.inputs,
             sealed_inputs: hidden.sealed,
             secrets: hidden.secrets,
+            kept_outputs: hidden.outputs,
             tool_image,
             terms,
         };
@@ -351,7 +355,8 @@ impl DispatchJob {
         let deployed = table::deployed(&*self.store, &install.id).await?;
         let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
         let terms = terms::for_order(&*self.store, install, version).await?;
-        let hidden = Hidden { inputs: sensitive_inputs(version, &sealed), sealed, secrets: secrets(version) };
+        let outputs = kept_outputs(version, &work, &deployed);
+        let hidden = Hidden { inputs: sensitive_inputs(version, &sealed), sealed, secrets: secrets(version), outputs };
         let tools = version.tool_image().map(|component| component.name.clone());
         let skip_noops = skips_noops(version, &work);
         Ok(Task { work, skip_noops, context, hidden, tools, terms: Some(Box::new(terms)) })
@@ -424,12 +429,13 @@ impl DispatchJob {
 }
 
 /// The values that an order names but does not contain: the sensitive inputs, with the digests of those that are
-/// sealed, and the secrets.
+/// sealed, the secrets, and the sensitive outputs.
 #[derive(Default)]
 struct Hidden {
     inputs: Vec<Input>,
     sealed: BTreeMap<String, Digest>,
     secrets: Vec<Secret>,
+    outputs: Vec<KeptOutputs>,
 }
 
 /// The parts of an order that depend on its node: the work, the context for templates, the values that it names but

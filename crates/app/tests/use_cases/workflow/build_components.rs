@@ -68,7 +68,7 @@ async fn a_failed_build_says_why_and_is_made_again_on_request() {
 #[tokio::test]
 async fn a_build_without_artifact_has_failed() {
     let mut world = unbuilt().await;
-    let outcome = Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
     world.runner("build").behaviours.insert("build:storage".into(), Behaviour::Ends(outcome));
 
     world.build("build-1").await;

@@ -12,7 +12,11 @@ async fn a_job_that_ends_by_itself_before_it_hears_of_the_cancel_has_ended_so() 
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     world.cancel_job().cancel(&job).await.unwrap();
     let now = world.now();
-    let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let outcome = freehold_protocol::report::Outcome::Succeeded {
+        outputs: Default::default(),
+        sensitive: Default::default(),
+        artifact: None,
+    };
     let end = world.runner("globex").finish(&job, outcome, now);
 
     world.accept_report().accept(&end[0], world.now()).await.unwrap();

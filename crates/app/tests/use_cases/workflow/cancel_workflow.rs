@@ -104,7 +104,11 @@ async fn a_report_of_a_cancelled_job_is_answered_with_the_cancel() {
 async fn a_workflow_whose_jobs_ended_well_before_they_heard_of_the_cancel_succeeded() {
     let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
     world.runner("globex").behaviours.insert("info".into(), Behaviour::Hangs);
-    let outcome = freehold_protocol::report::Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let outcome = freehold_protocol::report::Outcome::Succeeded {
+        outputs: Default::default(),
+        sensitive: Default::default(),
+        artifact: None,
+    };
     let now = world.now();
 
     for last in [false, true] {

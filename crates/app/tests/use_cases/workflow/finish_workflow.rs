@@ -74,7 +74,7 @@ async fn a_job_that_ends_after_its_workflow_starts_nothing() {
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     let now = world.now();
-    let outcome = Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
     let late = world.runner("globex").finish(&job, outcome, now);
     world.time_out(&workflow).await;
 

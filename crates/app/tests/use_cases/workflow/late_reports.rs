@@ -21,7 +21,10 @@ const LOST_SECS: u64 = 3600 + 600 + 120;
 
 fn ended() -> AttemptEvent {
     let outputs = [("name".to_owned(), json!("bucket-1"))].into();
-    AttemptEvent::Finished { outcome: Outcome::Succeeded { outputs, artifact: None }, log: "done\n".into() }
+    AttemptEvent::Finished {
+        outcome: Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None },
+        log: "done\n".into(),
+    }
 }
 
 /// Returns a world in which the job of `storage` was lost, and the job.

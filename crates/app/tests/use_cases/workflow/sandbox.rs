@@ -6,7 +6,7 @@ use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::report::Outcome;
-use freehold_protocol::{Envelope, Payload as _};
+use freehold_protocol::{Digest, Envelope, Payload as _};
 use serde_json::json;
 
 use crate::support::runner::Behaviour;
@@ -113,7 +113,10 @@ async fn a_reader_that_failed_after_the_sandbox_changed_runs_in_the_next_deploy(
     let mut world = provisioned().await;
     let outputs = [("name".to_owned(), json!("other"))].into();
     let runner = world.runner("globex");
-    runner.behaviours.insert("sandbox".into(), Behaviour::Ends(Outcome::Succeeded { outputs, artifact: None }));
+    runner.behaviours.insert(
+        "sandbox".into(),
+        Behaviour::Ends(Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None }),
+    );
     let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
     runner.behaviours.insert("storage".into(), Behaviour::Ends(failed));
     deployed(&mut world, &document(2), "deploy-1").await;
@@ -128,7 +131,7 @@ async fn a_reader_that_failed_after_the_sandbox_changed_runs_in_the_next_deploy(
 #[tokio::test]
 async fn a_component_whose_output_the_sandbox_lacks_is_refused_before_it_starts() {
     let mut world = provisioned().await;
-    let empty = Outcome::Succeeded { outputs: Default::default(), artifact: None };
+    let empty = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
     world.runner("globex").behaviours.insert("sandbox".into(), Behaviour::Ends(empty));
     world.runner("globex").started.clear();
 
@@ -143,6 +146,53 @@ async fn a_component_whose_output_the_sandbox_lacks_is_refused_before_it_starts(
     assert!(view.nodes.iter().any(|node| node.state == "refused" && node.reason.starts_with(refused)));
     assert_eq!(next.kind, Kind::Conflict);
     assert!(next.message.starts_with(refused), "{}", next.message);
+}
+
+/// A success with the sensitive output `name`.
+fn sensitive(value: &str) -> Behaviour {
+    let sensitive = [("name".to_owned(), Digest::of(value.as_bytes()))].into();
+    Behaviour::Ends(Outcome::Succeeded { outputs: Default::default(), sensitive, artifact: None })
+}
+
+#[tokio::test]
+async fn a_sensitive_output_is_named_in_the_order_of_what_reads_it_by_the_attempt_that_counts() {
+    let mut world = provisioned().await;
+    world.runner("globex").behaviours.insert("sandbox".into(), sensitive("first"));
+
+    deployed(&mut world, &document(2), "deploy-1").await;
+
+    let (sandbox, storage) = (order_of(&world, "sandbox"), order_of(&world, "terraform_module"));
+    let [kept] = &storage.kept_outputs[..] else { panic!("{:?}", storage.kept_outputs) };
+    assert_eq!(
+        (kept.part.as_str(), kept.sandbox, &kept.job, kept.serial),
+        ("sandbox", true, &sandbox.job, sandbox.serial)
+    );
+    assert_eq!(kept.digests, [("name".to_owned(), Digest::of(b"first"))].into());
+    assert_eq!(storage.context["nuon"]["sandbox"]["outputs"], json!({}));
+    assert_eq!(sandbox.kept_outputs, []);
+    deployed(&mut world, &document(1), "deploy-2").await;
+    let [own] = &order_of(&world, "sandbox").kept_outputs[..] else { panic!("the sandbox's next order") };
+    assert_eq!(own, kept);
+}
+
+#[tokio::test]
+async fn a_reader_that_failed_after_a_sensitive_output_changed_runs_in_the_next_deploy() {
+    let mut world = provisioned().await;
+    world.runner("globex").behaviours.insert("sandbox".into(), sensitive("first"));
+    deployed(&mut world, &document(2), "deploy-1").await;
+    world.runner("globex").behaviours.insert("sandbox".into(), sensitive("second"));
+    let failed = Outcome::Failed { reason: "exit status 1".into(), partial: false };
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ends(failed));
+    deployed(&mut world, &document(1), "deploy-2").await;
+    world.runner("globex").behaviours.remove("storage");
+
+    let next = world.deploy(&DeployComponentsRequest::default(), "deploy-3").await.unwrap();
+    world.settle().await;
+    let nothing = world.deploy(&DeployComponentsRequest::default(), "deploy-4").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.node_states(&next).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(world.node_states(&nothing).await, [""; 0]);
 }
 
 #[tokio::test]

@@ -162,6 +162,7 @@ fn deployed(nodes: Vec<Node>) -> BTreeMap<ComponentName, Deployed> {
             serial: 1,
             sandbox: reads.and_then(|reads| reads.digest(&outputs).unwrap()),
             outputs,
+            sensitive: None,
             partial: false,
             partial_by: None,
             attempted: false,

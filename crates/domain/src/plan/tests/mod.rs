@@ -105,6 +105,7 @@ fn after(nodes: &[Node]) -> BTreeMap<ComponentName, Deployed> {
                 at: Timestamp::default(),
                 serial: node.serial,
                 outputs: BTreeMap::new(),
+                sensitive: None,
                 sandbox: None,
                 partial: false,
                 partial_by: None,

@@ -71,7 +71,9 @@ impl Execute for Stage {
         job.log.line("working");
         let play = *self.play.lock().unwrap();
         match play {
-            Play::Succeed => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
+            Play::Succeed => {
+                Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None }
+            }
             Play::Wait => {
                 let reason = job.stop.stopped().await;
                 self.stopped.lock().unwrap().push(reason);
@@ -79,10 +81,12 @@ impl Execute for Stage {
             }
             Play::Minute => {
                 tokio::time::sleep(Duration::from_secs(60)).await;
-                Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None }
+                Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None }
             }
             Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new(), 0).await {
-                Ok(GrantAnswer::Granted { .. }) => Outcome::Succeeded { outputs: BTreeMap::new(), artifact: None },
+                Ok(GrantAnswer::Granted { .. }) => {
+                    Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None }
+                }
                 other => Outcome::Failed { reason: format!("{other:?}"), partial: false },
             },
             Play::Panic => panic!("on purpose"),
@@ -206,6 +210,7 @@ impl World {
                 config.tenant.clone(),
                 config.install.clone(),
             ),
+            sensitive_outputs: crate::identity::sensitive_outputs::SensitiveOutputs::new(&sdk, None),
             app_roles: Some(roles.clone()),
             grants: Arc::new(PendingGrants::default()),
             in_flight: InFlight::default(),

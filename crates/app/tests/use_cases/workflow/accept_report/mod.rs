@@ -47,7 +47,11 @@ fn finished(outcome: Outcome) -> AttemptEvent {
 }
 
 fn success() -> Outcome {
-    Outcome::Succeeded { outputs: [("name".to_owned(), "x".into())].into(), artifact: None }
+    Outcome::Succeeded {
+        outputs: [("name".to_owned(), "x".into())].into(),
+        sensitive: Default::default(),
+        artifact: None,
+    }
 }
 
 #[tokio::test]
@@ -259,8 +263,10 @@ async fn a_runner_that_names_a_job_of_another_install_writes_nothing_into_it() {
 async fn outputs_and_texts_over_their_limits_end_the_job_with_a_reason_that_fits() {
     let (world, _, job) = deploying(Behaviour::Hangs).await;
     let outputs = [("name".to_owned(), "x".repeat(200_000).into())].into();
-    let end =
-        AttemptEvent::Finished { outcome: Outcome::Succeeded { outputs, artifact: None }, log: "y".repeat(150_000) };
+    let end = AttemptEvent::Finished {
+        outcome: Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None },
+        log: "y".repeat(150_000),
+    };
 
     let taken = accept(&world, &world.runners["globex"].says(&job, FIRST, 2, end, world.now())).await.unwrap();
 

@@ -1,0 +1,454 @@
+//! The sensitive outputs of components and of the sandbox. The runner keeps them in its bucket, where only its own role may
+//! read them, and puts them into the values of the jobs that read them. The vendor gets keyed digests (decision 0067).
+//!
+//! Each attempt has an object of its own, and an order names the attempt whose success the control plane recorded. So an
+//! attempt that ends late, or whose success was not recorded, changes nothing for other jobs.
+
+use std::collections::BTreeMap;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::error::ProvideErrorMetadata;
+use aws_sdk_s3::primitives::ByteStream;
+use freehold_protocol::order::{KeptOutputs, Order};
+use freehold_protocol::report::Fence;
+use freehold_protocol::{ComponentName, Digest, JobId};
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::aws;
+use crate::identity::sensitive_inputs::texts;
+use crate::identity::tree::child;
+use crate::record::log::JobLog;
+
+/// The maximum size of the outputs of one part, in bytes.
+const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// The number of digits of a serial in an object's name. Names are in the order of serials.
+const SERIAL_DIGITS: usize = 20;
+
+/// Keeps sensitive outputs with the runner's own role. The roles of modes have no permission to read or write them.
+#[derive(Debug, Clone)]
+pub struct SensitiveOutputs {
+    /// `None` when the runner has no bucket.
+    bucket: Option<(Client, String)>,
+}
+
+/// What an attempt keeps.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    /// The key of the digests, as hex. The next attempt for the part uses the same key, so that a value that did not change
+    /// has the same digest.
+    key: String,
+    outputs: BTreeMap<String, Value>,
+}
+
+/// The reason why sensitive outputs cannot be kept or read.
+#[derive(Debug, thiserror::Error)]
+pub enum SensitiveOutputError {
+    #[error(
+        "the sensitive outputs of {part} are not in the install's bucket (object `{key}`); a later deploy may have replaced \
+         them, so start this again, and if that does not help, deploy {part} again"
+    )]
+    Gone { part: String, key: String },
+    #[error(
+        "the sensitive outputs of {part} in object `{key}` are not those that its deploy reported; deploy {part} again, and \
+         then what reads them"
+    )]
+    Other { part: String, key: String },
+    #[error(
+        "the sensitive outputs of {part} have {size} bytes, and at most {MAX_BYTES} can be kept; make them smaller"
+    )]
+    TooLarge { part: String, size: usize },
+    #[error(
+        "cannot {verb} `{key}` of bucket `{bucket}`, where the runner keeps sensitive outputs: {reason}; when the install stack \
+         is older than the runner, launch its current template"
+    )]
+    Refused { verb: &'static str, key: String, bucket: String, reason: String, denied: bool },
+    #[error("this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`")]
+    NoBucket,
+    #[error("there is no random number for the key of sensitive outputs; deploy again")]
+    Random,
+    #[error("the job's log cannot be prepared for sensitive outputs; deploy again")]
+    Unprepared,
+}
+
+impl SensitiveOutputError {
+    /// Returns whether AWS refused the permission, which the install stacks of earlier releases do not give.
+    pub const fn is_denied(&self) -> bool {
+        matches!(self, Self::Refused { denied: true, .. })
+    }
+}
+
+impl SensitiveOutputs {
+    /// Returns the keeper of the sensitive outputs of one install, which uses the credentials of `sdk`.
+    pub fn new(sdk: &aws_config::SdkConfig, bucket: Option<String>) -> Self {
+        // As in `kinds::bucket`: a path-style address also works where a bucket does not have a host name.
+        let config = || aws_sdk_s3::config::Builder::from(sdk).force_path_style(true).build();
+        Self { bucket: bucket.map(|bucket| (Client::from_conf(config()), bucket)) }
+    }
+
+    /// Returns `order` with the sensitive outputs of the parts that it names. The outputs of the work's own part are left
+    /// out. `log` redacts every value.
+    ///
+    /// # Errors
+    /// A [`SensitiveOutputError`], which contains no value.
+    pub async fn added(&self, mut order: Order, log: &JobLog) -> Result<Order, SensitiveOutputError> {
+        let own = order.work.component().cloned();
+        let mut hidden = Vec::new();
+        for kept in order.kept_outputs.iter().filter(|kept| Some(&kept.part) != own.as_ref()) {
+            let outputs = self.read(kept).await?;
+            hidden.extend(outputs.values().flat_map(texts));
+            put(&mut order.context, kept, &outputs);
+        }
+        if hidden.is_empty() {
+            return Ok(order);
+        }
+        // Preparing the search for thousands of forms takes seconds. The async loop must renew leases meanwhile.
+        let log = log.clone();
+        let prepared = tokio::task::spawn_blocking(move || {
+            log.add_secrets(&hidden.iter().map(|text| text.as_str()).collect::<Vec<_>>());
+        });
+        prepared.await.map_err(|_| SensitiveOutputError::Unprepared)?;
+        Ok(order)
+    }
+
+    /// Keeps the sensitive outputs of the part that `order` deploys, and returns their keyed digests. Removes those that no
+    /// order can name any more.
+    ///
+    /// # Errors
+    /// A [`SensitiveOutputError`], which contains no value.
+    pub async fn keep(
+        &self,
+        order: &Order,
+        fence: Fence,
+        outputs: BTreeMap<String, Value>,
+    ) -> Result<BTreeMap<String, Digest>, SensitiveOutputError> {
+        let Some(part) = order.work.component() else { return Ok(BTreeMap::new()) };
+        let counted = order.kept_outputs.iter().find(|kept| kept.part == *part);
+        if outputs.is_empty() {
+            self.remove_older(order, part, counted).await?;
+            return Ok(BTreeMap::new());
+        }
+        let known = match counted {
+            Some(counted) => self.found(&object_of(counted)).await?,
+            None => None,
+        };
+        let key = known.map_or_else(new_key, |known| Ok(known.key))?;
+        let kept = Kept { key, outputs };
+        let body = json!(kept).to_string().into_bytes();
+        if body.len() > MAX_BYTES {
+            return Err(SensitiveOutputError::TooLarge { part: named(part), size: body.len() });
+        }
+        let (client, bucket) = self.bucket.as_ref().ok_or(SensitiveOutputError::NoBucket)?;
+        let name = object(part, order.serial, &order.job, fence);
+        let sent = client.put_object().bucket(bucket).key(&name).body(ByteStream::from(body)).send().await;
+        sent.map_err(|error| refused("write object", &name, bucket, &error))?;
+        self.remove_older(order, part, counted).await?;
+        Ok(kept.digests())
+    }
+
+    /// Removes everything that was kept for the part that `order` removed.
+    ///
+    /// # Errors
+    /// A [`SensitiveOutputError`].
+    pub async fn remove(&self, order: &Order) -> Result<(), SensitiveOutputError> {
+        let Some(part) = order.work.component() else { return Ok(()) };
+        let removed = self.remove_each(part, |serial| serial <= order.serial).await;
+        match removed {
+            // Without the permission to list them, the runner could not have kept any.
+            Err(error) if error.is_denied() && order.kept_outputs.iter().all(|kept| kept.part != *part) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Removes what was kept before the job of `order`, except for the outputs that the order names: they count until the
+    /// success of this job is recorded.
+    async fn remove_older(
+        &self,
+        order: &Order,
+        part: &ComponentName,
+        counted: Option<&KeptOutputs>,
+    ) -> Result<(), SensitiveOutputError> {
+        let removed =
+            self.remove_each(part, |serial| is_over(serial, order.serial, counted.map(|one| one.serial))).await;
+        match removed {
+            Err(error) if error.is_denied() && counted.is_none() => Ok(()),
+            other => other,
+        }
+    }
+
+    async fn remove_each(
+        &self,
+        part: &ComponentName,
+        is_over: impl Fn(u64) -> bool,
+    ) -> Result<(), SensitiveOutputError> {
+        let Some((client, bucket)) = &self.bucket else { return Ok(()) };
+        let prefix = prefix(part);
+        let mut pages = client.list_objects_v2().bucket(bucket).prefix(&prefix).into_paginator().send();
+        let mut over = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| refused("list objects", &prefix, bucket, &error))?;
+            let names = page.contents().iter().filter_map(|object| object.key());
+            over.extend(names.filter(|name| serial_of(name, &prefix).is_some_and(&is_over)).map(str::to_owned));
+        }
+        for name in over {
+            let removed = client.delete_object().bucket(bucket).key(&name).send().await;
+            removed.map_err(|error| refused("remove object", &name, bucket, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the outputs that an order names.
+    async fn read(&self, kept: &KeptOutputs) -> Result<BTreeMap<String, Value>, SensitiveOutputError> {
+        let key = object_of(kept);
+        let found = self.found(&key).await?;
+        let found = found.ok_or_else(|| SensitiveOutputError::Gone { part: named(&kept.part), key: key.clone() })?;
+        if found.digests() != kept.digests {
+            return Err(SensitiveOutputError::Other { part: named(&kept.part), key });
+        }
+        Ok(found.outputs)
+    }
+
+    /// Returns what is kept in the object `key`; `None` when it does not exist or is unreadable.
+    async fn found(&self, key: &str) -> Result<Option<Kept>, SensitiveOutputError> {
+        let (client, bucket) = self.bucket.as_ref().ok_or(SensitiveOutputError::NoBucket)?;
+        // If a role may list only some prefixes of the bucket, S3 answers `AccessDenied` when it reads an absent object
+        // (Amazon S3 API, `GetObject`, "Permissions").
+        let listed = client.list_objects_v2().bucket(bucket).prefix(key).max_keys(1).send().await;
+        let listed = listed.map_err(|error| refused("look for object", key, bucket, &error))?;
+        if listed.contents().first().and_then(|object| object.key()) != Some(key) {
+            return Ok(None);
+        }
+        let answer = match client.get_object().bucket(bucket).key(key).send().await {
+            Ok(answer) => answer,
+            Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
+            Err(error) => return Err(refused("read object", key, bucket, &error)),
+        };
+        let bytes = answer.body.collect().await.map_err(|error| SensitiveOutputError::Refused {
+            verb: "read object",
+            key: key.to_owned(),
+            bucket: bucket.clone(),
+            reason: aws::explain(&error),
+            denied: false,
+        })?;
+        Ok(serde_json::from_slice(&bytes.into_bytes()).ok())
+    }
+}
+
+impl Kept {
+    /// Returns the digest of the HMAC-SHA-256 (RFC 2104) of each output's name and value. The length of the name comes
+    /// first, so that two different pairs never give the same input.
+    fn digests(&self) -> BTreeMap<String, Digest> {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.as_bytes());
+        let digest = |name: &str, value: &Value| {
+            let mut context = hmac::Context::with_key(&key);
+            context.update(&(name.len() as u64).to_be_bytes());
+            context.update(name.as_bytes());
+            context.update(value.to_string().as_bytes());
+            Digest::of(context.sign().as_ref())
+        };
+        self.outputs.iter().map(|(name, value)| (name.clone(), digest(name, value))).collect()
+    }
+}
+
+fn new_key() -> Result<String, SensitiveOutputError> {
+    let mut random = [0; 32];
+    getrandom::fill(&mut random).map_err(|_| SensitiveOutputError::Random)?;
+    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// Returns the prefix of all objects of a part. The part's name cannot contain a slash, so two prefixes are never equal.
+fn prefix(part: &ComponentName) -> String {
+    format!("locked/{part}/")
+}
+
+fn object(part: &ComponentName, serial: u64, job: &JobId, fence: Fence) -> String {
+    format!("{}{serial:0SERIAL_DIGITS$}.{job}.{fence}.json", prefix(part))
+}
+
+fn object_of(kept: &KeptOutputs) -> String {
+    object(&kept.part, kept.serial, &kept.job, kept.fence)
+}
+
+/// Returns the serial in the name of an object.
+fn serial_of(name: &str, prefix: &str) -> Option<u64> {
+    name.strip_prefix(prefix)?.split_once('.')?.0.parse().ok()
+}
+
+/// Returns whether no order can name an object of `serial` any more, when a job with the serial `now` ends well and its order
+/// named an object of the serial `counted`. Objects of the job's own serial stay, because the control plane may have
+/// recorded an earlier attempt.
+fn is_over(serial: u64, now: u64, counted: Option<u64>) -> bool {
+    serial < now && Some(serial) != counted
+}
+
+/// Puts outputs at the places where templates look them up.
+fn put(context: &mut Value, kept: &KeptOutputs, outputs: &BTreeMap<String, Value>) {
+    let components = |name: &str| vec!["components".to_owned(), name.to_owned()];
+    let places = if kept.sandbox {
+        vec![vec!["sandbox".to_owned()], vec!["install".to_owned(), "sandbox".to_owned()]]
+    } else {
+        let names = [kept.part.as_str(), &kept.var_name];
+        names.into_iter().filter(|name| !name.is_empty()).map(components).collect()
+    };
+    for place in places {
+        let owner = place.iter().fold(child(context, "nuon"), |place, name| child(place, name));
+        let all = child(owner, "outputs");
+        for (name, value) in outputs {
+            *child(all, name) = value.clone();
+        }
+    }
+}
+
+/// Returns the part as messages name it.
+fn named(part: &ComponentName) -> String {
+    if part.is_sandbox() { "the sandbox".to_owned() } else { format!("component `{part}`") }
+}
+
+fn refused<E>(verb: &'static str, key: &str, bucket: &str, error: &E) -> SensitiveOutputError
+where
+    E: std::error::Error + ProvideErrorMetadata,
+{
+    let denied = error.code() == Some("AccessDenied");
+    SensitiveOutputError::Refused {
+        verb,
+        key: key.to_owned(),
+        bucket: bucket.to_owned(),
+        reason: aws::explain(error),
+        denied,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kept(sandbox: bool, var_name: &str) -> KeptOutputs {
+        KeptOutputs {
+            part: "net".parse().unwrap(),
+            sandbox,
+            var_name: var_name.into(),
+            serial: 3,
+            job: "job_00000000000000000001".parse().unwrap(),
+            fence: Fence { dispatch: 1, receive: 2 },
+            digests: BTreeMap::new(),
+        }
+    }
+
+    #[test]
+    fn outputs_are_where_templates_look_beside_the_plain_ones() {
+        let secret = BTreeMap::from([("token".to_owned(), json!({ "user": "a", "password": "b" }))]);
+        let mut of_component = json!({ "nuon": { "components": { "net": { "outputs": { "vpc": 1 } } } } });
+        let mut of_sandbox = json!({ "nuon": { "sandbox": { "outputs": { "vpc": 1 } } } });
+
+        put(&mut of_component, &kept(false, "network"), &secret);
+        put(&mut of_sandbox, &kept(true, ""), &secret);
+
+        let components = &of_component["nuon"]["components"];
+        assert_eq!(components["net"]["outputs"], json!({ "vpc": 1, "token": secret["token"] }));
+        assert_eq!(components["network"]["outputs"]["token"], secret["token"]);
+        assert_eq!(of_sandbox["nuon"]["sandbox"]["outputs"], json!({ "vpc": 1, "token": secret["token"] }));
+        assert_eq!(of_sandbox["nuon"]["install"]["sandbox"]["outputs"]["token"], secret["token"]);
+    }
+
+    #[test]
+    fn a_digest_changes_with_the_value_the_name_and_the_key() {
+        let digest = |key: &str, name: &str, value: Value| {
+            let kept = Kept { key: key.into(), outputs: BTreeMap::from([(name.into(), value)]) };
+            kept.digests().into_values().next().unwrap()
+        };
+        let one = digest("k", "token", json!("x"));
+
+        assert_eq!(one, digest("k", "token", json!("x")));
+        assert_ne!(one, digest("l", "token", json!("x")));
+        assert_ne!(one, digest("k", "tokens", json!("x")));
+        assert_ne!(one, digest("k", "token", json!("y")));
+        assert_ne!(digest("k", "a", json!(12)), digest("k", "a", json!("12")));
+        assert_ne!(one, Digest::of(b"\"x\""));
+        assert_ne!(new_key().unwrap(), new_key().unwrap());
+    }
+
+    #[test]
+    fn the_name_of_an_object_has_its_serial() {
+        let name = object_of(&kept(false, ""));
+
+        assert_eq!(name, "locked/net/00000000000000000003.job_00000000000000000001.1.2.json");
+        assert_eq!(serial_of(&name, &prefix(&"net".parse().unwrap())), Some(3));
+        assert_eq!(serial_of("locked/net/notes.txt", "locked/net/"), None);
+    }
+
+    /// What happens to one part: a job with a new serial, a further attempt at the last job, or a removal.
+    #[derive(Debug, Clone, Copy)]
+    enum Event {
+        /// `counts` says whether the control plane records the success.
+        Job {
+            counts: bool,
+        },
+        /// Another attempt at the last job, after the control plane recorded the first one or not.
+        Again {
+            counts: bool,
+        },
+        /// An attempt at the job before the last one ends late. Its success is not recorded.
+        Late,
+        Removal,
+    }
+
+    fn events() -> impl Strategy<Value = Vec<Event>> {
+        let one = prop_oneof![
+            4 => any::<bool>().prop_map(|counts| Event::Job { counts }),
+            3 => any::<bool>().prop_map(|counts| Event::Again { counts }),
+            2 => Just(Event::Late),
+            1 => Just(Event::Removal),
+        ];
+        proptest::collection::vec(one, 0..40)
+    }
+
+    proptest! {
+        /// Whatever is delivered again, recorded or lost: the object that the next order names is there, and at most the
+        /// objects of two serials are.
+        #[test]
+        fn what_counts_is_kept_and_what_is_over_goes(events in events()) {
+            let mut objects = BTreeSet::new();
+            let (mut serial, mut attempt, mut was_counted) = (0_u64, 0_u32, false);
+            // The attempt that was recorded, and the serials that the orders of the last two jobs named.
+            let (mut counted, mut named, mut named_before) = (None, None, None);
+            for event in events {
+                match event {
+                    Event::Job { .. } => {
+                        (serial, attempt, was_counted) = (serial + 1, 1, false);
+                        named_before = named;
+                        named = counted.map(|(of, _): (u64, u32)| of);
+                    }
+                    Event::Again { .. } if attempt > 0 => attempt += 1,
+                    Event::Late if attempt > 0 && serial > 1 => {
+                        objects.insert((serial - 1, 100 + attempt));
+                        objects.retain(|(of, _)| !is_over(*of, serial - 1, named_before));
+                    }
+                    Event::Again { .. } | Event::Late => continue,
+                    Event::Removal => {
+                        serial += 1;
+                        objects.retain(|(of, _): &(u64, u32)| *of > serial);
+                        prop_assert!(objects.is_empty());
+                        (attempt, counted, named) = (0, None, None);
+                    }
+                }
+                if let Event::Job { counts } | Event::Again { counts } = event {
+                    objects.insert((serial, attempt));
+                    objects.retain(|(of, _)| !is_over(*of, serial, named));
+                    // The control plane records one success of a job.
+                    if counts && !was_counted {
+                        (counted, was_counted) = (Some((serial, attempt)), true);
+                    }
+                    prop_assert!(objects.iter().map(|(of, _)| of).collect::<BTreeSet<_>>().len() <= 2);
+                }
+                if let Some(counted) = counted {
+                    prop_assert!(objects.contains(&counted), "{objects:?} has not {counted:?}");
+                }
+            }
+        }
+    }
+}
