@@ -120,5 +120,5 @@ fn a_default_that_a_stack_or_its_check_refuses_is_reported_in_its_line() {
     inputs.toml:18:11: the default of input `cluster` must not contain a dynamic reference (`{{resolve:`) | leave it out
     inputs.toml:18:11: the default of input `cluster` has 4097 bytes, more than the 4096 of a stack parameter | make it shorter
     ");
-    assert_eq!(unread, [String::new(); 0]);
+    assert_eq!(unread, Vec::<String>::new());
 }
