@@ -415,7 +415,7 @@ mod tests {
         let refused = |text: &str| rendered(&text.replace('Q', QUOTE)).unwrap_err();
 
         assert!(refused(of_sid).starts_with("`Sid` contains a template"), "{}", refused(of_sid));
-        assert!(refused(of_key).contains("contains a template; only values"), "{}", refused(of_key));
+        assert!(refused(of_key).contains("because only values of a policy can be templates"), "{}", refused(of_key));
         assert!(refused(comment).contains("Statement"), "{}", refused(comment));
         assert!(refused(twice).starts_with("key `Statement` is given twice"), "{}", refused(twice));
         assert!(refused(twice_rendered).contains("key `Statement` is given twice"), "{}", refused(twice_rendered));

@@ -333,7 +333,7 @@ fn a_policy_whose_templates_change_its_structure_is_refused() {
     let twice = TABLES.replace("\"Action\":\"dynamodb:*\"", "\"Action\":\"dynamodb:GetItem\",\"Action\":\"*\"");
     for (document, reason) in [
         (of_sid, "`Sid` contains a template"),
-        (of_key, "contains a template; only values of a policy"),
+        (of_key, "because only values of a policy can be templates"),
         (twice, "key `Action` is given twice"),
     ] {
         let terms = terms(&document, &json!({}));

@@ -158,7 +158,7 @@ async fn an_action_that_the_deployed_version_lacks_is_refused_with_a_way_out() {
     assert_eq!(
         newer.message,
         "there is no action `repair` in version 1 of app `demo`, the version of install `globex`; version 2 has this \
-         action; deploy it with `freehold deploy globex`"
+         action, so deploy version 2 with `freehold deploy globex`"
     );
     assert!(typo.message.ends_with("the version of install `globex`; did you mean `check`?"), "{typo}");
     assert!(unlike.message.ends_with("choose one of its actions: `check`, `welcome`"), "{unlike}");
