@@ -487,6 +487,18 @@ class Keys(Contract):
         self.assertEqual(64, len(signature))
         public.verify(signature, b"order")
 
+    def test_permission_on_a_key_covers_requests_by_its_alias(self):
+        kms = self.account.client("kms")
+        key, other = (kms.create_key()["KeyMetadata"]["Arn"] for _ in range(2))
+        kms.create_alias(AliasName="alias/own", TargetKeyId=key)
+        kms.create_alias(AliasName="alias/other", TargetKeyId=other)
+        role = self.account.role("key-user", allow("kms:GenerateDataKey", on=key))
+
+        made = role.client("kms").generate_data_key(KeyId="alias/own", KeySpec="AES_256")
+
+        self.assertEqual(32, len(made["Plaintext"]))
+        self.refused("AccessDenied", role.client("kms").generate_data_key, KeyId="alias/other", KeySpec="AES_256")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -1,7 +1,7 @@
-"""IAM: the condition keys `aws:PrincipalArn` and `iam:PermissionsBoundary`, and the action of a batch call."""
+"""IAM: the keys `aws:PrincipalArn` and `iam:PermissionsBoundary` of conditions, batch calls, and keys by an alias."""
 
 from ministack.core import iam_actions, iam_evaluator
-from ministack.services import iam
+from ministack.services import iam, kms
 
 from shims.replace import replace
 
@@ -16,6 +16,8 @@ def apply():
     replace(iam_actions, "extract_iam_action", _single_for_batch)
     # On AWS this key is the boundary in the request, or of the role whose policies change; MiniStack does not know it.
     replace(iam_actions, "request_tag_context", _with_boundary)
+    # For a request that names a key by its alias, AWS compares the key's ARN; MiniStack compares the alias's.
+    replace(iam_actions, "extract_resource_arn", _key_of_alias)
 
 
 def _with_boundary(original):
@@ -31,6 +33,16 @@ def _with_boundary(original):
         return context
 
     return request_context
+
+
+def _key_of_alias(original):
+    def extract_resource_arn(service, *args, **kwargs):
+        arn = original(service, *args, **kwargs)
+        if service == "kms" and ":alias/" in str(arn):
+            return (kms._resolve_key(arn) or {}).get("Arn", arn)
+        return arn
+
+    return extract_resource_arn
 
 
 def _first(value):
