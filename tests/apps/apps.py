@@ -1,8 +1,8 @@
 """Runs app configs whole: from the vendor's sync to the last action, each on a local cloud of its own.
 
 What cannot run here is left out, with the reason: what the product says that it cannot deploy, charts of repositories,
-and private images. A stand-in replaces a public image, and a module whose providers cannot be had. No app is known by
-its name.
+and private images. A stand-in replaces a public image, a module whose providers cannot be had, and a program of Pulumi
+with Pulumi itself. No app is known by its name.
 """
 
 import argparse
@@ -88,6 +88,8 @@ class App:
         self.build_variables = {}
         self.created = {}
         self.cluster = None
+        # The folder of programs that stand in for those of the install's machine, if there are any.
+        self.tools = None
         # How many components and actions the config has before anything is left out.
         self.whole = {kind: len(self.config.entries(kind)) for kind in KINDS}
         # Whose module is a stand-in, the hosts of images that are one, and the parts that are deployed as they are.

@@ -19,7 +19,7 @@ READ_AS_LIST = re.compile(
 
 
 class Module(NamedTuple):
-    """A Terraform module that a component or the sandbox names."""
+    """A Terraform module, or a program of Pulumi, that a component or the sandbox names."""
 
     owner: str
     repository: str
@@ -51,10 +51,25 @@ class Config:
         return tomllib.loads(file.read_text()) if file.exists() else {}
 
     def modules(self):
-        """Returns the modules that come from repositories."""
+        """Returns the Terraform modules that come from repositories."""
+        return self._sources_of("terraform_module", "terraform")
+
+    def programs(self):
+        """Returns the programs of Pulumi that come from repositories."""
+        return self._sources_of("pulumi", "pulumi")
+
+    def _sources_of(self, component, sandbox):
+        """Returns the sources of components of one type, and that of the sandbox if it is of one type."""
         named = [(name, table) for name, (_, table) in self.entries("component").items()]
-        modules = [_module(name, table) for name, table in named if table.get("type") == "terraform_module"]
-        return [module for module in [*modules, _module("sandbox", self.sandbox())] if module]
+        sources = [_module(name, table) for name, table in named if table.get("type") == component]
+        if self.sandbox().get("type", "terraform") == sandbox:
+            sources.append(_module("sandbox", self.sandbox()))
+        return [source for source in sources if source]
+
+    def settings_of_program(self, owner):
+        """Returns the names of the variables and the keys of the configuration that a program of Pulumi gets."""
+        table = self.sandbox() if owner == "sandbox" else self.entries("component")[owner][1]
+        return list(table.get("env_vars", {})), list(table.get("config", table.get("pulumi_config", {})))
 
     def repositories(self):
         """Returns every repository that the config names, with the references that it names there."""

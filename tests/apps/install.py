@@ -1,5 +1,6 @@
 """What happens to an install of an app: create, launch, provision, change an input, run the actions, tear down."""
 
+import os
 import re
 
 import clusters
@@ -46,7 +47,10 @@ def launch(app):
     tools = ("--sandbox", programs.sandbox, *(("--terraform", programs.terraform) if programs.terraform else ()))
     config = ("--out", files / "runner.toml", "--state-dir", files / "runner-state")
     app.ask("install", "runner-config", INSTALL, *config, *tools, account=CUSTOMER)
-    programs.start_runner("install", files / "runner.toml", CUSTOMER, f"fh-{TENANT}--{INSTALL}--runner", quiet=True)
+    # The stand-in for `pulumi` is found by the runner alone, and only for an app with a program of it.
+    more = {"PATH": f"{app.tools}:{os.environ['PATH']}"} if app.tools else {}
+    role = f"fh-{TENANT}--{INSTALL}--runner"
+    programs.start_runner("install", files / "runner.toml", CUSTOMER, role, more, quiet=True)
     _give_sensitive(app)
     return f"parameters answered: {', '.join(answers)}"
 

@@ -14,8 +14,8 @@ down. {components} components were deployed as they are, and {actions} actions r
 
 The product is real everywhere: control plane, runners, Terraform, Helm, the API server of the cluster. A stand-in is in
 the place of a module whose providers cannot be had on the machine (its variables and outputs are the module's, and
-nothing is made), and of public images. The cluster has no nodes: a small program makes its pods ready. What was left
-out, and why, is below the table.
+nothing is made), of programs of Pulumi and Pulumi itself, and of public images. The cluster has no nodes: a small
+program makes its pods ready. What was left out, and why, is below the table.
 
 | app | verdict | components as they are | modules that were stand-ins | cluster | actions run | {steps} |
 |---|---|---|---|---|---|{rule}|

@@ -1,4 +1,5 @@
-"""Modules in the place of those whose providers cannot be had: same variables, same outputs, only `terraform_data`."""
+"""Modules in the place of those whose providers cannot be had: same variables, same outputs, only `terraform_data`; and
+programs for what stands in for Pulumi, which reads `program.json` (`runner/examples/pulumi-stand-in.rs`)."""
 
 import json
 import re
@@ -54,6 +55,21 @@ def replace(module, reads, lists, facts):
     if variables:
         document["variable"] = variables
     (module / "main.tf.json").write_text(json.dumps(document, indent=2))
+
+
+def replace_program(program, settings, reads, lists, facts):
+    """Writes what stands in for a program of Pulumi: a resource, and outputs of the form that the app reads.
+
+    `settings` are the names of its variables and the keys of its configuration. Each is an output as it is told, so
+    that a plan shows a changed one. `reads`, `lists` and `facts` are those of `replace`.
+    """
+    variables, keys = settings
+    told = {f"told_{name}": f"env:{name}" for name in variables if not name.startswith("PULUMI_")}
+    told |= {"told_" + re.sub(r"\W", "_", key): f"config:{key}" for key in keys}
+    names = sorted({read.partition(".")[0] for read in reads})
+    outputs = {name: _shape([name], None, reads, lists, facts) for name in names}
+    resources = [{"name": "stand-in", "type": "stand-in:index:Part"}]
+    (program / "program.json").write_text(json.dumps({"resources": resources, "outputs": {**told, **outputs}}))
 
 
 def _tables(module):

@@ -59,15 +59,15 @@ class Whole(unittest.TestCase):
     def test_app_without_a_cluster_is_installed_changed_used_and_torn_down(self):
         found, lines = self.run_whole("shop")
 
-        self.assertEqual((["network"], False), (found["stand_ins"], found["cluster"]))
-        self.assertEqual("app shop: ok: 4 of 5 components, 1 of 2 actions", lines[-1])
+        self.assertEqual((["network", "ledger"], False), (found["stand_ins"], found["cluster"]))
+        self.assertEqual("app shop: ok: 5 of 6 components, 1 of 2 actions", lines[-1])
         self.assert_went_through(
             found,
             lines,
             "left out: component `cache`: image `111111111111.dkr.ecr.us-east-1.amazonaws.com/cache` is in a private",
             "left out: action `flush`: needs component `cache`, which is left out",
-            "stand-ins of modules: network, of images in: registry.example",
-            "`greeting` to `good day-changed`: 1 done",
+            "stand-ins of modules and programs: network, ledger, of images in: registry.example",
+            "`greeting` to `good day-changed`: 2 done",
             "`show` ran",
         )
 
@@ -110,6 +110,23 @@ class StandIns(WithFolder):
         self.assertEqual({"name": "stand-in-all-zone-name"}, outputs["all"]["zone"])
         self.assertEqual(["main.tf.json"], [file.name for file in self.folder.iterdir()])
 
+    def test_program_of_pulumi_gives_what_is_read_and_what_it_is_told(self):
+        settings = (["ZONE", "PULUMI_STACK"], ["aws:region"])
+
+        stand_ins.replace_program(self.folder, settings, {"db.host", "zones"}, {"zones"}, {})
+
+        made = json.loads((self.folder / "program.json").read_text())
+        self.assertEqual(
+            {
+                "told_ZONE": "env:ZONE",
+                "told_aws_region": "config:aws:region",
+                "db": {"host": "stand-in-db-host"},
+                "zones": [f"stand-in-zones-{number}" for number in range(3)],
+            },
+            made["outputs"],
+        )
+        self.assertEqual(1, len(made["resources"]))
+
     def test_module_without_providers_stays_as_it_is(self):
         self.assertFalse(stand_ins.is_needed(SOURCES / "acme/modules/site"))
         self.assertTrue(stand_ins.is_needed(SOURCES / "acme/modules/network"))
@@ -144,7 +161,7 @@ class Configs(WithFolder):
 
         self.config.leave_out("component", "network", "for a reason")
 
-        self.assertEqual({"cache", "orders", "web"}, set(self.config.entries("component")))
+        self.assertEqual({"cache", "ledger", "orders", "web"}, set(self.config.entries("component")))
         self.assertIn(("component", "last"), self.config.left_out)
 
     def test_commit_of_a_repository_that_is_served_here_becomes_main(self):

@@ -8,11 +8,14 @@ import clusters
 import images
 import proxy
 import stand_ins
-from programs import CUSTOMER, REGION, TENANT, VENDOR, Failed
+from programs import CUSTOMER, REGION, ROOT, TENANT, VENDOR, Failed
 from repositories import HOST, Repositories
 
 # Folders, and files in their place, without which an app works.
 DISPENSABLE = ("policies", "runbooks", "installs", "operation_roles", "branches")
+
+# What stands in for `pulumi`, which cannot be had.
+PULUMI = ROOT / "target/debug/examples/pulumi-stand-in"
 
 # Where a box, which shows the machine's `/usr`, finds programs.
 OF_A_BOX = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -34,7 +37,7 @@ def serve(app):
     leave_out_missing(app, repositories, missing)
     leave_out_lacking_programs(app)
     handlers = serve_images(app)
-    replaced = replace_modules(app, repositories, missing)
+    replaced = [*replace_modules(app, repositories, missing), *replace_programs(app, repositories, missing)]
     for name, references in named.items():
         if name not in missing:
             repositories.commit(name, references)
@@ -42,7 +45,8 @@ def serve(app):
     app.build_variables = proxy.serve(app.work, {**handlers, HOST: repositories.handler()})
     served = ", ".join(sorted(named.keys() - missing)) or "none"
     app.stand_ins, app.images = replaced, sorted(handlers)
-    stand_ins_of = f"of modules: {', '.join(replaced) or 'none'}, of images in: {', '.join(sorted(handlers)) or 'none'}"
+    modules, registries = ", ".join(replaced) or "none", ", ".join(sorted(handlers)) or "none"
+    stand_ins_of = f"of modules and programs: {modules}, of images in: {registries}"
     return f"repositories: {served}; stand-ins {stand_ins_of}"
 
 
@@ -93,21 +97,44 @@ def serve_images(app):
 
 def replace_modules(app, repositories, missing):
     """Returns whose modules have a stand-in."""
-    owners = {}
-    for module in app.config.modules():
-        if module.repository not in missing:
-            owners.setdefault((module.repository, module.directory), []).append(module.owner)
     replaced = []
-    for (repository, directory), names in owners.items():
-        folder = repositories.copy(repository) / directory
-        if not folder.is_dir():
-            raise Failed(f"`{repository}` has no directory `{directory}`, of which {', '.join(names)} is made")
+    for folder, names in _folders(app.config.modules(), repositories, missing):
         if stand_ins.is_needed(folder):
             every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
             known = facts(app, stand_ins.outputs(folder)) if "sandbox" in names else {}
             stand_ins.replace(folder, every, lists, known)
             replaced += names
     return sorted(replaced)
+
+
+def replace_programs(app, repositories, missing):
+    """Gives every program of Pulumi a stand-in, and the runner what stands in for `pulumi`. Returns whose they are."""
+    replaced = []
+    for folder, names in _folders(app.config.programs(), repositories, missing):
+        every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
+        outputs = {path.partition(".")[0] for path in every}
+        known = facts(app, outputs) if "sandbox" in names else {}
+        variables, keys = zip(*map(app.config.settings_of_program, names), strict=True)
+        stand_ins.replace_program(folder, (sum(variables, []), sum(keys, [])), every, lists, known)
+        replaced += names
+    if replaced:
+        app.tools = app.work / "tools"
+        app.tools.mkdir()
+        shutil.copy(PULUMI, app.tools / "pulumi")
+    return sorted(replaced)
+
+
+def _folders(sources, repositories, missing):
+    """Yields each folder of repositories that `sources` name, with the components that are made of it."""
+    owners = {}
+    for source in sources:
+        if source.repository not in missing:
+            owners.setdefault((source.repository, source.directory), []).append(source.owner)
+    for (repository, directory), names in owners.items():
+        folder = repositories.copy(repository) / directory
+        if not folder.is_dir():
+            raise Failed(f"`{repository}` has no directory `{directory}`, of which {', '.join(names)} is made")
+        yield folder, names
 
 
 def facts(app, outputs):
