@@ -59,6 +59,17 @@ impl std::fmt::Display for Failed {
 
 impl Error for Failed {}
 
+impl Program {
+    /// Returns the outputs, with a mask in place of secret values.
+    fn masked_outputs(&self) -> Map<String, Value> {
+        let masked = self.outputs.iter().map(|(name, value)| {
+            let value = if self.secrets.contains(name) { Value::from(MASK) } else { value.clone() };
+            (name.clone(), value)
+        });
+        masked.collect()
+    }
+}
+
 /// The state of a stack in the bucket that `PULUMI_BACKEND_URL` names.
 struct Backend {
     client: Client,
@@ -281,9 +292,31 @@ impl Backend {
         for operation in goals.values() {
             *summary.entry(operation).or_default() += 1;
         }
-        std::fs::write(plan, json!({ "resourcePlans": goals }).to_string())?;
+        std::fs::write(plan, json!({ "resourcePlans": self.resource_plans(&goals).await? }).to_string())?;
         println!("{}", json!({ "steps": [], "changeSummary": summary }));
         Ok(())
+    }
+
+    /// Returns the plan of each resource. The stack is one of them, and its plan has the changes of its outputs.
+    async fn resource_plans(&self, goals: &BTreeMap<String, &'static str>) -> Result<Value> {
+        let of =
+            |step: &str, outputs: Value| json!({ "goal": { "outputDiff": outputs }, "steps": [step], "state": {} });
+        let mut plans: Map<String, Value> =
+            goals.iter().map(|(urn, step)| (urn.clone(), of(step, json!({})))).collect();
+        let (old, new) = (self.load().await?["outputs"].clone(), self.program()?.masked_outputs());
+        let gone: Vec<&String> =
+            old.as_object().into_iter().flat_map(Map::keys).filter(|name| !new.contains_key(*name)).collect();
+        let (mut adds, mut updates) = (Map::new(), Map::new());
+        for (name, value) in &new {
+            match old.get(name) {
+                None => drop(adds.insert(name.clone(), value.clone())),
+                Some(known) if known != value => drop(updates.insert(name.clone(), value.clone())),
+                Some(_) => {}
+            }
+        }
+        let stack = format!("urn:pulumi:{}::{1}::pulumi:pulumi:Stack::{1}-{0}", self.stack, self.project);
+        plans.insert(stack, of("same", json!({ "adds": adds, "updates": updates, "deletes": gone })));
+        Ok(Value::Object(plans))
     }
 
     /// Updates the stack under a lock. An interrupt ends the update, and the lock is removed.
@@ -314,7 +347,7 @@ impl Backend {
     async fn update(&self, plan: &str) -> Result<()> {
         let plan: Value = serde_json::from_slice(&std::fs::read(plan)?)?;
         let goals = self.goals().await?;
-        if plan["resourcePlans"] != json!(goals) {
+        if plan["resourcePlans"] != self.resource_plans(&goals).await? {
             return Err("resource violates plan: the program wants another change than the plan has".into());
         }
         let program = self.program()?;
@@ -349,11 +382,7 @@ impl Backend {
         }
         // Stands in for the encryption of secrets.
         state["sealed"] = STANDARD.encode(json!(program.outputs).to_string()).into();
-        let masked = program.outputs.iter().map(|(name, value)| {
-            let value = if program.secrets.contains(name) { Value::from(MASK) } else { value.clone() };
-            (name.clone(), value)
-        });
-        state["outputs"] = Value::Object(masked.collect::<Map<String, Value>>());
+        state["outputs"] = Value::Object(program.masked_outputs());
         self.put(&self.checkpoint(), &state).await
     }
 

@@ -11,6 +11,7 @@ mod data;
 mod diagnosis;
 mod files;
 mod program;
+mod saved_plan;
 mod stack;
 mod stack_locks;
 mod steps;
@@ -26,7 +27,7 @@ use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
-use crate::kinds::result::{Done, keep_sensitive, sdk_config, until_stopped};
+use crate::kinds::result::{Done, SKIPPED, keep_sensitive, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::work::job::Job;
 use files::{PLAN_FILE, PROGRAM};
@@ -103,6 +104,10 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
             job.log.line(&format!("plan {}: {steps}", plan.digest()));
             let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
             until_stopped(job, bucket.put_file(&key, plan.file())).await?;
+            if job.order.skip_noops && steps.is_noop() && saved_plan::is_noop(&plan).await {
+                job.log.line(SKIPPED);
+                return finish(pulumi).await;
+            }
             // From here on, every failure may leave resources partly created.
             pulumi.up(&plan).await.map_err(Failure::after_change)?;
             finish(pulumi).await.map_err(Failure::after_change)

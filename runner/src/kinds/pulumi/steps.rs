@@ -15,6 +15,13 @@ pub(super) struct Steps {
     summary: BTreeMap<String, u64>,
 }
 
+impl Steps {
+    /// Returns whether no resource changes. Outputs of the stack may change all the same.
+    pub(super) fn is_noop(&self) -> bool {
+        self.summary.iter().all(|(operation, count)| operation == "same" || *count == 0)
+    }
+}
+
 impl fmt::Display for Steps {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changes: Vec<String> = self
@@ -85,6 +92,9 @@ mod tests {
 
         assert_eq!(steps(json!({ "create": 2, "same": 1, "delete": 1 })).to_string(), "2 to create, 1 to delete");
         assert_eq!(steps(json!({ "same": 3 })).to_string(), "no change of a resource");
+        assert!(
+            steps(json!({ "same": 3, "update": 0 })).is_noop() && !steps(json!({ "same": 3, "read": 1 })).is_noop()
+        );
         assert_eq!(serde_json::from_str::<Steps>("{}").unwrap().to_string(), "no change of a resource");
     }
 

@@ -119,6 +119,32 @@ async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_buc
 }
 
 #[tokio::test]
+async fn a_plan_that_changes_nothing_is_not_applied_when_the_order_says_so_and_a_changed_output_is() {
+    let test = "a_plan_that_changes_nothing_is_not_applied_when_the_order_says_so_and_a_changed_output_is";
+    let Some(cloud) = start(test).await else { return };
+    let program = json!({ "resources": [table("main")], "outputs": { "zone": "env:ZONE" } });
+    let artifact = artifact(&cloud, &program).await;
+    let mut bench = cloud.bench(Work::Pulumi(work(&artifact)), &artifact);
+    let skipped = "nothing is applied (`skip_noops`)";
+
+    let first = outputs(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| order.skip_noops = true);
+    let second = outputs(execute(&bench.job).await);
+    let second_log = bench.log();
+    let mut changed = work(&artifact);
+    changed.env_vars.insert("ZONE".to_owned(), "c".to_owned());
+    let mut bench = cloud.bench(Work::Pulumi(changed), &artifact);
+    bench.change_order(|order| order.skip_noops = true);
+    let third = outputs(execute(&bench.job).await);
+    let third_log = bench.log();
+
+    assert_eq!((first, second, third), (json!({ "zone": "b" }), json!({ "zone": "b" }), json!({ "zone": "c" })));
+    assert!(second_log.contains(skipped), "{second_log}");
+    assert!(third_log.contains("no change of a resource") && !third_log.contains(skipped), "{third_log}");
+}
+
+#[tokio::test]
 async fn a_stack_is_removed_and_data_only_when_the_order_permits_it() {
     let Some(cloud) = start("a_stack_is_removed_and_data_only_when_the_order_permits_it").await else { return };
     let program = json!({ "resources": [{ "name": "main", "type": "aws:ec2/vpc:Vpc" }, table("orders")] });

@@ -1,0 +1,109 @@
+//! Reads from a saved plan of Pulumi whether an update would change anything.
+//!
+//! `preview --json` counts the changes of resources. The saved plan also says how each resource's outputs change, and the
+//! stack is one of these resources (`DeploymentPlanV1` in Pulumi's package `apitype`).
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::kinds::plan_file::PlanFile;
+
+/// The size limit of a plan that is read, in bytes. A larger plan counts as one that changes something.
+const MAX_READ: u64 = 64 * 1024 * 1024;
+
+#[derive(Debug, Default, Deserialize)]
+struct SavedPlan {
+    #[serde(default, rename = "resourcePlans")]
+    resources: BTreeMap<String, ResourcePlan>,
+}
+
+#[derive(Debug, Deserialize)]
+struct ResourcePlan {
+    goal: Option<Goal>,
+    #[serde(default)]
+    steps: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Goal {
+    #[serde(default, rename = "outputDiff")]
+    outputs: Difference,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Difference {
+    #[serde(default)]
+    adds: BTreeMap<String, IgnoredAny>,
+    #[serde(default)]
+    deletes: Vec<String>,
+    #[serde(default)]
+    updates: BTreeMap<String, IgnoredAny>,
+}
+
+/// Returns whether an update by this plan changes neither a resource nor an output of the stack. A plan that cannot be read
+/// counts as one that changes something.
+pub(super) async fn is_noop(plan: &PlanFile) -> bool {
+    let path = plan.path();
+    let read = tokio::task::spawn_blocking(move || {
+        let file = File::open(path).ok()?;
+        serde_json::from_reader::<_, SavedPlan>(BufReader::new(file.take(MAX_READ))).ok()
+    });
+    matches!(read.await, Ok(Some(plan)) if plan.is_noop())
+}
+
+impl SavedPlan {
+    fn is_noop(&self) -> bool {
+        let has_stack = self.resources.keys().any(|urn| urn.contains("::pulumi:pulumi:Stack::"));
+        has_stack && self.resources.values().all(ResourcePlan::is_noop)
+    }
+}
+
+impl ResourcePlan {
+    fn is_noop(&self) -> bool {
+        let stays = !self.steps.is_empty() && self.steps.iter().all(|step| step == "same");
+        stays && self.goal.as_ref().is_some_and(|goal| goal.outputs.is_empty())
+    }
+}
+
+impl Difference {
+    fn is_empty(&self) -> bool {
+        self.adds.is_empty() && self.deletes.is_empty() && self.updates.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const STACK: &str = "urn:pulumi:globex::net::pulumi:pulumi:Stack::net-globex";
+    const VPC: &str = "urn:pulumi:globex::net::aws:ec2/vpc:Vpc::main";
+
+    fn is_noop(resources: Value) -> bool {
+        serde_json::from_value::<SavedPlan>(json!({ "manifest": {}, "resourcePlans": resources })).unwrap().is_noop()
+    }
+
+    #[test]
+    fn a_plan_changes_nothing_when_each_resource_and_output_stays() {
+        let same = json!({ "goal": { "inputDiff": {}, "outputDiff": {} }, "steps": ["same"], "state": {} });
+        let with_output = |difference: Value| {
+            let stack = json!({ "goal": { "outputDiff": difference }, "steps": ["same"], "state": {} });
+            is_noop(json!({ STACK: stack, VPC: same }))
+        };
+
+        assert!(is_noop(json!({ STACK: same, VPC: same })));
+        assert!(!with_output(json!({ "adds": { "zone": "a" } })));
+        assert!(!with_output(json!({ "updates": { "zone": "b" } })));
+        assert!(!with_output(json!({ "deletes": ["zone"] })));
+        for steps in [json!(["update"]), json!(["same", "delete"]), json!([])] {
+            assert!(!is_noop(json!({ STACK: same, VPC: { "goal": { "outputDiff": {} }, "steps": steps } })));
+        }
+        assert!(!is_noop(json!({ STACK: same, VPC: { "goal": null, "steps": ["same"] } })));
+        assert!(!is_noop(json!({ VPC: same })), "a plan without the stack does not say whether an output changes");
+    }
+}
