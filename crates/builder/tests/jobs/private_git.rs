@@ -18,6 +18,7 @@ use crate::cloud::Cloud;
 use crate::fixture::{Bench, reason};
 use crate::mirror::Certificates;
 use crate::stand_in::{Asked, Said, StandIn, basic, places, store};
+use crate::step::files;
 
 const CANARY: &str = "canary-5c1f0a7e-token";
 
@@ -101,9 +102,13 @@ impl Place {
     }
 
     fn bench(&self, server: &StandIn, path: &str, commit: &str) -> Bench {
+        self.bench_of(Package::CloudformationTemplate, server, path, commit)
+    }
+
+    fn bench_of(&self, package: Package, server: &StandIn, path: &str, commit: &str) -> Bench {
         let url = format!("https://{}/{path}", server.address);
         let source = Source::Git { url, commit: commit.into(), directory: String::new(), branch: String::new() };
-        build_bench(Package::CloudformationTemplate, source)
+        build_bench(package, source)
     }
 }
 
@@ -207,6 +212,28 @@ async fn a_token_goes_to_its_own_address_only() {
     assert!(reason.contains("store a credential for it with `freehold tenant source add"), "{reason}");
     let at_neighbour = server.asked().into_iter().filter(|asked| asked.path.starts_with("/other"));
     assert!(at_neighbour.into_iter().all(|asked| asked.header("authorization").is_empty()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_directory_of_a_step_is_packed_from_a_private_repository_without_its_token() {
+    const TEST: &str = "private_git::the_directory_of_a_step_is_packed_from_a_private_repository_without_its_token";
+    let Some(place) = Place::here(TEST).await else { return };
+    let commit = repository(place.root.path(), "acme/checks");
+    let server = place.server(|_| None).await;
+    let step = || place.bench_of(Package::StepDirectory, &server, "acme/checks", &commit);
+
+    let (closed, _) = run(&step()).await;
+    place.store(&server, "/acme", CANARY).await;
+    let (outcome, log) = run(&step()).await;
+
+    let closed = reason(closed).0;
+    assert!(closed.contains("store a credential for it with `freehold tenant source add"), "{closed}");
+    assert!(log.contains(&format!("with the credential of `https://{}/acme`", server.address)), "{log}");
+    let artifact = built(outcome);
+    assert!(!format!("{:?}", artifact.provenance).contains(CANARY));
+    // The artifact has the files of the commit alone: no directory of Git, whose settings name the server.
+    let packed = files(&place.cloud, &artifact).await;
+    assert_eq!(packed.into_iter().collect::<Vec<_>>(), [("queue.yaml".into(), (0o644, "Resources: {}\n".into()))]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,7 +57,7 @@ async fn build(directory: &str) -> Outcome {
 }
 
 /// Returns the mode and the text of each file in the artifact, and the target of each link.
-async fn files(cloud: &Cloud, artifact: &Artifact) -> BTreeMap<String, (u32, String)> {
+pub(crate) async fn files(cloud: &Cloud, artifact: &Artifact) -> BTreeMap<String, (u32, String)> {
     let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
     let (into, layer) = (tempfile::NamedTempFile::new().unwrap(), artifact.blobs.last().unwrap());
     assert_eq!(layer.media_type, STEP_LAYER);
