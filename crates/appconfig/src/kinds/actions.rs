@@ -43,7 +43,10 @@ pub(crate) const TRIGGERS_WITHOUT_EVENT: &[&str] = &["role-enabled", "role-disab
 
 const TRIGGER: &[Key] = &[
     must("type", Text)
-        .doc("`manual`, `cron`, or an event such as `post-deploy-component`")
+        .doc(
+            "`manual`, `cron`, or an event such as `post-deploy-component`. Freehold is not told when a customer switches a \
+             role on or off",
+        )
         .not_yet_for(TRIGGERS_WITHOUT_EVENT),
     may("index", Whole).doc("The place of the action among the actions that the same event starts").not_yet(),
     may("cron_schedule", Text).doc("For `cron`: five cron fields, in UTC, such as `*/5 * * * *`"),
