@@ -1,13 +1,15 @@
 //! `freehold teardown`: removes deployed components and the sandbox from a customer's account.
 
 use clap::Args;
-use freehold_protocol::api::{TeardownInstallRequest, WorkflowStarted};
+use freehold_protocol::api::{InstallView, LeftoversView, TeardownInstallRequest, WorkflowStarted};
+use freehold_protocol::leftovers::type_and_name;
 use freehold_protocol::{ComponentName, InstallId};
 
 use crate::api::follow;
 use crate::confirm;
 use crate::context::Context;
 use crate::error::Result;
+use crate::output::{plural, time};
 
 /// Remove from an install everything that is deployed, one component, or the sandbox.
 #[derive(Debug, Args)]
@@ -22,6 +24,8 @@ Examples:
 Each part is planned and then removed; the parts that depend on it are removed before it. Jobs run under the mode
 `deprovision`, which the customer switches on with the parameter `EnableDeprovision` of the install stack. Resources that
 hold data are removed only with `--destroy-data`. When a failed teardown is started again, it continues where it stopped.
+After a teardown of everything the runner lists what still exists with the install's tag, such as a volume that was kept. When
+nothing is deployed any more, the command only lists it again; AWS may list a resource for some time after its deletion.
 
 Exit code 1 when the teardown fails. Ctrl-c stops watching; the teardown continues.")]
 pub(crate) struct Teardown {
@@ -62,7 +66,15 @@ impl Teardown {
         let path = ["v1", "installs", self.install.as_str(), "teardown"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("teardown of `{}`", self.install);
-        follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await
+        follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await?;
+        if self.no_wait || context.out.is_json() || self.component.is_some() || self.sandbox {
+            return Ok(());
+        }
+        let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        if let Some(leftovers) = &view.leftovers {
+            context.out.line(&still_there(leftovers));
+        }
+        Ok(())
     }
 
     /// Asks for the install's name unless `--confirm` gives it.
@@ -81,9 +93,61 @@ impl Teardown {
     }
 }
 
+/// Returns the text about what still existed after a teardown: a sentence, and a line for each resource.
+pub(crate) fn still_there(leftovers: &LeftoversView) -> String {
+    let LeftoversView { at, found, job } = leftovers;
+    let at = time(*at);
+    let count = found.resources.len() + usize::try_from(found.more).unwrap_or(usize::MAX);
+    let mut lines = Vec::new();
+    match count {
+        0 if found.unknown.is_some() => {}
+        0 => lines.push(format!("nothing with the install's tag was left at {at}")),
+        _ => lines.push(format!(
+            "{} with the install's tag still existed at {at}; AWS may list a resource for some time after its deletion:",
+            plural(count, "resource")
+        )),
+    }
+    lines.extend(found.resources.iter().map(|arn| {
+        let (kind, name) = type_and_name(arn);
+        format!("  {kind} {name}")
+    }));
+    if found.more > 0 {
+        lines.push(format!("  and {} more", found.more));
+    }
+    if let Some(reason) = &found.unknown {
+        lines.push(format!("not all of what still exists is known ({job}): {reason}"));
+    }
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::Timestamp;
+    use freehold_protocol::leftovers::Leftovers;
+
     use super::*;
+
+    #[test]
+    fn what_still_exists_is_told_with_the_time_and_what_is_not_known() {
+        let said = |found: Leftovers| {
+            let at = Timestamp::from_millis(1_795_250_000_000);
+            still_there(&LeftoversView { at, job: "job_00000000000000000001".parse().unwrap(), found })
+        };
+        let arns = ["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1", "arn:aws:sqs:eu-west-1:222222222222:jobs"];
+        let some = Leftovers { more: 2, ..Leftovers::of(arns.map(str::to_owned).to_vec()) };
+        let denied = Leftovers { unknown: Some("AccessDenied".to_owned()), ..Leftovers::default() };
+
+        let at = time(Timestamp::from_millis(1_795_250_000_000));
+        assert_eq!(
+            said(some),
+            format!(
+                "4 resources with the install's tag still existed at {at}; AWS may list a resource for some time after its \
+                 deletion:\n  ec2 volume vol-1\n  sqs jobs\n  and 2 more"
+            )
+        );
+        assert_eq!(said(Leftovers::default()), format!("nothing with the install's tag was left at {at}"));
+        assert_eq!(said(denied), "not all of what still exists is known (job_00000000000000000001): AccessDenied");
+    }
 
     fn teardown(confirm: &str) -> Teardown {
         Teardown {

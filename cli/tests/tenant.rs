@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Returns the names of all functions: each is a program of its own.
 fn function_names() -> Vec<String> {
@@ -255,6 +255,23 @@ Resources:
   Bucket:
     Type: AWS::S3::Bucket
     Properties: {BucketName: fh-acme--globex--222222222222, Tags: [{Key: deprovision, Value: !Ref EnableDeprovision}]}
+  OfTheApp:
+    Type: AWS::SQS::Queue
+    Properties:
+      QueueName: jobs
+      Tags: [{Key: freehold:tenant, Value: acme}, {Key: freehold:install, Value: globex}, {Key: freehold:owner, Value: acme--globex}]
+  OfTheStack:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: stack, Tags: [{Key: freehold:tenant, Value: acme}, {Key: freehold:install, Value: globex}]}
+  OfANeighbour:
+    Type: AWS::SQS::Queue
+    Properties: {QueueName: neighbour, Tags: [{Key: freehold:tenant, Value: acme}, {Key: freehold:install, Value: globex-2}]}
+  RoleOfTheApp:
+    Type: AWS::IAM::Role
+    Properties: {RoleName: acme--globex--web, AssumeRolePolicyDocument: {Version: '2012-10-17', Statement: []}}
+  RoleOfTheStack:
+    Type: AWS::IAM::Role
+    Properties: {RoleName: fh-acme--globex--runner, AssumeRolePolicyDocument: {Version: '2012-10-17', Statement: []}}
 Outputs:
   TenantName: {Value: acme}
   InstallName: {Value: globex}
@@ -280,6 +297,10 @@ Outputs:
     let again = cloud.json(customer, &launch);
     let config = cloud.freehold(customer, &["install", "runner-config", "globex", "--slots", "2", "--sandbox", "none"]);
     let text = std::fs::read_to_string(cloud.path("globex-runner.toml")).unwrap();
+    let leftovers = ["install", "leftovers", "globex", "--tenant", "acme"];
+    let left = cloud.json(customer, &leftovers);
+    let elsewhere = cloud.freehold("333333333333", &leftovers);
+    let of_nobody = cloud.freehold(customer, &leftovers[..3]);
     let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
 
     assert_eq!(other_template.status.code(), Some(2), "{}", output(&other_template));
@@ -294,4 +315,13 @@ Outputs:
     );
     assert!(text.contains("[modes]\nprovision = ") && !text.contains("deprovision"), "{text}");
     assert!(switched["outputs"]["DeprovisionRoleArn"].is_string(), "{switched}");
+    let (queue, role) = ("arn:aws:sqs:eu-west-1:222222222222:", "arn:aws:iam::222222222222:role/");
+    assert_eq!(left["app"], json!([format!("{role}acme--globex--web"), format!("{queue}jobs")]));
+    assert_eq!(left["install_stack"], json!([format!("{role}fh-acme--globex--runner"), format!("{queue}stack")]));
+    assert!(
+        output(&elsewhere).contains("nothing with the tags or names of install `globex`"),
+        "{}",
+        output(&elsewhere)
+    );
+    assert_eq!(of_nobody.status.code(), Some(2), "{}", output(&of_nobody));
 }

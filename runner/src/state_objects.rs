@@ -29,7 +29,8 @@ impl StateObjects {
             | Work::CopySecrets(_)
             | Work::Action(_)
             | Work::Build(_)
-            | Work::Preflight(_) => None,
+            | Work::Preflight(_)
+            | Work::Leftovers(_) => None,
         }
     }
 

@@ -1,4 +1,5 @@
-//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config, audit).
+//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config, leftovers,
+//! audit).
 
 mod audit;
 mod consent;
@@ -6,6 +7,7 @@ mod create;
 mod delete;
 mod disable;
 mod enable;
+mod find_leftovers;
 mod forget;
 mod inputs;
 mod launch;
@@ -49,6 +51,8 @@ pub(crate) enum InstallCommand {
     Disable(Disable),
     Enable(Enable),
     VerifyTemplate(VerifyTemplate),
+    #[command(name = "leftovers")]
+    FindLeftovers(FindLeftovers),
     #[command(subcommand)]
     Audit(audit::AuditCommand),
 }
@@ -260,6 +264,20 @@ pub(crate) struct RunnerConfig {
     machine: crate::runner_config::Machine,
 }
 
+/// List what exists of an install in the customer's account, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  freehold install leftovers globex --tenant acme
+
+Uses the AWS credentials of the customer's account, and needs nothing of the vendor. Finds the resources of one region by the
+tags that Freehold gives them (`tag:GetResources`), and roles by their names (`iam:ListRoles`). AWS may list a resource for
+some time after its deletion. Resources without tags, such as log groups that a function made itself, are not found.")]
+pub(crate) struct FindLeftovers {
+    /// Name of the install.
+    install: InstallId,
+}
+
 /// Delete an install in which nothing ever ran, so that its name is free again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -334,6 +352,7 @@ impl InstallCommand {
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
             Self::VerifyTemplate(args) => args.run(context),
+            Self::FindLeftovers(args) => args.run(context).await,
             Self::Audit(command) => command.run(context),
         }
     }

@@ -7,6 +7,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::job::plain;
 use crate::output::{Output, Table, short, time};
+use crate::teardown::still_there;
 
 /// Shows all installs.
 pub(super) async fn list(context: &Context) -> Result<()> {
@@ -109,6 +110,9 @@ fn render(view: &InstallView, out: Output) -> String {
         if let Some(partial) = &one.partial {
             fact(&format!("component {}", one.component), partly(view, partial));
         }
+    }
+    if let Some(leftovers) = &view.leftovers {
+        fact("left over", still_there(leftovers));
     }
     for problem in &view.problems {
         fact("problem", problem.clone());

@@ -113,7 +113,7 @@ impl From<ConsentError> for AppError {
 impl From<TeardownError> for AppError {
     fn from(error: TeardownError) -> Self {
         let kind = match &error {
-            TeardownError::Nothing(_) | TeardownError::Absent(_) | TeardownError::InUse(_) => Kind::Conflict,
+            TeardownError::Absent(_) | TeardownError::InUse(_) => Kind::Conflict,
             TeardownError::UnknownRole(_) => Kind::NotFound,
             TeardownError::Unwritable(_) => Kind::Internal,
         };

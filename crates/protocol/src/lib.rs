@@ -15,6 +15,7 @@ mod fence;
 mod flag;
 pub mod grant;
 pub mod ids;
+pub mod leftovers;
 pub mod limits;
 pub mod lineage;
 mod mode;

@@ -29,7 +29,8 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         | Work::Remove(_)
         | Work::Action(_)
         | Work::Build(_)
-        | Work::Preflight(_) => {}
+        | Work::Preflight(_)
+        | Work::Leftovers(_) => {}
     }
     let guarded = ["terraform/*", "kubernetes/*", "plans/*"].map(object);
     json!({

@@ -12,6 +12,7 @@ mod helm_chart;
 mod inventory;
 mod kubernetes_job;
 mod kubernetes_manifest;
+mod leftovers;
 mod plan_file;
 mod preflight;
 pub mod provenance;
@@ -74,6 +75,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
             "an install runner does not build; start `freehold-builder` in the tenant's account for that",
         )),
         Work::Preflight(work) => preflight::run(job, work).await,
+        Work::Leftovers(_) => leftovers::run(job).await,
     }
 }
 

@@ -34,7 +34,12 @@ async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         Work::HelmChart(what) => helm_chart::remove(job, what, work.destroy_data).await,
         Work::KubernetesManifest(what) => kubernetes_manifest::remove(job, what, work.destroy_data).await,
         Work::KubernetesJob(what) => kubernetes_job::remove(job, what).await,
-        Work::CopySecrets(_) | Work::Remove(_) | Work::Action(_) | Work::Build(_) | Work::Preflight(_) => {
+        Work::CopySecrets(_)
+        | Work::Remove(_)
+        | Work::Action(_)
+        | Work::Build(_)
+        | Work::Preflight(_)
+        | Work::Leftovers(_) => {
             Err(Failure::new(format!("a job of kind `{}` creates nothing that could be removed", work.what.kind())))
         }
     }

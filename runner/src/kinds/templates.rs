@@ -131,6 +131,7 @@ pub(crate) fn owner(work: &Work) -> String {
         Work::Action(work) => format!("action `{}`", work.action),
         Work::Build(work) => format!("build of component `{}`", work.component),
         Work::Preflight(_) => "preflight".to_owned(),
+        Work::Leftovers(_) => "the list of leftovers".to_owned(),
     }
 }
 

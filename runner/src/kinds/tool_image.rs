@@ -101,7 +101,8 @@ const fn runs_programs(work: &Work) -> bool {
         | Work::CloudformationStack(_)
         | Work::KubernetesJob(_)
         | Work::CopySecrets(_)
-        | Work::Build(_) => false,
+        | Work::Build(_)
+        | Work::Leftovers(_) => false,
     }
 }
 

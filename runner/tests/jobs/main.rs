@@ -17,6 +17,7 @@ mod helm_chart;
 mod image_walls;
 mod kubernetes_job;
 mod kubernetes_manifest;
+mod leftovers;
 mod preflight;
 mod pulumi;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]

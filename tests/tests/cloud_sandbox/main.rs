@@ -95,8 +95,9 @@ async fn everything_is_removed_once_the_customer_allows_it(world: &World, instal
     assert_eq!(removed["state"], "succeeded", "{removed}");
     let shown = world.vendor(&["install", "show", "globex"]).await?;
     assert_eq!((&shown["state"], &shown["components"]), (&json!("idle"), &json!([])), "{shown}");
-    let again = world.run(&teardown).await?.ended_with(4)?;
-    assert!(again.contains("nothing of app `small` is deployed"), "{again}");
+    assert_eq!(shown["leftovers"]["found"], json!({ "resources": [] }), "{shown}");
+    let again = world.vendor(&teardown).await?;
+    assert_eq!(names(&again), ["leftovers:list"], "{again}");
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use freehold_domain::install::{Install, Serves};
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{DeployedView, InstallView, Page, PartialView, RunnerView};
+use freehold_protocol::api::{DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView};
 use freehold_protocol::time::rfc3339;
 use futures_util::future::try_join_all;
 
@@ -16,7 +16,9 @@ use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
-use crate::table::{self, DeployedRecord, InstallEntry, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all};
+use crate::table::{
+    self, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all,
+};
 
 /// The number of installs that are read concurrently.
 const AT_ONCE: usize = 16;
@@ -38,6 +40,15 @@ pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<Install
         None => Vec::new(),
     };
     let mut view = install_view(store, install).await?;
+    // A later deploy makes the list obsolete.
+    if components.is_empty() {
+        let record = load::<LeftoversRecord>(store, &table::leftovers_key(id)).await?;
+        view.leftovers = record.map(|record| LeftoversView {
+            at: record.value.at,
+            job: record.value.job,
+            found: record.value.found,
+        });
+    }
     // An install has no answers of the customer before its runner has announced itself. Missing answers are not a
     // problem then.
     if view.runner.is_some() {
@@ -114,6 +125,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         problems: Vec::new(),
         components: Vec::new(),
         off: Vec::new(),
+        leftovers: None,
         accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,
     })

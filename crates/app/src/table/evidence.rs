@@ -129,7 +129,7 @@ impl Signed {
             | Work::CopySecrets(_)
             | Work::Remove(_)
             | Work::Action(_) => true,
-            Work::Build(_) | Work::Preflight(_) => false,
+            Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) => false,
         };
         let work = serde_json::to_string(work)?;
         if is_repeated

@@ -1,12 +1,13 @@
-//! The rows of installs: their state, their entry in the list of installs, the last contact of their runner, and their
-//! deployed components.
+//! The rows of installs: their state, their entry in the list of installs, the last contact of their runner, their
+//! deployed components, and what was left of them.
 
 use std::collections::BTreeMap;
 
 use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
-use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, Timestamp};
+use freehold_protocol::leftovers::Leftovers;
+use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -46,6 +47,15 @@ pub struct CopiedSecrets {
     pub others: bool,
 }
 
+/// What still existed of the app after the install's last teardown of everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftoversRecord {
+    pub install: InstallId,
+    pub job: JobId,
+    pub at: Timestamp,
+    pub found: Leftovers,
+}
+
 /// Returns the partition key of an install's rows.
 pub fn install_pk(install: &InstallId) -> String {
     format!("install#{install}")
@@ -59,6 +69,11 @@ pub fn install_key(install: &InstallId) -> Key {
 /// Returns the key of the row of the secrets that were copied into an install's cluster.
 pub fn copied_secrets_key(install: &InstallId) -> Key {
     key(install_pk(install), "secrets")
+}
+
+/// Returns the key of the row of what was left after an install's last teardown.
+pub fn leftovers_key(install: &InstallId) -> Key {
+    key(install_pk(install), "leftovers")
 }
 
 /// Returns the key of an install's entry in the list of installs.
@@ -109,6 +124,12 @@ impl Record for Contact {
 impl Record for CopiedSecrets {
     fn key(&self) -> Key {
         copied_secrets_key(&self.install)
+    }
+}
+
+impl Record for LeftoversRecord {
+    fn key(&self) -> Key {
+        leftovers_key(&self.install)
     }
 }
 

@@ -53,9 +53,9 @@ pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_inst
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
-    Contact, CopiedSecrets, DeployedRecord, InstallEntry, contact_key, copied_secrets_key, deployed, deployed_among,
-    deployed_key, install, install_entry_key, install_key, install_pk, name_prefixes, parts, prefix_key,
-    sandbox_outputs,
+    Contact, CopiedSecrets, DeployedRecord, InstallEntry, LeftoversRecord, contact_key, copied_secrets_key, deployed,
+    deployed_among, deployed_key, install, install_entry_key, install_key, install_pk, leftovers_key, name_prefixes,
+    parts, prefix_key, sandbox_outputs,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

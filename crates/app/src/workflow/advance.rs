@@ -9,6 +9,7 @@ use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::sensitive_outputs::SensitiveOutputs;
 use freehold_domain::workflow::{Advance, Deploys, Target, Use, Workflow, WorkflowKind};
+use freehold_protocol::leftovers::{self, Leftovers};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
 use serde_json::Value;
@@ -17,7 +18,7 @@ use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::ports::{Expect, Outbox, Store, Write};
 use crate::table::evidence::{MadeBy, ProofRecord, Signed, UsedBy};
-use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, Stored, load, put};
+use crate::table::{self, CopiedSecrets, Decided, DeployedRecord, LeftoversRecord, Stored, load, put};
 use crate::workflow::{attempted_part, late_result};
 
 /// The result of applying an event to a job.
@@ -216,8 +217,17 @@ async fn result_writes(
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
             failed_writes(store, job, workflow, &node.target, now).await
         }
-        (Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
+        (Target::Leftovers, JobState::Succeeded { outputs, .. }) => leftovers_writes(job, outputs, now),
+        (Target::Action { .. } | Target::Preflight | Target::Leftovers, _) => Ok(Vec::new()),
     }
+}
+
+/// Returns the write of the list of what still exists after a teardown. A list that cannot be read is left out.
+fn leftovers_writes(job: &Job, outputs: &BTreeMap<String, Value>, now: Timestamp) -> Result<Vec<Write>, AppError> {
+    let reported = outputs.get(leftovers::OUTPUT).cloned().map(serde_json::from_value::<Leftovers>);
+    let Some(Ok(found)) = reported else { return Ok(Vec::new()) };
+    let record = LeftoversRecord { install: job.install.clone(), job: job.id.clone(), at: now, found };
+    Ok(vec![put(&record, Expect::Any)?])
 }
 
 /// Returns the write of the record of the copies of secrets, after a job that copies or removes them.

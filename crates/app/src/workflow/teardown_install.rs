@@ -1,12 +1,13 @@
 //! Starts a teardown of an install: of a component with its dependents, of the sandbox, or of everything that is
-//! deployed or that a deploy may have made before it failed.
+//! deployed or that a deploy may have made before it failed. A teardown of everything ends with a list of what still
+//! exists, also when nothing is deployed any more.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::inputs::{known_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
-use freehold_domain::plan::teardown::{TeardownScope, teardown_nodes};
+use freehold_domain::plan::teardown::{TeardownScope, add_leftovers, teardown_nodes};
 use freehold_domain::plan::triggers;
 use freehold_domain::workflow::{Node, Request, Target, TeardownParts, WorkflowKind};
 use freehold_protocol::api::TeardownInstallRequest;
@@ -127,5 +128,8 @@ pub(crate) async fn plan_teardown(
     let attempted = parts.iter().filter(|(_, one)| one.attempted).map(|(name, _)| name.clone()).collect();
     triggers::add_to_teardown(&version.document, &mut nodes, scope, &attempted)?;
     bind_steps(&*versions.store, &version.document, &mut nodes).await?;
+    if *what == TeardownParts::All {
+        add_leftovers(&mut nodes, serial);
+    }
     Ok((version.version, nodes))
 }

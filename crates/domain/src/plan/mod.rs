@@ -189,7 +189,11 @@ fn role_of(
         Target::Component { component, .. } => version.component(component).map(Operation::Deploy),
         Target::Sandbox { .. } => version.sandbox.as_ref().map(|sandbox| sandbox_operation(input, sandbox)),
         Target::Action { action, .. } => version.action(action).map(Operation::Trigger),
-        Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => None,
+        Target::Secrets { .. }
+        | Target::Teardown { .. }
+        | Target::Build { .. }
+        | Target::Preflight
+        | Target::Leftovers => None,
     };
     let Some(operation) = operation else { return Ok(None) };
     // A node that makes or changes the sandbox runs in mode `provision`, even in a deploy.

@@ -72,7 +72,11 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
                     needs.disk_bytes = needs.disk_bytes.saturating_add(bytes.saturating_mul(copies));
                 }
             }
-            Target::Secrets { .. } | Target::Teardown { .. } | Target::Build { .. } | Target::Preflight => {}
+            Target::Secrets { .. }
+            | Target::Teardown { .. }
+            | Target::Build { .. }
+            | Target::Preflight
+            | Target::Leftovers => {}
         }
     }
     needs.hosts = hosts(version, &owners);

@@ -52,6 +52,8 @@ pub enum Target {
     Build { component: ComponentName, build: BuildId },
     /// Runs before all other nodes and looks for problems that would make them fail.
     Preflight,
+    /// Runs after the removals of a teardown and lists what still exists of the app.
+    Leftovers,
 }
 
 /// The build of a directory that steps of an action run in.
@@ -95,7 +97,8 @@ impl Target {
             | Self::Teardown { .. }
             | Self::Action { .. }
             | Self::Build { .. }
-            | Self::Preflight => None,
+            | Self::Preflight
+            | Self::Leftovers => None,
         }
     }
 
@@ -129,6 +132,7 @@ impl Target {
             Self::Secrets { keeps_others: true, .. } => "secrets.1".parse(),
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
+            Self::Leftovers => "leftovers".parse(),
         }
     }
 }

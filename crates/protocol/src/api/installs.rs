@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
 
 /// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.
@@ -76,11 +77,25 @@ pub struct InstallView {
     /// The components of the latest version that are switched off. Empty in lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub off: Vec<ComponentName>,
+    /// What still existed after the last teardown of everything. Absent in lists, when something is deployed, and before
+    /// the first such teardown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leftovers: Option<LeftoversView>,
     /// The digest of the terms that the customer agreed to; absent when the install stack does not ask for consent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accepted_contract: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
+}
+
+/// What still existed of the app after a teardown of everything, as the runner listed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeftoversView {
+    pub at: Timestamp,
+    /// The job that made the list.
+    pub job: JobId,
+    pub found: Leftovers,
 }
 
 /// The runner of an install.

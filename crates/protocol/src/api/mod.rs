@@ -28,7 +28,7 @@ pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
     CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted, InstallCreated, InstallDeleted,
-    InstallStack, InstallView, PartialView, RunnerView,
+    InstallStack, InstallView, LeftoversView, PartialView, RunnerView,
 };
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
 pub use workflows::{

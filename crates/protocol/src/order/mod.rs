@@ -9,6 +9,7 @@ use crate::app_version::{Input, Secret};
 use crate::contract::OrderTerms;
 use crate::envelope::Payload;
 use crate::flag::is_false;
+use crate::leftovers::FindLeftovers;
 use crate::preflight::CheckInstall;
 use crate::{
     ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
@@ -156,11 +157,13 @@ pub enum Work {
     Build(BuildArtifact),
     /// Look for problems that would stop the other jobs, before those jobs start.
     Preflight(CheckInstall),
+    /// List what still exists of the app after a teardown.
+    Leftovers(FindLeftovers),
 }
 
 impl Work {
     /// Returns the name of the kind in tables and messages: the kind of component, `sandbox`, `secrets`, `remove`,
-    /// `action`, `build` or `preflight`.
+    /// `action`, `build`, `preflight` or `leftovers`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -176,6 +179,7 @@ impl Work {
             Self::Action(_) => "action",
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
+            Self::Leftovers(_) => "leftovers",
         }
     }
 
@@ -194,7 +198,8 @@ impl Work {
             | Self::CopySecrets(_)
             | Self::Remove(_)
             | Self::Build(_)
-            | Self::Preflight(_) => Redelivery::Resume,
+            | Self::Preflight(_)
+            | Self::Leftovers(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
         }
@@ -212,7 +217,7 @@ impl Work {
             Self::KubernetesJob(work) => Some(&work.component),
             Self::Remove(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
-            Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) => None,
+            Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) | Self::Leftovers(_) => None,
         }
     }
 
@@ -235,7 +240,7 @@ impl Work {
             Self::KubernetesManifest(work) => Some(&work.artifact),
             Self::KubernetesJob(work) => Some(&work.artifact),
             Self::Remove(work) => work.what.artifact(),
-            Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) => None,
+            Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => None,
         }
     }
 

@@ -108,6 +108,7 @@ fn orders() {
     let copying =
         order(Work::CopySecrets(CopySecrets { cluster: ClusterOf::Sandbox, copies: vec![copy], keeps_others: false }));
     let secret = serde_json::from_value(json!({ "name": "token", "auto_generate": true }));
+    golden("order-leftovers", &order(Work::Leftovers(Default::default())));
     golden("order-copy-secrets", &Order { secrets: vec![secret.unwrap()], ..copying });
     golden("order-sensitive-inputs", &Order { sensitive_inputs: vec![token.unwrap()], ..image.clone() });
     let key = serde_json::from_value(json!({ "name": "key", "type": "string", "sensitive": true }));

@@ -465,7 +465,8 @@ impl Attempt<'_> {
             | Work::CopySecrets(_)
             | Work::Remove(_)
             | Work::Build(_)
-            | Work::Preflight(_) => {
+            | Work::Preflight(_)
+            | Work::Leftovers(_) => {
                 files::make_private_dir(&self.agent.config.state_dir.join("work"))?;
                 files::make_new_private_dir(&path)?;
                 FirstBox::default()

@@ -68,7 +68,12 @@ fn may_make_roles(work: &Work) -> bool {
         | Work::KubernetesManifest(_)
         | Work::KubernetesJob(_)
         | Work::Action(_) => true,
-        Work::ContainerImage(_) | Work::CopySecrets(_) | Work::Remove(_) | Work::Build(_) | Work::Preflight(_) => false,
+        Work::ContainerImage(_)
+        | Work::CopySecrets(_)
+        | Work::Remove(_)
+        | Work::Build(_)
+        | Work::Preflight(_)
+        | Work::Leftovers(_) => false,
     }
 }
 

@@ -310,6 +310,11 @@ impl DispatchJob {
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
                 self.install_task(work, install, &version, None).await
             }
+            // Nothing of a version runs, so the terms are those that the customer agreed to.
+            Target::Leftovers => {
+                let agreed = |digest| Box::new(OrderTerms { digest, change: None, document: None });
+                Ok(Task::bare(Work::Leftovers(Default::default()), install.accepted_contract.clone().map(agreed)))
+            }
         }
     }
 
@@ -332,8 +337,7 @@ impl DispatchJob {
             recipe: self.recipe(workflow, app, component).await?,
             repository: self.repository.clone(),
         };
-        let (work, context) = (Work::Build(work), json!({ "nuon": {} }));
-        Ok(Task { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms: None })
+        Ok(Task::bare(Work::Build(work), None))
     }
 
     /// Returns the task for an install's runner, with the context for its templates. With `reads`, sensitive inputs that
@@ -448,6 +452,14 @@ struct Task {
     /// The component whose image the task's version names for its jobs.
     tools: Option<ComponentName>,
     terms: Option<Box<OrderTerms>>,
+}
+
+impl Task {
+    /// Returns a task that reads no input, no secret and no output.
+    fn bare(work: Work, terms: Option<Box<OrderTerms>>) -> Self {
+        let context = json!({ "nuon": {} });
+        Self { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms }
+    }
 }
 
 /// Returns whether the request for a teardown permits it to destroy data.

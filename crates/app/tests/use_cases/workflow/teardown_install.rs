@@ -4,6 +4,7 @@ use freehold_app::Kind;
 use freehold_app::read;
 use freehold_app::table;
 use freehold_protocol::api::TeardownInstallRequest;
+use freehold_protocol::leftovers::{Leftovers, OUTPUT};
 use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, Payload as _};
@@ -36,7 +37,8 @@ async fn everything_is_removed_in_reverse_order_and_can_be_deployed_again() {
     let started = &world.runners["globex"].started;
     let at = |name: &str| started.iter().position(|one| one == name).unwrap();
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
-    assert!(at("remove:info") < at("remove:storage") && started.len() == 3, "{started:?}");
+    assert!(at("remove:info") < at("remove:storage") && started.len() == 4, "{started:?}");
+    assert_eq!(at("leftovers"), 3);
     assert_eq!(deployed(&world).await, [""; 0]);
     let last = orders(&world).pop().unwrap();
     assert_eq!((last.mode, last.redelivery), (Mode::Deprovision, freehold_protocol::order::Redelivery::Resume));
@@ -78,14 +80,15 @@ async fn what_failed_stays_with_what_it_needs_and_the_next_teardown_goes_on() {
     let second = world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
     world.settle().await;
 
-    assert_eq!(world.node_states(&first).await, ["info failed", "settings succeeded", "storage skipped"]);
+    let states = ["info failed", "settings succeeded", "storage skipped", "leftovers:list skipped"];
+    assert_eq!(world.node_states(&first).await, states);
     assert_eq!(left, ["info", "storage"]);
-    assert_eq!(world.node_states(&second).await, ["info succeeded", "storage succeeded"]);
+    assert_eq!(world.node_states(&second).await, ["info succeeded", "storage succeeded", "leftovers:list succeeded"]);
 }
 
 #[tokio::test]
 async fn what_cannot_be_removed_is_refused_before_anything_is_stored() {
-    let mut world = World::with_install().await;
+    let world = World::with_install().await;
     let before = world.memory.rows();
     let both = TeardownInstallRequest { sandbox: true, ..of("storage") };
 
@@ -98,8 +101,50 @@ async fn what_cannot_be_removed_is_refused_before_anything_is_stored() {
     assert_eq!(unknown.message, "component `web` is not deployed, so there is nothing to remove");
     assert_eq!(sandbox.message, "the sandbox is not deployed, so there is nothing to remove");
     assert_eq!((unknown.kind, sandbox.kind, both.kind), (Kind::Conflict, Kind::Conflict, Kind::Invalid));
-    world.teardown(&TeardownInstallRequest::default(), "4").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_deployed() {
+    let mut world = World::with_install().await;
+    let lists = |world: &mut World, arns: &[&str]| {
+        let found = Leftovers::of(arns.iter().map(|arn| (*arn).to_owned()).collect());
+        let outputs = [(OUTPUT.to_owned(), serde_json::to_value(found).unwrap())].into();
+        let ends = Behaviour::Ends(Outcome::Succeeded { outputs, artifact: None });
+        world.runner("globex").behaviours.insert("leftovers".into(), ends);
+    };
+    let shown = async |world: &World| read::show_install(&world.versions(), &globex()).await.unwrap().leftovers;
+    lists(&mut world, &["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
+
+    let before = shown(&world).await;
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
-    let nothing = world.teardown(&TeardownInstallRequest::default(), "5").await.unwrap_err();
-    assert_eq!(nothing.message, "nothing of app `demo` is deployed");
+    let first = shown(&world).await.unwrap();
+    lists(&mut world, &[]);
+    let again = world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
+    world.settle().await;
+    let second = shown(&world).await.unwrap();
+    world.deploy(&with_input("days", 7), "deploy-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(before, None);
+    assert_eq!(first.found.resources, ["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
+    assert_eq!(world.node_states(&again).await, ["leftovers:list succeeded"]);
+    assert!(second.found.resources.is_empty() && second.job != first.job, "{second:?}");
+    assert_eq!(shown(&world).await, None, "something is deployed again");
+    let listing = orders(&world).into_iter().find(|order| matches!(order.work, Work::Leftovers(_))).unwrap();
+    assert_eq!((listing.mode, listing.context), (Mode::Deprovision, serde_json::json!({ "nuon": {} })));
+}
+
+#[tokio::test]
+async fn a_list_that_cannot_be_read_is_left_out() {
+    let mut world = World::with_install().await;
+    let outputs = [(OUTPUT.to_owned(), serde_json::json!(["arn"]))].into();
+    let ends = Behaviour::Ends(Outcome::Succeeded { outputs, artifact: None });
+    world.runner("globex").behaviours.insert("leftovers".into(), ends);
+
+    let workflow = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
+    assert_eq!(read::show_install(&world.versions(), &globex()).await.unwrap().leftovers, None);
 }

@@ -121,7 +121,7 @@ async fn a_teardown_starts_the_actions_before_and_after_it_under_its_mode() {
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
     let started = &world.runners["globex"].started;
     let places = |name: &str| -> Vec<usize> { (0..started.len()).filter(|at| started[*at] == name).collect() };
-    assert_eq!((places("action:welcome")[0], places("action:check").len(), started.len()), (0, 2, 7), "{started:?}");
+    assert_eq!((places("action:welcome")[0], places("action:check").len(), started.len()), (0, 2, 8), "{started:?}");
     assert!(places("action:check")[0] < places("remove:storage")[0], "{started:?}");
     assert!(places("remove:storage")[0] < places("action:check")[1], "{started:?}");
     let job = world.workflow(&workflow).await.nodes.iter().find_map(|node| match &node.state {

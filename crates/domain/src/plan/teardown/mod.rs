@@ -1,4 +1,5 @@
-//! Plans a teardown: each component is removed before its dependencies, and the sandbox after all components.
+//! Plans a teardown: each component is removed before its dependencies, and the sandbox after all components. After a
+//! teardown of everything, a node lists what still exists.
 
 use std::collections::BTreeSet;
 
@@ -25,8 +26,6 @@ pub struct Standing<'a> {
 /// The reason why a teardown cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TeardownError {
-    #[error("nothing of app `{0}` is deployed")]
-    Nothing(AppName),
     #[error("{0} is not deployed, so there is nothing to remove")]
     Absent(String),
     #[error(
@@ -70,6 +69,26 @@ pub fn teardown_nodes(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Resul
         copies::remove_copies(&mut nodes, scope.serial);
     }
     Ok(nodes)
+}
+
+/// The name of the node that lists what still exists. No other node can have it: a component's name has no colon.
+const LEFTOVERS: &str = "leftovers:list";
+
+/// The time limit of this node, in seconds. The list usually takes a few seconds.
+const LEFTOVERS_TIMEOUT_SECS: u32 = 120;
+
+/// Adds the node that lists what still exists after the removals among `nodes`. It runs under the role of a part that is
+/// removed last: the customer permits this role when the node's turn comes.
+pub fn add_leftovers(nodes: &mut Vec<Node>, serial: u64) {
+    let removes = |node: &&Node| matches!(node.target, Target::Teardown { .. } | Target::Secrets { .. });
+    let dependencies: BTreeSet<String> = nodes.iter().filter(removes).map(|node| node.name.clone()).collect();
+    let is_last = |node: &&Node| {
+        let mut others = nodes.iter().filter(removes);
+        matches!(node.target, Target::Teardown { .. }) && !others.any(|other| other.dependencies.contains(&node.name))
+    };
+    let runs_as = nodes.iter().find(is_last).and_then(|node| node.runs_as.clone());
+    let node = Node::waiting(LEFTOVERS.to_owned(), Target::Leftovers, LEFTOVERS_TIMEOUT_SECS);
+    nodes.push(Node { dependencies, serial, runs_as, ..node });
 }
 
 /// Returns the node that removes one part. The caller sets its name and its dependencies.
@@ -127,7 +146,6 @@ fn chosen(there: &[Standing<'_>], scope: TeardownScope<'_>) -> Result<BTreeSet<C
     let has_sandbox = there.iter().any(|one| one.sandbox().is_some());
     let has = |name: &ComponentName| there.iter().any(|one| one.part.name == *name && one.sandbox().is_none());
     match scope.what {
-        TeardownParts::All if there.is_empty() => Err(TeardownError::Nothing(scope.app.clone())),
         TeardownParts::All => Ok(names().collect()),
         TeardownParts::Sandbox if !has_sandbox => Err(TeardownError::Absent("the sandbox".to_owned())),
         TeardownParts::Sandbox => {

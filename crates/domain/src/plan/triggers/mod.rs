@@ -219,7 +219,8 @@ pub fn events_of_teardown(
             | Target::Secrets { .. }
             | Target::Action { .. }
             | Target::Build { .. }
-            | Target::Preflight => None,
+            | Target::Preflight
+            | Target::Leftovers => None,
         })
     };
     let stood = |wanted: bool| parts(wanted).filter(|(part, _)| !attempted.contains(part));
