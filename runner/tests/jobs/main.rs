@@ -23,7 +23,6 @@ mod pulumi;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]
 mod registry;
 mod sandbox;
-mod terraform_locks;
 mod terraform_module;
 mod tool_image;
 mod walls;

@@ -1,5 +1,6 @@
 //! Terraform modules, with the real program and its state in the local cloud.
 
+mod locks;
 mod sensitive_outputs;
 
 use std::collections::BTreeMap;
@@ -18,10 +19,10 @@ use crate::artifacts::of_layer;
 use crate::cloud::Cloud;
 use crate::fixture::{Bench, eventually, outputs, processes, reason};
 
-pub(crate) const LOCK: &str = "terraform/network.tfstate.tflock";
-pub(crate) const MARK: &str = "terraform/network.fence.json";
+const LOCK: &str = "terraform/network.tfstate.tflock";
+const MARK: &str = "terraform/network.fence.json";
 
-pub(crate) async fn artifact(cloud: &Cloud, module: &str) -> Artifact {
+async fn artifact(cloud: &Cloud, module: &str) -> Artifact {
     artifact_of(cloud, &[("main.tf", module)]).await
 }
 
@@ -38,7 +39,7 @@ async fn artifact_of(cloud: &Cloud, files: &[(&str, &str)]) -> Artifact {
     of_layer(cloud, Package::TerraformModule, layer, (MODULE_LAYER, MODULE_ARTIFACT)).await
 }
 
-pub(crate) fn work(artifact: &Artifact, vars: Value) -> Work {
+fn work(artifact: &Artifact, vars: Value) -> Work {
     let Value::Object(vars) = vars else { panic!("an object") };
     Work::TerraformModule(ApplyTerraform {
         component: "network".parse().unwrap(),
@@ -231,7 +232,7 @@ async fn a_module_that_does_not_plan_fails_without_a_change_and_says_why() {
 }
 
 /// The first resource is quick, the second one takes a year; its mark is in the command line of what it runs.
-pub(crate) fn slow(mark: &str) -> String {
+fn slow(mark: &str) -> String {
     format!(
         r#"
 variable "size" {{ type = number }}

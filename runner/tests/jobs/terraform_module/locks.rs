@@ -5,9 +5,9 @@ use freehold_runner::kinds::execute;
 use freehold_skips::have;
 use serde_json::{Value, json};
 
+use super::{LOCK, MARK, artifact, slow, work};
 use crate::cloud::Cloud;
 use crate::fixture::{Bench, eventually, kill_own, outputs, own_processes, processes, reason};
-use crate::terraform_module::{LOCK, MARK, artifact, slow, work};
 
 /// Returns a job after the first one.
 fn job(cloud: &Cloud, artifact: &Artifact, number: u32) -> Bench {
@@ -25,7 +25,7 @@ async fn the_lock_of_a_terraform_that_was_killed_alone_is_removed_by_the_next_jo
     if !have(&["bwrap", "terraform"]) {
         return;
     }
-    let test = "terraform_locks::the_lock_of_a_terraform_that_was_killed_alone_is_removed_by_the_next_job";
+    let test = "terraform_module::locks::the_lock_of_a_terraform_that_was_killed_alone_is_removed_by_the_next_job";
     let Some(cloud) = Cloud::here(test).await else { return };
     let held = artifact(&cloud, &slow("31536023")).await;
     let first = job(&cloud, &held, 1);
@@ -52,7 +52,7 @@ async fn a_lock_that_a_killed_attempt_found_is_not_taken_for_its_own() {
     if !have(&["bwrap", "terraform"]) {
         return;
     }
-    let test = "terraform_locks::a_lock_that_a_killed_attempt_found_is_not_taken_for_its_own";
+    let test = "terraform_module::locks::a_lock_that_a_killed_attempt_found_is_not_taken_for_its_own";
     let Some(cloud) = Cloud::here(test).await else { return };
     let artifact = artifact(&cloud, &slow("0")).await;
     let id = "8b9d4dd2-0000-0000-0000-000000000000";
