@@ -23,6 +23,8 @@ use crate::record::log::JobLog;
 
 /// The maximum size of the outputs of one part, in bytes.
 const MAX_BYTES: usize = 4 * 1024 * 1024;
+/// The maximum number of former values that are kept for redaction.
+const FORMER_VALUES: usize = 32;
 /// The number of digits of a serial in an object's name. Names are in the order of serials.
 const SERIAL_DIGITS: usize = 20;
 
@@ -40,6 +42,10 @@ struct Kept {
     /// has the same digest.
     key: String,
     outputs: BTreeMap<String, Value>,
+    /// Values that later ones have replaced, the newest first. They are redacted too, because a program may print one: the
+    /// plan of a module that reads an output shows the value before the change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    former: Vec<Value>,
 }
 
 /// The reason why sensitive outputs cannot be kept or read.
@@ -96,9 +102,9 @@ impl SensitiveOutputs {
         let own = order.work.component().cloned();
         let mut hidden = Vec::new();
         for kept in order.kept_outputs.iter().filter(|kept| Some(&kept.part) != own.as_ref()) {
-            let outputs = self.read(kept).await?;
-            hidden.extend(outputs.values().flat_map(texts));
-            put(&mut order.context, kept, &outputs);
+            let found = self.read(kept).await?;
+            hidden.extend(found.outputs.values().chain(&found.former).flat_map(texts));
+            put(&mut order.context, kept, &found.outputs);
         }
         if hidden.is_empty() {
             return Ok(order);
@@ -133,8 +139,10 @@ impl SensitiveOutputs {
             Some(counted) => self.found(&object_of(counted)).await?,
             None => None,
         };
-        let key = known.map_or_else(new_key, |known| Ok(known.key))?;
-        let kept = Kept { key, outputs };
+        let kept = match known {
+            Some(known) => known.replaced_by(outputs),
+            None => Kept { key: new_key()?, outputs, former: Vec::new() },
+        };
         let body = json!(kept).to_string().into_bytes();
         if body.len() > MAX_BYTES {
             return Err(SensitiveOutputError::TooLarge { part: named(part), size: body.len() });
@@ -198,15 +206,15 @@ impl SensitiveOutputs {
         Ok(())
     }
 
-    /// Returns the outputs that an order names.
-    async fn read(&self, kept: &KeptOutputs) -> Result<BTreeMap<String, Value>, SensitiveOutputError> {
+    /// Returns what the attempt kept that an order names.
+    async fn read(&self, kept: &KeptOutputs) -> Result<Kept, SensitiveOutputError> {
         let key = object_of(kept);
         let found = self.found(&key).await?;
         let found = found.ok_or_else(|| SensitiveOutputError::Gone { part: named(&kept.part), key: key.clone() })?;
         if found.digests() != kept.digests {
             return Err(SensitiveOutputError::Other { part: named(&kept.part), key });
         }
-        Ok(found.outputs)
+        Ok(found)
     }
 
     /// Returns what is kept in the object `key`; `None` when it does not exist or is unreadable.
@@ -236,6 +244,13 @@ impl SensitiveOutputs {
 }
 
 impl Kept {
+    /// Returns what the next attempt keeps.
+    fn replaced_by(self, outputs: BTreeMap<String, Value>) -> Self {
+        let changed = self.outputs.into_iter().filter(|(name, value)| outputs.get(name) != Some(value));
+        let former = changed.map(|(_, value)| value).chain(self.former).take(FORMER_VALUES).collect();
+        Self { key: self.key, outputs, former }
+    }
+
     /// Returns the digest of the HMAC-SHA-256 (RFC 2104) of each output's name and value. The length of the name comes
     /// first, so that two different pairs never give the same input.
     fn digests(&self) -> BTreeMap<String, Digest> {
@@ -358,7 +373,7 @@ mod tests {
     #[test]
     fn a_digest_changes_with_the_value_the_name_and_the_key() {
         let digest = |key: &str, name: &str, value: Value| {
-            let kept = Kept { key: key.into(), outputs: BTreeMap::from([(name.into(), value)]) };
+            let kept = Kept { key: key.into(), outputs: BTreeMap::from([(name.into(), value)]), former: Vec::new() };
             kept.digests().into_values().next().unwrap()
         };
         let one = digest("k", "token", json!("x"));
@@ -370,6 +385,18 @@ mod tests {
         assert_ne!(digest("k", "a", json!(12)), digest("k", "a", json!("12")));
         assert_ne!(one, Digest::of(b"\"x\""));
         assert_ne!(new_key().unwrap(), new_key().unwrap());
+    }
+
+    #[test]
+    fn replaced_values_are_known_for_redaction_and_bounded() {
+        let outputs = |n: usize| BTreeMap::from([("a".to_owned(), json!(n)), ("b".to_owned(), json!("same"))]);
+        let first = Kept { key: "k".into(), outputs: outputs(0), former: Vec::new() };
+
+        let again = first.replaced_by(outputs(0));
+        let last = (1..100).fold(again, |kept, n| kept.replaced_by(outputs(n)));
+
+        assert_eq!((last.key.as_str(), &last.outputs["a"]), ("k", &json!(99)));
+        assert_eq!((last.former.len(), &last.former[0], &last.former[31]), (FORMER_VALUES, &json!(98), &json!(67)));
     }
 
     #[test]

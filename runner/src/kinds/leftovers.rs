@@ -31,7 +31,7 @@ pub(super) async fn run(job: &Job) -> Result<Done, Failure> {
     }
     let value = serde_json::to_value(&found);
     let value = value.map_err(|error| Failure::because("could not write the leftovers as JSON", &error))?;
-    Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), artifact: None })
+    Ok(Done { outputs: [(OUTPUT.to_owned(), value)].into(), ..Done::default() })
 }
 
 async fn find(job: &Job) -> Leftovers {

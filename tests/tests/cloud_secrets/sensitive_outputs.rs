@@ -24,9 +24,8 @@ output "token" {
 "#;
 const DATABASE: &str = r#"
 variable "round" { type = string }
-resource "terraform_data" "login" { input = join("", ["cAn4", "rY/", "login-", sha256(var.round)]) }
 output "login" {
-  value     = { user = "admin", password = terraform_data.login.output }
+  value     = { user = "admin", password = join("", ["cAn4", "rY/", "login-", sha256(var.round)]) }
   sensitive = true
 }
 output "port" { value = 5432 }

@@ -63,7 +63,7 @@ mod tests {
         version["components"] = json!([component("db", json!([])), component("api", reads.clone())]);
         version["actions"] = json!([{ "name": "say", "timeout_secs": 60, "steps": [], "references": reads }]);
         if sandbox {
-            version["sandbox"] = json!({ "deploy_timeout_secs": 600, "source": { "from": "version" },
+            version["sandbox"] = json!({ "source": { "from": "version" },
                 "tool": { "tool": "terraform", "version": "" } });
         }
         serde_json::from_value(version).unwrap()

@@ -100,8 +100,12 @@ async fn another_job_reads_what_the_recorded_attempt_kept_and_its_log_shows_noth
     assert_eq!(tree["network"]["outputs"]["login"], login);
     assert_eq!(tree["net"]["outputs"]["login"], login);
     assert_eq!(log, "[redacted]\n");
-    let (tree, _) = read(&bench, &recorded(&bench, &other), "").await.unwrap();
-    assert_eq!(tree["net"]["outputs"]["login"]["password"], "another canary");
+    // A plan that replaces a value prints the one before it.
+    let (tree, log) = read(&bench, &recorded(&bench, &other), "globex-prod canary -> another canary").await.unwrap();
+    assert_eq!(
+        (tree["net"]["outputs"]["login"]["password"].as_str(), log.as_str()),
+        (Some("another canary"), "[redacted] -> [redacted]\n")
+    );
     let gone = read(&bench, &recorded_first, "").await.unwrap_err();
     assert!(gone.contains("component `network` are not in the install's bucket") && gone.contains("deploy"), "{gone}");
     let mut forged = recorded_again.clone();
