@@ -46,7 +46,8 @@ pub(crate) async fn refuse_sensitive(
     }
     let latest = api.get::<AppView>(&["v1", "apps", app.as_str()]).await?.latest;
     let schema = schema(api, app, &latest).await?;
-    match inputs.keys().find(|name| is_sensitive(&schema["properties"][name.as_str()])) {
+    let property = |name: &String| schema.get("properties")?.get(name);
+    match inputs.keys().find(|name| property(name).is_some_and(is_sensitive)) {
         Some(name) => Err(no_key(install, name)),
         None => Ok(()),
     }

@@ -90,7 +90,11 @@ pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Re
         Target::Action { action, .. } => Some(version.action(action)?.references.clone()),
         Target::Teardown { part, .. } => Some(version.part(part)?.references.clone()),
         Target::Secrets { .. } => Some(BTreeSet::new()),
-        Target::Build { .. } | Target::Component { .. } | Target::Sandbox { .. } | Target::Preflight => None,
+        Target::Build { .. }
+        | Target::Component { .. }
+        | Target::Sandbox { .. }
+        | Target::Preflight
+        | Target::Leftovers => None,
     }
 }
 
