@@ -82,9 +82,10 @@ const LEFTOVERS_TIMEOUT_SECS: u32 = 120;
 pub fn add_leftovers(nodes: &mut Vec<Node>, serial: u64) {
     let removes = |node: &&Node| matches!(node.target, Target::Teardown { .. } | Target::Secrets { .. });
     let dependencies: BTreeSet<String> = nodes.iter().filter(removes).map(|node| node.name.clone()).collect();
+    let is_removal = |node: &&Node| matches!(node.target, Target::Teardown { .. });
     let is_last = |node: &&Node| {
-        let mut others = nodes.iter().filter(removes);
-        matches!(node.target, Target::Teardown { .. }) && !others.any(|other| other.dependencies.contains(&node.name))
+        let mut others = nodes.iter().filter(is_removal);
+        is_removal(node) && !others.any(|other| other.dependencies.contains(&node.name))
     };
     let runs_as = nodes.iter().find(is_last).and_then(|node| node.runs_as.clone());
     let node = Node::waiting(LEFTOVERS.to_owned(), Target::Leftovers, LEFTOVERS_TIMEOUT_SECS);
