@@ -9,8 +9,9 @@ use crate::kinds::{cloudformation_stack, helm_chart, kubernetes_job, kubernetes_
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
-    let done = removed(job, work).await?;
-    let forgotten = until_stopped(job, async { Ok(job.sensitive_outputs.remove(&job.order).await) });
+    let done = Box::pin(removed(job, work)).await?;
+    let forgotten = Box::pin(job.sensitive_outputs.remove(&job.order));
+    let forgotten = until_stopped(job, async { Ok(forgotten.await) });
     match forgotten.await.map_err(Failure::after_change)? {
         Ok(()) => Ok(done),
         Err(error) => Err(Failure::partial(error.to_string())),

@@ -20,6 +20,11 @@ output "login" {
 
 const PLAIN: &str = "variable \"password\" {}\nvariable \"size\" {}\noutput \"plain\" { value = \"x\" }\n";
 
+/// Runs the job. Each of these tests runs many, whose futures together are too large for the stack of a test.
+async fn applied(bench: &Bench) -> Outcome {
+    Box::pin(execute(&bench.job)).await
+}
+
 /// Returns what the control plane records about the job of `bench`.
 fn recorded(bench: &Bench, outcome: &Outcome) -> KeptOutputs {
     KeptOutputs {
@@ -71,19 +76,19 @@ async fn another_job_reads_what_the_recorded_attempt_kept_and_its_log_shows_noth
     let artifact = artifact(&cloud, SECRETS).await;
     let mut bench = cloud.bench(work(&artifact, json!({ "password": "{{ .nuon.install.id }} canary" })), &artifact);
 
-    let first = execute(&bench.job).await;
+    let first = applied(&bench).await;
     let recorded_first = recorded(&bench, &first);
     let first_log = bench.log();
     next_job(&mut bench, &recorded_first);
-    let again = execute(&bench.job).await;
+    let again = applied(&bench).await;
     let recorded_again = recorded(&bench, &again);
     let changed = work(&artifact, json!({ "password": "another canary" }));
     next_job(&mut bench, &recorded_again);
     bench.change_order(|order| order.work = changed);
     // A killed attempt kept its outputs, and another attempt at the job did the same.
-    execute(&bench.job).await;
+    applied(&bench).await;
     bench.next_attempt();
-    let other = execute(&bench.job).await;
+    let other = applied(&bench).await;
 
     assert_eq!(outputs(first.clone()), json!({ "plain": "x" }));
     assert!(first_log.contains("outputs `login` are sensitive") && !first_log.contains("canary"), "{first_log}");
@@ -123,30 +128,30 @@ async fn sensitive_outputs_go_with_the_output_and_with_the_component() {
     let Some(cloud) = Cloud::here(test).await else { return };
     let with = artifact(&cloud, SECRETS).await;
     let mut bench = cloud.bench(work(&with, json!({ "password": "canary" })), &with);
-    let first = recorded(&bench, &execute(&bench.job).await);
+    let first = recorded(&bench, &applied(&bench).await);
     let made = objects(&cloud).await;
 
     let without = artifact(&cloud, PLAIN).await;
     bench.job.grants = cloud.grants(&without, 0, "");
     next_job(&mut bench, &first);
     bench.change_order(|order| order.work = work(&without, json!({ "password": "canary" })));
-    let second = execute(&bench.job).await;
+    let second = applied(&bench).await;
     let kept_until_recorded = objects(&cloud).await;
     next_job(&mut bench, &first);
     bench.change_order(|order| order.kept_outputs.clear());
-    execute(&bench.job).await;
+    applied(&bench).await;
     let after = objects(&cloud).await;
     bench.job.grants = cloud.grants(&with, 0, "");
     next_job(&mut bench, &first);
     bench.change_order(|order| order.work = work(&with, json!({ "password": "canary" })));
     bench.change_order(|order| order.kept_outputs.clear());
-    let fourth = recorded(&bench, &execute(&bench.job).await);
+    let fourth = recorded(&bench, &applied(&bench).await);
     next_job(&mut bench, &fourth);
     let what = Box::new(work(&with, json!({ "password": "canary" })));
     bench.change_order(|order| order.work = Work::Remove(RemovePart { what, destroy_data: false }));
-    let removed = execute(&bench.job).await;
+    let removed = applied(&bench).await;
     bench.next_attempt();
-    let removed_again = execute(&bench.job).await;
+    let removed_again = applied(&bench).await;
 
     assert_eq!((sensitive(&second).len(), made.len()), (0, 1));
     assert_eq!(kept_until_recorded, made);

@@ -109,7 +109,7 @@ async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_
     let lists = |world: &mut World, arns: &[&str]| {
         let found = Leftovers::of(arns.iter().map(|arn| (*arn).to_owned()).collect());
         let outputs = [(OUTPUT.to_owned(), serde_json::to_value(found).unwrap())].into();
-        let ends = Behaviour::Ends(Outcome::Succeeded { outputs, artifact: None });
+        let ends = Behaviour::Ends(Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None });
         world.runner("globex").behaviours.insert("leftovers".into(), ends);
     };
     let shown = async |world: &World| read::show_install(&world.versions(), &globex()).await.unwrap().leftovers;
@@ -139,7 +139,7 @@ async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_
 async fn a_list_that_cannot_be_read_is_left_out() {
     let mut world = World::with_install().await;
     let outputs = [(OUTPUT.to_owned(), serde_json::json!(["arn"]))].into();
-    let ends = Behaviour::Ends(Outcome::Succeeded { outputs, artifact: None });
+    let ends = Behaviour::Ends(Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None });
     world.runner("globex").behaviours.insert("leftovers".into(), ends);
 
     let workflow = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
