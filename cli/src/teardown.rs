@@ -2,7 +2,7 @@
 
 use clap::Args;
 use freehold_protocol::api::{InstallView, LeftoversView, TeardownInstallRequest, WorkflowStarted};
-use freehold_protocol::leftovers::type_and_name;
+use freehold_protocol::order::leftovers::type_and_name;
 use freehold_protocol::{ComponentName, InstallId};
 
 use crate::api::follow;
@@ -123,7 +123,7 @@ pub(crate) fn still_there(leftovers: &LeftoversView) -> String {
 #[cfg(test)]
 mod tests {
     use freehold_protocol::Timestamp;
-    use freehold_protocol::leftovers::Leftovers;
+    use freehold_protocol::order::leftovers::Leftovers;
 
     use super::*;
 

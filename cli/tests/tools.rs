@@ -166,7 +166,10 @@ fn a_new_list_is_written_once_and_is_part_of_an_app() {
     assert!(runner.contains("runner_type = \"aws\"") && runner.contains("tool_image = \"tools\""), "{runner}");
     assert_eq!(unmade.status.code(), Some(2));
     let unmade = String::from_utf8_lossy(&unmade.stderr);
-    assert!(unmade.contains("base-amd64.tar.gz") && unmade.contains("make the file, as the comment"), "{unmade}");
+    assert!(
+        unmade.contains("base-amd64.tar.gz") && unmade.contains("make the file with the command in the comment"),
+        "{unmade}"
+    );
     assert_eq!(second.status.code(), Some(4));
     assert_eq!(std::fs::read_to_string(format!("{app}/tools/tools.toml")).unwrap(), "# mine\n");
 }

@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The functions that say that a test is skipped, and those that do so and then return nothing to the test.
-const SAY: [&str; 10] = [
+const SAY: [&str; 11] = [
     "skip",
     "skip_as",
     "have",
     "here",
+    "here_under",
     "find",
     "start",
     "without_tenant",

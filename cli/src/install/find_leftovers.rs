@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use aws_config::SdkConfig;
 use aws_sdk_resourcegroupstagging::Client;
 use aws_sdk_resourcegroupstagging::types::TagFilter;
-use freehold_protocol::leftovers::type_and_name;
+use freehold_protocol::order::leftovers::type_and_name;
 use freehold_protocol::{InstallId, TenantName, names};
 use serde::Serialize;
 

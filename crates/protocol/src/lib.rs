@@ -15,7 +15,6 @@ mod fence;
 mod flag;
 pub mod grant;
 pub mod ids;
-pub mod leftovers;
 pub mod limits;
 pub mod lineage;
 mod mode;

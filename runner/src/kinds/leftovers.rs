@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use aws_sdk_resourcegroupstagging::Client;
 use aws_sdk_resourcegroupstagging::types::TagFilter;
-use freehold_protocol::leftovers::{Leftovers, OUTPUT, type_and_name};
 use freehold_protocol::names;
+use freehold_protocol::order::leftovers::{Leftovers, OUTPUT, type_and_name};
 
 use crate::aws::{explain, timeouts};
 use crate::identity::trusts::{AppRoles as _, IamRoles};

@@ -68,7 +68,7 @@ async fn sensitive_outputs_arrive_in_other_parts_and_stay_in_the_account() -> an
     let provisioned = world.provisioned(&install).await?;
     runner.kill().await?;
     runner.start_again()?;
-    let run = world.vendor(&["action", "run", "globex", "say"]).await?;
+    let run = says(&world).await?;
 
     assert_eq!(provisioned["state"], "succeeded", "{provisioned}");
     let first = site_state(&world, &install).await?;
@@ -89,6 +89,15 @@ async fn sensitive_outputs_arrive_in_other_parts_and_stay_in_the_account() -> an
     let texts = [&held, &log, &logs, &provisioned.to_string(), &run.to_string(), &seen];
     assert_eq!(texts.map(|text| leaks(text)), [0; 6]);
     Ok(())
+}
+
+/// Runs the action, and once more when the last receive of the killed runner took its order: then it ends `interrupted`.
+async fn says(world: &World) -> anyhow::Result<Value> {
+    let run = ["action", "run", "globex", "say"];
+    match world.vendor(&run).await {
+        Err(error) if error.to_string().contains("\"interrupted\"") => world.vendor(&run).await,
+        run => run,
+    }
 }
 
 fn an_app(parent: &Path) -> anyhow::Result<PathBuf> {

@@ -128,10 +128,18 @@ fn no_test_is_ignored() {
 /// A job's programs may have put a link or a pipe where a file was; `runner/src/workspace.rs` opens files all the same.
 #[test]
 fn no_kind_of_job_opens_files_of_a_workspace_itself() {
-    // They unpack and fetch before any program runs, read what they fetched then, hash what a build made, and write a copy
-    // beside the workspace.
-    let before_programs =
-        ["archive.rs", "bucket.rs", "kustomize.rs", "plan_file.rs", "providers.rs", "provider_zip.rs", "tool_image.rs"];
+    // They unpack and fetch before any program runs, read what they fetched then, hash what a build made, write a copy
+    // beside the workspace, and read this copy.
+    let before_programs = [
+        "archive.rs",
+        "bucket.rs",
+        "kustomize.rs",
+        "plan_file.rs",
+        "providers.rs",
+        "provider_zip.rs",
+        "saved_plan.rs",
+        "tool_image.rs",
+    ];
     let opens = ["fs::read", "fs::write", "fs::copy", "fs::File", "File::open", "File::create", "OpenOptions"];
 
     let wrong = offences(|file, text| {

@@ -9,7 +9,7 @@ use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
 use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::sensitive_outputs::SensitiveOutputs;
 use freehold_domain::workflow::{Advance, Deploys, Target, Use, Workflow, WorkflowKind};
-use freehold_protocol::leftovers::{self, Leftovers};
+use freehold_protocol::order::leftovers::{self, Leftovers};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{AppName, Digest, Envelope, JobId, Timestamp};
 use serde_json::Value;

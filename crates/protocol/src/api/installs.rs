@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::leftovers::Leftovers;
+use crate::order::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
 
 /// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.

@@ -9,7 +9,6 @@ use crate::app_version::{Input, Secret};
 use crate::contract::OrderTerms;
 use crate::envelope::Payload;
 use crate::flag::is_false;
-use crate::leftovers::FindLeftovers;
 use crate::preflight::CheckInstall;
 use crate::{
     ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
@@ -17,8 +16,11 @@ use crate::{
 
 mod kept_outputs;
 mod kubernetes;
+pub mod leftovers;
 mod retirement;
 mod secrets;
+
+use self::leftovers::FindLeftovers;
 
 pub use self::kept_outputs::KeptOutputs;
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};

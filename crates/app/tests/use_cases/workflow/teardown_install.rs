@@ -4,7 +4,7 @@ use freehold_app::Kind;
 use freehold_app::read;
 use freehold_app::table;
 use freehold_protocol::api::TeardownInstallRequest;
-use freehold_protocol::leftovers::{Leftovers, OUTPUT};
+use freehold_protocol::order::leftovers::{Leftovers, OUTPUT};
 use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, Payload as _};
