@@ -129,7 +129,7 @@ async fn a_program_runs_to_its_end_and_the_next_deploy_replaces_it() {
     assert_eq!(replaced, Value::Null);
     assert!(
         foreign.0.starts_with("component `network` runs image `docker.io/library/tools:sha256-")
-            && foreign.0.contains("which is not in the install registry; let a `container_image`"),
+            && foreign.0.contains("which is not in the install registry; add the image to the app"),
         "{foreign:?}"
     );
     assert!(!foreign.1, "{foreign:?}");
