@@ -56,10 +56,10 @@ pub(crate) async fn version_for_values(
 }
 
 /// Returns the inputs of the app's latest version, with the install's values. An input counts as sensitive if it is so in
-/// `version_for_values`.
+/// the latest version, the deployed one, or the version of a deployed part.
 ///
 /// # Errors
-/// Invalid for an install without an app, or the errors of `version_for_values`.
+/// Invalid for an install without an app, or the store's errors.
 pub async fn show_inputs(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
     let app = install
         .app()
