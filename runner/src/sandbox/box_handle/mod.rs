@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use command_fds::CommandFdExt as _;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 use serde::Deserialize;
 use tokio::io::AsyncReadExt as _;
 use tokio::process::{Child, Command};
@@ -178,6 +178,12 @@ impl Drop for Boxed {
         // When the first process ends, the kernel kills all other processes of the box.
         if let Some(init) = &self.init {
             let _ = pidfd_send_signal(init, Signal::KILL);
+            return;
+        }
+        // Before the first process is known, it waits for `bwrap`, and would wait for ever without it.
+        let bwrap = self.bwrap.id().and_then(|bwrap| i32::try_from(bwrap).ok()).and_then(Pid::from_raw);
+        if let Some(bwrap) = bwrap {
+            let _ = kill_process_group(bwrap, Signal::KILL);
         }
     }
 }
