@@ -243,6 +243,45 @@ async fn a_runner_that_may_not_touch_its_jobs_files_removes_what_killed_jobs_lea
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
+/// Not a test by itself, and nothing without its variable: it gives boxes up at different moments while they are made.
+#[tokio::test]
+async fn a_runner_that_gives_boxes_up() {
+    if std::env::var_os("FREEHOLD_TEST_GIVE_UP").is_some() {
+        let bench = bench();
+        for moment in 0..80 {
+            let _ = tokio::time::timeout(Duration::from_micros(moment * 100), run(&bench, "true")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_box_that_is_given_up_while_it_is_made_leaves_no_process() {
+    if !have(&["bwrap", "setsid"]) {
+        return;
+    }
+    // All processes of the boxes are in the session of this runner, also those whose parent has ended.
+    let mut runner = tokio::process::Command::new("setsid")
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "walls::a_runner_that_gives_boxes_up"])
+        .env("FREEHOLD_TEST_GIVE_UP", "1")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let session = runner.id().unwrap();
+
+    let ended = runner.wait().await.unwrap();
+
+    assert!(ended.success());
+    eventually("no process is left", || processes("").iter().all(|id| session_of(*id) != Some(session))).await;
+}
+
+/// Returns the session of a process.
+fn session_of(id: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // After the name in brackets: the state, the parent, the process group and the session.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(3)?.parse().ok()
+}
+
 /// Not a test by itself, and nothing without its variable: the runner that the next test stops.
 #[tokio::test]
 async fn a_runner_with_a_lease_of_three_seconds() {
