@@ -26,7 +26,7 @@ class Row:
     factor: float = 1
     # What is added to the value.
     plus: float = 0
-    # Counted, and therefore the same on every machine; anything else is measured.
+    # Counted, not timed; anything else is measured.
     counted: bool = False
 
     def value(self, medians):
@@ -94,6 +94,15 @@ def _deploy():
     each = "component deploy"
     return [
         Row(f"{each}, write units", 16, "8", ("deploy.write_units",), plain(1), counted=True),
+        # The gate is for a deploy in which no transaction meets another one.
+        Row(
+            f"{each}, write units of cancelled transactions",
+            None,
+            "",
+            ("deploy.cancelled_write_units",),
+            plain(1),
+            counted=True,
+        ),
         Row(f"{each}, read units", None, "", ("deploy.read_units",), plain(1), counted=True),
         Row(f"{each}, transitions", 3, "1.2", ("deploy.transitions",), plain(2), counted=True),
         Row(f"{each}, invokes beside reports", 2, "", ("deploy.invokes",), plain(1), counted=True),

@@ -12,7 +12,26 @@ const READ_BYTES: u64 = 4096;
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Units {
     pub write: f64,
+    /// The part of `write` that went to transactions which another write made to fail.
+    pub cancelled: f64,
     pub read: f64,
+}
+
+impl Units {
+    fn write(write: f64) -> Self {
+        Self { write, ..Self::default() }
+    }
+
+    fn read(read: f64) -> Self {
+        Self { read, ..Self::default() }
+    }
+
+    /// Adds `other`.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.write += other.write;
+        self.cancelled += other.cancelled;
+        self.read += other.read;
+    }
 }
 
 /// The writes of one kind of row.
@@ -22,6 +41,8 @@ pub struct RowWrites {
     pub writes: u64,
     /// Writes in transactions, which cost twice as much.
     pub transacted: u64,
+    /// Writes in transactions that failed, and had no effect.
+    pub cancelled: u64,
     /// The bytes of the items, as they are billed.
     pub bytes: u64,
 }
@@ -32,6 +53,7 @@ impl RowWrites {
         self.units += other.units;
         self.writes += other.writes;
         self.transacted += other.transacted;
+        self.cancelled += other.cancelled;
         self.bytes += other.bytes;
     }
 }
@@ -49,37 +71,37 @@ impl Items {
     /// much as one that succeeded; anything else that was refused costs nothing.
     pub(crate) fn units(&mut self, action: &str, asked: &Value, status: u16, answered: &Value) -> Units {
         let code = answered["__type"].as_str().unwrap_or_default();
-        let condition =
-            code.ends_with("ConditionalCheckFailedException") || code.ends_with("TransactionCanceledException");
-        if status != 200 && !condition {
+        let cancelled = code.ends_with("TransactionCanceledException");
+        let applied = status == 200;
+        if !applied && !cancelled && !code.ends_with("ConditionalCheckFailedException") {
             return Units::default();
         }
+        let single = Billing { transacted: false, applied };
         match action {
-            "PutItem" => self.write(&serde_json::json!({"Put": asked}), 1.0),
-            "UpdateItem" => self.write(&serde_json::json!({"Update": asked}), 1.0),
-            "DeleteItem" => self.write(&serde_json::json!({"Delete": asked}), 1.0),
+            "PutItem" => Units::write(self.write(&serde_json::json!({"Put": asked}), single)),
+            "UpdateItem" => Units::write(self.write(&serde_json::json!({"Update": asked}), single)),
+            "DeleteItem" => Units::write(self.write(&serde_json::json!({"Delete": asked}), single)),
             "TransactWriteItems" => {
-                let units = each(&asked["TransactItems"]).map(|item| self.write(item, 2.0).write).sum();
-                Units { write: units, read: 0.0 }
+                let transaction = Billing { transacted: true, applied };
+                let write = each(&asked["TransactItems"]).map(|item| self.write(item, transaction)).sum();
+                Units { cancelled: if cancelled { write } else { 0.0 }, ..Units::write(write) }
             }
-            "BatchWriteItem" => self.batch_write(asked),
-            "GetItem" => read(size(&answered["Item"]), strong(asked)),
-            "Query" | "Scan" => read(each(&answered["Items"]).map(size).sum(), strong(asked)),
+            "BatchWriteItem" => Units::write(self.batch_write(asked, single)),
+            "GetItem" => Units::read(read(size(&answered["Item"]), strong(asked))),
+            "Query" | "Scan" => Units::read(read(each(&answered["Items"]).map(size).sum(), strong(asked))),
             "TransactGetItems" => {
-                let units = each(&answered["Responses"]).map(|found| read(size(&found["Item"]), 2.0).read).sum();
-                Units { write: 0.0, read: units }
+                Units::read(each(&answered["Responses"]).map(|found| read(size(&found["Item"]), 2.0)).sum())
             }
             "BatchGetItem" => {
                 let tables = answered["Responses"].as_object().into_iter().flatten();
-                let units = tables.flat_map(|(_, found)| each(found)).map(|item| read(size(item), 0.5).read).sum();
-                Units { write: 0.0, read: units }
+                Units::read(tables.flat_map(|(_, found)| each(found)).map(|item| read(size(item), 0.5)).sum())
             }
             _ => Units::default(),
         }
     }
 
-    fn batch_write(&mut self, asked: &Value) -> Units {
-        let mut total = Units::default();
+    fn batch_write(&mut self, asked: &Value, billing: Billing) -> f64 {
+        let mut total = 0.0;
         for (table, requests) in asked["RequestItems"].as_object().into_iter().flatten() {
             for request in each(requests) {
                 let put = &request["PutRequest"]["Item"];
@@ -88,16 +110,16 @@ impl Items {
                 } else {
                     serde_json::json!({"Delete": {"TableName": table, "Key": request["DeleteRequest"]["Key"]}})
                 };
-                total.write += self.write(&write, 1.0).write;
+                total += self.write(&write, billing);
             }
         }
         total
     }
 
-    /// Returns what one item costs, written by itself (`factor` 1) or in a transaction (2).
-    fn write(&mut self, item: &Value, factor: f64) -> Units {
+    /// Returns what one item costs: twice as much in a transaction.
+    fn write(&mut self, item: &Value, Billing { transacted, applied }: Billing) -> f64 {
         let Some((kind, write)) = item.as_object().and_then(|item| item.iter().next()) else {
-            return Units::default();
+            return 0.0;
         };
         let key = if kind == "Put" { key_of_item(&write["Item"]) } else { write["Key"].clone() };
         let name = format!("{} {key}", write["TableName"]);
@@ -108,16 +130,30 @@ impl Items {
             _ => 0,
         };
         match kind.as_str() {
+            _ if !applied => {}
             "Delete" => drop(self.sizes.remove(&name)),
             "ConditionCheck" => {}
             _ => drop(self.sizes.insert(name, after)),
         }
         let bytes = before.max(after);
-        let units = blocks(bytes, WRITE_BYTES) * factor;
-        let transacted = u64::from(factor > 1.0);
-        self.by_row.entry(row_kind(&key)).or_default().add(RowWrites { units, writes: 1, transacted, bytes });
-        Units { write: units, read: 0.0 }
+        let units = blocks(bytes, WRITE_BYTES) * if transacted { 2.0 } else { 1.0 };
+        let cancelled = transacted && !applied;
+        self.by_row.entry(row_kind(&key)).or_default().add(RowWrites {
+            units,
+            writes: 1,
+            transacted: transacted.into(),
+            cancelled: cancelled.into(),
+            bytes,
+        });
+        units
     }
+}
+
+/// How a write is billed, and whether it took effect.
+#[derive(Debug, Clone, Copy)]
+struct Billing {
+    transacted: bool,
+    applied: bool,
 }
 
 /// Returns what the keys begin with, such as `job state`: rows of one kind have it in common.
@@ -147,8 +183,8 @@ fn updated(update: &Value) -> u64 {
     values + names as u64
 }
 
-fn read(bytes: u64, factor: f64) -> Units {
-    Units { write: 0.0, read: blocks(bytes, READ_BYTES) * factor }
+fn read(bytes: u64, factor: f64) -> f64 {
+    blocks(bytes, READ_BYTES) * factor
 }
 
 fn strong(asked: &Value) -> f64 {
@@ -243,6 +279,20 @@ mod tests {
 
         assert_eq!(items.units("PutItem", &put, 400, &failed).write, 1.0);
         assert_eq!(items.units("PutItem", &put, 400, &throttled).write, 0.0);
+    }
+
+    #[test]
+    fn a_cancelled_transaction_is_billed_and_counted_apart_and_changes_no_size() {
+        let mut items = Items::default();
+        let write = |body: &str| json!({"TransactItems": [{"Put": {"TableName": "t", "Item": row(body)}}]});
+        let failed = json!({"__type": "com.amazonaws.dynamodb.v20120810#TransactionCanceledException"});
+
+        let cancelled = items.units("TransactWriteItems", &write(&"x".repeat(5000)), 400, &failed);
+        let applied = items.units("TransactWriteItems", &write("small"), 200, &json!({}));
+
+        assert_eq!(cancelled, Units { write: 10.0, cancelled: 10.0, read: 0.0 });
+        assert_eq!(applied, Units { write: 2.0, cancelled: 0.0, read: 0.0 });
+        assert_eq!((items.by_row["a b"].writes, items.by_row["a b"].cancelled), (2, 1));
     }
 
     #[test]

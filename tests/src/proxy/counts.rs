@@ -74,6 +74,7 @@ impl Counts {
             "operations": operations,
             "callers": self.callers,
             "write_units": self.units.write,
+            "cancelled_write_units": self.units.cancelled,
             "write_units_by_row": write_units,
             "read_units": self.units.read,
             "sqs_requests": self.forwarded("sqs.*"),
@@ -123,8 +124,7 @@ impl Counter {
                 for (row, writes) in std::mem::take(&mut self.items.by_row) {
                     self.counts.writes_by_row.entry(row).or_default().add(writes);
                 }
-                self.counts.units.write += units.write;
-                self.counts.units.read += units.read;
+                self.counts.units.add(units);
             }
             "sqs" => {
                 let bytes = request.body.len().max(answer.body.len());
