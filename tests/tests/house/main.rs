@@ -4,6 +4,7 @@
 
 mod capabilities;
 mod decisions;
+mod pages;
 
 use std::collections::BTreeMap;
 use std::fs;
