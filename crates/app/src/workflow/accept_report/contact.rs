@@ -6,13 +6,11 @@ use freehold_protocol::{InstallId, Timestamp};
 
 use super::AcceptReport;
 use crate::AppError;
-use crate::ports::{Committed, Expect};
-use crate::table::{self, Contact, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, load, put, put_until, token_key};
+use crate::ports::Expect;
+use crate::table::{self, Contact, Decided, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, change, load, put, put_until, token_key};
 
 /// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
 const CONTACT_SECS: u64 = 600;
-/// The number of tries to write a contact. Each failure means that another report was recorded at the same time.
-const CONTACT_TRIES: u32 = 5;
 
 impl AcceptReport {
     pub(super) async fn store_log(&self, report: &AttemptReport, now: Timestamp) -> Result<(), AppError> {
@@ -43,21 +41,17 @@ impl AcceptReport {
     ) -> Result<(), AppError> {
         let now = self.clock.now().min(sent_at);
         let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
-        // Reports are handled at the same time and out of order. The recorded time never goes backward: if another
-        // report wrote the row meanwhile, this write fails, and the times are compared again.
-        for _ in 0..CONTACT_TRIES {
+        // Reports are handled at the same time and out of order. The recorded time never goes backward.
+        change(&*self.store, ("the contact of install", install), || async {
             let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
             if known.as_ref().is_some_and(|contact| contact.value.at >= now || (!rare && fresh(contact))) {
-                return Ok(());
+                return Ok(Decided::Keep(()));
             }
             let expect = known.map_or(Expect::Absent, |contact| Expect::Rev(contact.rev));
             let contact = Contact { install: install.clone(), at: now };
-            match self.store.commit(vec![put(&contact, expect)?]).await? {
-                Committed::Done => return Ok(()),
-                Committed::Conflict(_) => {}
-            }
-        }
-        Ok(())
+            Ok(Decided::Commit(vec![put(&contact, expect)?], ()))
+        })
+        .await
     }
 
     pub(super) async fn heartbeat(&self, job: &Job) -> Result<(), AppError> {
