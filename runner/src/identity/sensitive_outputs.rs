@@ -324,7 +324,7 @@ fn refused<E>(verb: &'static str, key: &str, bucket: &str, error: &E) -> Sensiti
 where
     E: std::error::Error + ProvideErrorMetadata,
 {
-    let denied = error.code() == Some("AccessDenied");
+    let denied = aws::is_denied(error.code());
     SensitiveOutputError::Refused {
         verb,
         key: key.to_owned(),
