@@ -18,11 +18,11 @@ class Clone:
 
 
 def is_code(path, kind):
-    """Returns whether a file is searched: code, templates and state machines, but no generated or golden file."""
-    if kind in ("generated docs", "lock files", "golden data, fixtures, seeds"):
+    """Returns whether a file is searched: code and templates, but no generated or golden file."""
+    if path.endswith(".asl.json") or kind in ("generated docs", "lock files", "golden data, fixtures, seeds"):
         return False
     return (
-        path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard", ".asl.json")) or "." not in path
+        path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard")) or "." not in path
     )
 
 
