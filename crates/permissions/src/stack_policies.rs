@@ -243,8 +243,8 @@ fn refused(document: &Value, answers: &Answers) -> Vec<Refusal> {
     for (path, statement) in statements {
         if statement.get("Effect").and_then(Value::as_str) == Some("Deny") {
             each_text(statement, &mut path.clone(), &mut |path, text| {
-                let reason = "a statement that denies contains an input that the customer answers, and another answer would \
-                              deny less; write the value, or let the vendor answer the input";
+                let reason = "a `Deny` statement contains an input that the customer answers, and another answer could \
+                              make it deny less; write the value, or let the vendor answer the input";
                 found.extend(has_answer(text).then(|| Refusal { path: path.to_vec(), reason: reason.to_owned() }));
             });
         }

@@ -78,7 +78,7 @@ fn answers_at_places_that_a_stack_refuses_are_reported_in_their_lines() {
     insta::assert_snapshot!(found.join("\n"), @r"
     permissions/p.toml:11:5: in `arn:aws:s3:::${InputCluster}*`, a wildcard is directly next to an input that the customer answers, so an empty answer matches everything | write a character between them, such as `-`
     permissions/p.toml:12:34: `Action` of a policy contains an input that the customer answers | write the value, or let the vendor answer the input
-    permissions/p.toml:14:5: a statement that denies contains an input that the customer answers, and another answer would deny less | write the value, or let the vendor answer the input
+    permissions/p.toml:14:5: a `Deny` statement contains an input that the customer answers, and another answer could make it deny less | write the value, or let the vendor answer the input
     permissions/p.toml:15:54: the template changes an input that the customer answers | use the input unchanged, or let the vendor answer it
     permissions/p.toml:16:54: input `password` is sensitive, and a policy can be read by many people | use an input that is not sensitive
     ");
