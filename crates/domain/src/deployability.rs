@@ -118,7 +118,7 @@ fn component_why(component: &Component, sandbox: Option<&Sandbox>) -> Vec<String
 fn action_why(action: &Action, sandbox: Option<&Sandbox>) -> Vec<String> {
     let mut why = references_why(&action.references, sandbox);
     if action.image.as_ref().is_some_and(|image| !image.contains("{{")) {
-        why.push("runs in an image that is not one of its components".into());
+        why.push("runs in an image that is not a component of the app".into());
     }
     why
 }

@@ -26,8 +26,8 @@ pub enum SealedProblem {
     Missing { input: String, install: InstallId },
     #[error(
         "input `{input}` is sensitive, and its value is not sealed; when the runner of install `{install}` has announced \
-         itself, give it with `freehold install inputs {install} --input {input}=@FILE`, which seals it, or with `--input` \
-         of `freehold deploy` for another version than the newest"
+         itself, give it with `freehold install inputs {install} --input {input}=@FILE`, which seals it; to deploy a \
+         version that is not the newest, give it with `--input` of `freehold deploy`"
     )]
     Clear { input: String, install: InstallId },
     #[error(
@@ -112,8 +112,8 @@ pub fn first_missing<'a>(
     needed.iter().find(|name| !is_there(name)).map(String::as_str)
 }
 
-/// Removes the inputs from `resolved` whose values in `given` are sealed, and returns the digests of these values by input.
-/// What stays may be written into an order.
+/// Removes the inputs from `resolved` whose values in `given` are sealed, and returns the digests of these values by
+/// input. The inputs that stay in `resolved` may be written into an order.
 pub fn take_sealed(
     version: &AppVersion,
     given: &BTreeMap<String, Value>,

@@ -415,7 +415,7 @@ fn the_image_of_an_action_is_that_of_a_component() {
     let check = &loaded.version.actions[0];
     assert!(check.dependencies.contains(&"web".parse().unwrap()) && loaded.warnings.is_empty(), "{}", loaded.warnings);
     let warned = |image: &str| action(image).all().to_string();
-    let warning = "the app cannot be deployed yet: action `check` runs in an image that is not one of its components";
+    let warning = "the app cannot be deployed yet: action `check` runs in an image that is not a component of the app";
     assert!(warned("alpine:3").contains(warning), "{}", warned("alpine:3"));
     assert!(!warned("{{ .nuon.components.web.outputs.reference }}").contains("image"));
 }

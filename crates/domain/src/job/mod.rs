@@ -241,9 +241,9 @@ impl Job {
         }
     }
 
-    /// Returns this job with the time of its last report, after a report that the queue took at `sent_at` has changed
-    /// it; `before` is the job before that report. A report may be handled long after it was sent, and says nothing
-    /// about its runner since then.
+    /// Records the time `sent_at`, at which the queue took the report that made this job out of the job `before`. The
+    /// time of the last report never goes backward. The time at which the report is handled does not count: it may be
+    /// much later, and the runner may have stopped meanwhile.
     #[must_use]
     pub fn heard_at(self, sent_at: Timestamp, before: &Self) -> Self {
         Self { last_report: before.last_report().max(Some(sent_at)), ..self }

@@ -46,7 +46,8 @@ pub struct Workflow {
     pub cancel_requested: Option<Timestamp>,
     pub nodes: Vec<Node>,
     pub state: WorkflowState,
-    /// The time of the last report about a job that has ended; absent in records of earlier versions.
+    /// The time of the latest report about the jobs of the workflow that have ended; absent when there is none, and in
+    /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<Timestamp>,
 }
