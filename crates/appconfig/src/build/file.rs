@@ -61,7 +61,7 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     }
 }
 
-/// Returns the way out of a mistake at `at`, if the text there looks like another language than TOML.
+/// Returns how to fix the mistake at `at`, if the text there looks like another language than TOML.
 fn toml_help(text: &str, at: usize) -> Option<&'static str> {
     let (before, rest) = (text.get(..at)?, text.get(at..)?);
     let line = before.rsplit('\n').next().unwrap_or_default().trim_end();

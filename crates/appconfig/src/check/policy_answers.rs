@@ -107,7 +107,7 @@ fn draft(app: &App, checked: &Checked, contents: &Node, text: &str, Refusal { pa
     described(place, &reason)
 }
 
-/// Returns an error whose reason is a sentence, followed by the way out after a semicolon.
+/// Returns an error from a reason with two parts: the problem, and after a semicolon how to fix it.
 fn described(place: Place, reason: &str) -> Draft {
     match reason.split_once("; ") {
         Some((message, help)) => Draft::error(place, message).help(help),

@@ -242,7 +242,7 @@ impl<'de> Visitor<'de> for EachEntry {
     }
 }
 
-/// A key, which is a part of the text unless it is written with escapes.
+/// A key of a JSON object. It borrows from the document's text; a key with escapes is copied instead.
 struct Key<'a>(Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Key<'de> {

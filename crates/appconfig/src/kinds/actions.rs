@@ -61,10 +61,10 @@ const STEP: &[Key] = &[
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
     may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
     may("public_repo", Table(REPO)).doc(
-        "A git repository that anyone may read; `command` runs in a copy of its directory, which is built at a commit",
+        "A git repository that anyone may read; `command` runs in a copy of its `directory` at the commit of `branch`",
     ),
     may("connected_repo", Table(REPO)).doc(
-        "A private git repository, read with the vendor's own credentials; `command` runs in a copy of its directory",
+        "A private git repository, read with the vendor's own credentials; `command` runs in a copy of its `directory`",
     ),
 ];
 

@@ -37,16 +37,16 @@ pub(super) const ROLE: &[Key] = &[TYPE, NAME, DESCRIPTION, DISPLAY_NAME, POLICIE
 
 /// The key `type` of a role whose use is already known from the table or file that it is in.
 const TYPE: Key = may("type", Word(ROLE_TYPES)).doc(
-    "The operations that the role is used for; the table or file of the role already \
-        decides this",
+    "The operations that the role is used for; has no effect here, because the table or \
+        file of the role decides",
 );
 
 const ROLE_TYPES: &[&str] = &["provision", "maintenance", "deprovision", "custom"];
 
 pub(super) const TYPED_ROLE: &[Key] = &[
     must("type", Word(ROLE_TYPES)).doc(
-        "The operations that the role is used for: those of one of the three modes, or only those that name it \
-            (`custom`)",
+        "The operations that the role is used for: those of the mode `provision`, `maintenance` or `deprovision`, \
+            or with `custom` only the operations that name the role",
     ),
     NAME,
     DESCRIPTION,
@@ -63,7 +63,7 @@ pub(super) const PERMISSIONS: &[Key] = &[
     may("provision_role", Table(ROLE)).doc("The role that creates an install and deploys into it"),
     may("maintenance_role", Table(ROLE)).doc("The role for actions, drift checks and updates"),
     may("deprovision_role", Table(ROLE)).doc("The role that removes an install"),
-    may("custom_roles", Tables(ROLE)).doc("Roles that only operations name"),
+    may("custom_roles", Tables(ROLE)).doc("Roles for single operations: those that name the role"),
     may("roles", Tables(TYPED_ROLE)).doc("Roles of any type, each with `type`"),
 ];
 
