@@ -33,9 +33,9 @@ pub async fn show_inputs_schema(
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 
-/// Returns the app's latest version for the vendor's values in `install`: an input is sensitive in it if it is sensitive
-/// in the latest version, in the version that was last deployed completely, or in one that a part of the install has.
-/// Jobs of all these versions use one and the same value.
+/// Returns the app's latest version, in which more inputs may be sensitive: an input is sensitive if it is sensitive in
+/// the latest version, in the version that was last deployed completely, or in the version of a part of `install`. The
+/// reason is that jobs of all these versions use the same value.
 ///
 /// # Errors
 /// The store's errors, or those of [`Versions::load`].
@@ -55,8 +55,8 @@ pub(crate) async fn version_for_values(
     Ok(version)
 }
 
-/// Returns the inputs of the app's latest version, with the install's values. An input counts as sensitive if it is so in
-/// the latest version, the deployed one, or the version of a deployed part.
+/// Returns the inputs of the app's latest version, with the install's values. An input counts as sensitive if it is
+/// sensitive in the latest version, in the deployed version, or in the version of a deployed part.
 ///
 /// # Errors
 /// Invalid for an install without an app, or the store's errors.

@@ -114,8 +114,9 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
 }
 
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the
-/// returned terms leave out the schedules, the customer's inputs and the secrets of `version`: a removal starts no action
-/// and reads no more than the deploy did, and a later version may have replaced all of these.
+/// returned terms leave out the schedules, the customer's inputs and the secrets of `version`. A later version may have
+/// replaced them, and the runner would then refuse the order. A removal does not need them: it starts no action, and
+/// reads no value that the deploy did not read.
 ///
 /// # Errors
 /// The store's errors.

@@ -174,7 +174,8 @@ impl RemoveForgotten {
         Ok(())
     }
 
-    /// Removes the last rows in one commit. Until this commit, the next call continues a removal that was stopped.
+    /// Removes the last rows in one commit, among them the entry in the list of forgotten installs. If the removal is
+    /// stopped before this commit, the next call still finds the entry and continues.
     async fn end(&self, entry: &Forgetting) -> Result<(), AppError> {
         let id = &entry.install;
         table::change(&*self.store, ("install", id), || async {

@@ -144,7 +144,8 @@ impl Signed {
         Ok((cut, texts))
     }
 
-    /// Inserts the texts that were cut out. Returns false when one of them is not in the table.
+    /// Puts the texts that [`Signed::cut`] removed back into the message. Returns false when the tenant's table does
+    /// not contain one of these texts.
     async fn restore(&mut self, store: &dyn Store, cut: Cut) -> Result<bool, AppError> {
         if let Some(digest) = &cut.certificate {
             let Some(certificate) = text(store, digest).await? else { return Ok(false) };

@@ -1,5 +1,5 @@
 //! The rows of installs: their state, their entry in the list of installs, the last contact of their runner, their
-//! deployed components, and what was left of them.
+//! deployed components, and the leftovers of their last teardown.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct CopiedSecrets {
     pub others: bool,
 }
 
-/// What still existed of the app after the install's last teardown of everything.
+/// The leftovers of the install's last teardown of everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftoversRecord {
     pub install: InstallId,
@@ -71,7 +71,7 @@ pub fn copied_secrets_key(install: &InstallId) -> Key {
     key(install_pk(install), "secrets")
 }
 
-/// Returns the key of the row of what was left after an install's last teardown.
+/// Returns the key of the row with the leftovers of an install's last teardown.
 pub fn leftovers_key(install: &InstallId) -> Key {
     key(install_pk(install), "leftovers")
 }

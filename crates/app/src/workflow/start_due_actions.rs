@@ -150,7 +150,8 @@ impl StartDueActions {
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last, skipped })))
     }
 
-    /// Stores why the install refused a run, for `freehold install show`; removes what was stored when it refused none.
+    /// Stores the reason why a run was skipped, for `freehold install show`. Removes an older reason when no run was
+    /// skipped.
     async fn note(
         &self,
         install: &InstallId,

@@ -68,8 +68,8 @@ impl TeardownInstall {
         Ok(id)
     }
 
-    /// Checks the inputs that the jobs of a teardown read, so that it does not fail halfway. `version` is the one of its
-    /// actions.
+    /// Checks the inputs that the jobs of a teardown read, so that the teardown does not fail halfway. Its actions are
+    /// those of `version`.
     async fn check_inputs(&self, install: &Install, version: &Digest, nodes: &[Node]) -> Result<(), AppError> {
         let app = install.app().ok_or_else(|| no_app(&install.id))?;
         for node in nodes {
@@ -83,8 +83,8 @@ impl TeardownInstall {
     }
 }
 
-/// Returns what the templates of an action, or of a part that is removed, read; `None` for other targets. `version` is the
-/// one that the target's job uses.
+/// Returns the values that the templates read: those of an action, or those of a part that is removed. Returns `None`
+/// for other targets. The target's job uses `version`.
 pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Reference>> {
     match target {
         Target::Action { action, .. } => Some(version.action(action)?.references.clone()),

@@ -29,10 +29,10 @@ impl AcceptReport {
         Ok(())
     }
 
-    /// Records that the runner sent a report at `sent_at`. A report may be handled long after it was sent, and says
-    /// nothing about its runner since then. A job's reports are frequent and their times are in the job's row, so this
-    /// row is written at most every ten minutes. A hello, the heartbeat of an older runner, and the report that ends the
-    /// last job of a workflow are `rare` and always recorded.
+    /// Records that the runner sent a report at `sent_at`. The time at which the report is handled does not count: it
+    /// may be much later, and the runner may have stopped meanwhile. A job's reports are frequent and their times are
+    /// in the job's row, so this row is written at most every ten minutes. A hello, the heartbeat of an older runner,
+    /// and the report that ends the last job of a workflow are `rare` and always recorded.
     pub(super) async fn note_contact_at(
         &self,
         install: &InstallId,

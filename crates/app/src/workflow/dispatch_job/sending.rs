@@ -12,8 +12,9 @@ use crate::ports::{Committed, Expect, PortError};
 use crate::table::{self, Sending, Stored, evidence, load, put};
 use crate::workflow::advance;
 
-/// The maximum age, in seconds, of the first copy that the queue may have when another one is sent. SQS drops the
-/// duplicate of a message for five minutes only (Amazon SQS developer guide, "Using the message deduplication ID").
+/// The time after the first try to send an order during which the order is sent again, in seconds. It is less than the
+/// five minutes during which SQS drops duplicates of a message (Amazon SQS developer guide, "Using the message
+/// deduplication ID"), so SQS drops the second copy if the queue has the first.
 const RESEND_WORTH_SECS: u64 = 280;
 
 /// The FIFO group of all orders that change copies of secrets.
@@ -28,8 +29,8 @@ struct Claim {
 }
 
 impl DispatchJob {
-    /// Sends the order of a job, unless the queue may have a copy that is too old for SQS to drop another one. Returns
-    /// whether it was sent.
+    /// Sends the order of a job. Does not send it again when the first try is so old that SQS would no longer drop a
+    /// duplicate. Returns whether the order was sent.
     ///
     /// # Errors
     /// Invalid for an order that can never be made, or the ports' errors.
@@ -76,8 +77,8 @@ impl DispatchJob {
         Ok(true)
     }
 
-    /// Claims the right to send a copy of an order that was stored before. Returns `None` if it must not be sent again. A
-    /// delivery writes its claim before it sends, so that no other one takes the order for refused meanwhile.
+    /// Claims the right to send a copy of an order that was stored before. Returns `None` if it must not be sent again.
+    /// A delivery writes its claim before it sends, so that no other delivery marks the order as refused meanwhile.
     async fn claim(
         &self,
         job: &Job,
