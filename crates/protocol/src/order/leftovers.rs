@@ -12,8 +12,8 @@ pub const MAX_LISTED: usize = 100;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FindLeftovers {}
 
-/// The resources that still exist with the tag `freehold:owner` of an install, as AWS finds them by tag, and the app's roles,
-/// which it finds by name.
+/// The resources that still exist of an install: those that AWS finds by the tag `freehold:owner`, and the app's roles,
+/// which the runner finds by name.
 ///
 /// The search by tag covers one region, and is eventually consistent: it may list a resource for some time after its
 /// deletion (an EC2 instance for about an hour). It lacks resources without the tag, such as log groups that a function
@@ -27,7 +27,7 @@ pub struct Leftovers {
     /// The number of resources that are not in the list, which has at most 100.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
-    /// The reason why AWS could not be asked; absent when it was.
+    /// The reason why the list is not complete; absent when AWS answered every request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<String>,
 }
