@@ -93,7 +93,7 @@ pub struct Checked {
     pub added: Vec<Added>,
     /// The vendor, the install and the other names in the template; `None` when one of them cannot be read.
     pub names: Option<Names>,
-    /// What the template gives and asks, if its names can be read.
+    /// The app's roles and the parameters that the customer answers; `None` when the names cannot be read.
     pub overview: Option<Overview>,
 }
 

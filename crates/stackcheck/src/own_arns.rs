@@ -1,4 +1,4 @@
-//! Finds the account whose ARNs the pattern of a parameter accepts.
+//! Reads the account from the pattern (`AllowedPattern`) of a parameter that accepts only ARNs of one account.
 
 /// Returns the account of a pattern that accepts IAM ARNs of one account only. Such a pattern is `^ARN$`, `^(ARN)?$`
 /// or, when the ARN ends with alternatives, `^(ARN(this|that))?$`.

@@ -1,4 +1,5 @@
-//! Compares the questions and the secrets of a template with those of the terms that the customer agreed to.
+//! Compares the inputs and the secrets of a template with the inputs and the secrets of the terms that the customer
+//! agreed to.
 
 use std::collections::BTreeMap;
 

@@ -24,8 +24,8 @@ use difference::finding;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// Returns every difference between a template and the one that Freehold renders, the names in the template, and what
-/// it gives and asks. Without `agreed`, all policies of the roles are accepted.
+/// Returns every difference between a template and the template that Freehold renders, the names in the template, and
+/// an overview of its roles and parameters. Without `agreed`, all policies of the roles are accepted.
 pub(crate) fn compare(root: &Node, agreed: Option<&Agreed<'_>>) -> (Vec<Finding>, Option<(Names, Overview)>) {
     let mut findings = dynamic_references(root);
     let names = match identity::read(root) {

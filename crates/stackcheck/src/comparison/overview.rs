@@ -1,4 +1,5 @@
-//! What a template gives and asks, for the answer of a check: the roles, and the questions of the app.
+//! The overview of a template that a check shows to the customer: the app's roles, and the parameters that the customer
+//! answers.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +11,13 @@ use super::policies::variables;
 use super::roles::Roles;
 use crate::node::Node;
 
-/// What a template gives and asks. The vendor chooses these values, so the customer must read them.
+/// The app's roles in a template, and the parameters that the customer answers. The vendor chooses both, so the
+/// customer must read them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Overview {
     /// The roles of the app.
     pub roles: Vec<RoleOverview>,
-    /// The parameters whose answers decide what policies of the roles permit.
+    /// The parameters whose answers are part of the policies of roles.
     pub policy_inputs: BTreeSet<String>,
     /// The parameters whose answers the vendor sees.
     pub sent_inputs: Vec<String>,
