@@ -10,8 +10,8 @@ pub(crate) const RESERVED: &str = "freehold:";
 const OWNER: &str = "freehold:owner";
 /// The key of the tag on a role for which the module itself set the boundary. Reads of such a role show the boundary.
 pub(crate) const SHOWN_BOUNDARY: &str = "freehold:boundary-shown";
-/// The prefix of the keys of tags that record an attachment of the tagged policy to a role of the install stack. The
-/// name of the role follows the prefix.
+/// The prefix of a tag key. The rest of the key is the name of a role of the install stack. Such a tag on a policy
+/// records that a job asked to attach the policy to this role.
 pub(crate) const HELD: &str = "freehold:held:";
 
 /// The install, and the properties of each resource that its jobs make.

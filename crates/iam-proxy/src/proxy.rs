@@ -83,7 +83,7 @@ impl Proxy {
     /// has this endpoint.
     ///
     /// # Errors
-    /// When EKS does not list the clusters of the account; the text names the way out.
+    /// When EKS does not list the clusters of the account; the text says how to fix the problem.
     pub async fn owner_of_cluster_at(&self, name: &str) -> Result<Option<ClusterOwner>, String> {
         let found = self.clusters.at(name, &self.upstream).await.map_err(|refusal| refusal.to_string())?;
         Ok(found.map(|cluster| {

@@ -3,7 +3,7 @@
 use crate::answer::Answer;
 use crate::xml::escape;
 
-/// The reason why a request is not passed on. The text names the rule and the way out.
+/// The reason why a request is not passed on. The text names the rule, and says what to do instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The request does not have the form of an IAM request.
