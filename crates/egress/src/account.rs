@@ -11,6 +11,6 @@ pub trait AccountHosts: std::fmt::Debug + Send + Sync + 'static {
     /// asks only about names that no rule permits, and only for a `CONNECT` to port 443.
     ///
     /// # Errors
-    /// When the account cannot be asked; the text is for the job, and names the way out.
+    /// When the account cannot be asked; the text is for the job, and says how to fix the problem.
     async fn find(&self, name: &str) -> Result<Option<Scope>, String>;
 }

@@ -35,7 +35,8 @@ impl Gate {
         self.refusals.note(reason);
     }
 
-    /// Checks that a rule permits `to`, or that it is a host of the account. Returns the networks in which it may be.
+    /// Checks that a rule permits the destination `to`, or that `to` is a host of the account. Returns the networks in
+    /// which `to` may be.
     pub(crate) async fn permit(&self, to: &Destination, protocol: Protocol) -> Result<Scope, Reason> {
         if self.rules.permit(to, protocol) {
             return Ok(self.scope(to, protocol));

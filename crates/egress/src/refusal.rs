@@ -126,7 +126,7 @@ pub struct Refusal {
     pub port: u16,
     /// The reason as a stable word: `not_permitted`, `address`, `other_server_name`, ...
     pub word: &'static str,
-    /// The reason as a sentence that names a way out.
+    /// The reason as a sentence that also says how to fix the problem.
     pub reason: String,
     /// How often this host and port have been refused for this reason so far.
     pub times: u64,
