@@ -37,7 +37,7 @@ fn escape_is_backtick(text: &str) -> bool {
     words.any(|line| line == "escape=`")
 }
 
-/// Skips the lines of the here-documents of `instruction`, which follow it in the order in which it names them.
+/// Skips the lines of the here-documents that `instruction` announces. They follow the instruction in the same order.
 fn skip_documents<'t>(instruction: &str, lines: &mut impl Iterator<Item = &'t str>) -> Result<(), String> {
     for HereDocument { end, tabs } in here_documents(instruction) {
         if !lines.any(|line| if tabs { line.trim_start_matches('\t') == end } else { line == end }) {
