@@ -64,7 +64,8 @@ fn is_sensitive(property: &Value) -> bool {
     property["x-freehold-sensitive"] == true && property["x-freehold-source"] == "vendor"
 }
 
-/// Makes the inputs sensitive that are so in a version with this `schema`, and adds those that are missing.
+/// Makes each input in `inputs` sensitive that is sensitive in the version with this `schema`. Adds the sensitive
+/// inputs of that version that are missing in `inputs`.
 fn add_sensitive(inputs: &mut Vec<InputView>, schema: &Value) {
     for (name, property) in schema["properties"].as_object().into_iter().flatten() {
         let Ok(kind) = InputKind::deserialize(&property["x-freehold-type"]) else { continue };

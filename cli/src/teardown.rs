@@ -25,7 +25,8 @@ Each part is planned and then removed; the parts that depend on it are removed b
 `deprovision`, which the customer switches on with the parameter `EnableDeprovision` of the install stack. Resources that
 hold data are removed only with `--destroy-data`. When a failed teardown is started again, it continues where it stopped.
 After a teardown of everything the runner lists what still exists with the install's tag, such as a volume that was kept. When
-nothing is deployed any more, the command only lists it again; AWS may list a resource for some time after its deletion.
+nothing is deployed any more, the command removes nothing and makes this list again; AWS may list a resource for some
+time after its deletion.
 
 Exit code 1 when the teardown fails. Ctrl-c stops watching; the teardown continues.")]
 pub(crate) struct Teardown {
@@ -115,7 +116,7 @@ pub(crate) fn still_there(leftovers: &LeftoversView) -> String {
         lines.push(format!("  and {} more", found.more));
     }
     if let Some(reason) = &found.unknown {
-        lines.push(format!("not all of what still exists is known ({job}): {reason}"));
+        lines.push(format!("the list of what still exists is not complete ({job}): {reason}"));
     }
     lines.join("\n")
 }
@@ -146,7 +147,10 @@ mod tests {
             )
         );
         assert_eq!(said(Leftovers::default()), format!("nothing with the install's tag was left at {at}"));
-        assert_eq!(said(denied), "not all of what still exists is known (job_00000000000000000001): AccessDenied");
+        assert_eq!(
+            said(denied),
+            "the list of what still exists is not complete (job_00000000000000000001): AccessDenied"
+        );
     }
 
     fn teardown(confirm: &str) -> Teardown {

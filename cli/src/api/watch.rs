@@ -101,7 +101,7 @@ pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
     }
 }
 
-/// Returns the job of a workflow that ran one action, whose log has what the steps printed.
+/// Returns the job of a workflow that ran one action. The log of this job contains the output of the action's steps.
 fn log(view: &WorkflowView) -> Option<&JobId> {
     let [node] = view.nodes.as_slice() else { return None };
     node.job.as_ref().filter(|_| view.kind == "run-action")

@@ -59,7 +59,7 @@ impl Events {
         if reasons.is_empty() {
             if stack.reason.is_empty() {
                 let unknown = Error::failed(format!("{what}: CloudFormation gave no reason"));
-                return unknown.or("the stack's events in its console may have one");
+                return unknown.or("look for the reason in the stack's events in the CloudFormation console");
             }
             reasons.push(&stack.reason);
         }
@@ -121,8 +121,8 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_without_any_reason_says_so_and_where_one_may_be() {
-        insta::assert_snapshot!(failed(&[], ""), @"stack `freehold-acme--globex` could not be created (ROLLBACK_COMPLETE): CloudFormation gave no reason; the stack's events in its console may have one");
+    fn a_failure_without_any_reason_says_so_and_where_to_look_for_it() {
+        insta::assert_snapshot!(failed(&[], ""), @"stack `freehold-acme--globex` could not be created (ROLLBACK_COMPLETE): CloudFormation gave no reason; look for the reason in the stack's events in the CloudFormation console");
     }
 
     #[test]

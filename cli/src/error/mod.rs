@@ -82,7 +82,8 @@ impl Kind {
     }
 }
 
-/// The error of every command: a kind, a sentence that describes the problem, and a way out.
+/// The error of every command: a kind, a sentence that describes the problem, and a way out: what the user can do about
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Error {
     kind: Kind,

@@ -63,7 +63,7 @@ impl Launch {
         let (install, file) = (&self.install, self.template.display());
         Some(format!(
             "the roles have the permissions of the template, which offers the contract {offered}; the stack keeps \
-             {accepted_now}; to accept the other one: freehold install launch {install} --template {file} \
+             {accepted_now}; to accept the template's contract: freehold install launch {install} --template {file} \
              --accept-contract"
         ))
     }
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(
             says(Some(&old), &old).unwrap(),
             "the roles have the permissions of the template, which offers the contract sha256:new; the stack keeps \
-             sha256:old; to accept the other one: freehold install launch globex --template globex.yaml \
+             sha256:old; to accept the template's contract: freehold install launch globex --template globex.yaml \
              --accept-contract"
         );
     }

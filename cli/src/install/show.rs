@@ -42,7 +42,7 @@ fn heard_of(runner: &RunnerView) -> String {
     time(runner.last_contact.unwrap_or(runner.since))
 }
 
-/// Returns the sentence about a component that is deployed only partly, with the way out.
+/// Returns the sentence about a component that is deployed only partly, and what the user can do about it.
 fn partly(view: &InstallView, partial: &PartialView) -> String {
     let state = if partial.removes { "removed only partly" } else { "deployed only partly" };
     let since = partial.since.map(|at| format!(" since {}", time(at))).unwrap_or_default();

@@ -104,7 +104,8 @@ fn indented(line: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Returns `text` in lines of `width` columns, the first one and the others with these indentations.
+/// Wraps `text` into lines of at most `width` columns. Indents the first line by `first` columns, and all later lines
+/// by `others` columns.
 fn wrapped(text: &str, width: usize, first: usize, others: usize) -> Vec<String> {
     let (first, others) = (" ".repeat(first), " ".repeat(others));
     let options = Options::new(width)

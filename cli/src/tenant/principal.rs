@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 /// Refuses an ARN that does not name a user, a role or the root of `account`. `tenant` is deployed in this account.
 pub(super) fn check(arn: &str, tenant: &TenantName, account: &AccountId) -> Result<()> {
     let way_out = format!(
-        "name a user, a role or the root of account {account}, such as `arn:aws:iam::{account}:role/builder`, because \
-         principals of other accounts assume such a role first"
+        "name a user, a role or the root of account {account}, such as `arn:aws:iam::{account}:role/builder`; a \
+         principal of another account can assume such a role first"
     );
     let parts: Vec<&str> = arn.splitn(6, ':').collect();
     let ["arn", _, "iam", "", of, resource] = parts.as_slice() else {
@@ -53,7 +53,7 @@ mod tests {
             error.to_string(),
             "`--build-runner-principal arn:aws:iam::222222222222:root` is of account 222222222222, and tenant `acme` is \
              deployed in account 111111111111; name a user, a role or the root of account 111111111111, such as \
-             `arn:aws:iam::111111111111:role/builder`, because principals of other accounts assume such a role first"
+             `arn:aws:iam::111111111111:role/builder`; a principal of another account can assume such a role first"
         );
     }
 

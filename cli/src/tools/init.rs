@@ -70,7 +70,7 @@ enum Settings {
     Kept(String),
 }
 
-/// Returns what has to be done with the `runner.toml` at `path`. A value that is there stays.
+/// Returns how the `runner.toml` at `path` has to change. A `tool_image` that the file already has stays.
 fn settings(path: &Path) -> Result<Settings> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,

@@ -29,7 +29,8 @@ pub(super) struct Chain {
     pub(super) to: Option<Timestamp>,
     /// The name of the last record.
     pub(super) last: String,
-    /// The former key of the same runner and its last record, which the first record of this key follows.
+    /// The runner's former key and the last record under that key; the first record under this key follows it. Absent
+    /// for the runner's first key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) continues: Option<Former>,
     /// Jobs that started and have no record of their end: they run, or the records after their start are missing.

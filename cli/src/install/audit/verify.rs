@@ -35,7 +35,7 @@ impl Verify {
                 self.directory.display(),
                 plural(count, "problem")
             ))
-            .or("keep this copy; CloudTrail and the versions of the bucket's objects show who changed them")),
+            .or("keep this copy; CloudTrail and the versions of the bucket's objects show who changed the records")),
         }
     }
 
