@@ -161,8 +161,8 @@ impl Backend {
         format!("{}/.pulumi/locks/organization/{}/{}/", self.prefix, self.project, self.stack)
     }
 
-    /// Reads an object without a listing before, and takes only the answer that there is no such key for an absent object,
-    /// as Pulumi does.
+    /// Reads an object as Pulumi does: without listing the bucket first. Only the answer "no such key" means that the
+    /// object does not exist.
     async fn read(&self, key: &str) -> Result<Option<Vec<u8>>> {
         match self.client.get_object().bucket(&self.bucket).key(key).send().await {
             Ok(found) => Ok(Some(found.body.collect().await?.to_vec())),

@@ -1,6 +1,6 @@
-//! Names the objects in the runner's bucket that hold a state: the Terraform state or the Pulumi state of a component or
-//! of the sandbox (which has a prefix of its own), and the lists of the objects that a component applied to a cluster and
-//! of the copies of secrets there.
+//! Names the objects in the runner's bucket that hold a state. Such a state is the Terraform or Pulumi state of a
+//! component or of the sandbox, the list of the objects that a component applied to a cluster, or the list of the
+//! copies of secrets in a cluster.
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::order::Work;

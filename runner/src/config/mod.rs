@@ -310,7 +310,7 @@ impl Reader<'_> {
         text.parse().map_err(|e| self.wrong(key, format!("{e}; {}", self.source())))
     }
 
-    /// Returns the way out for a value that is not one that Freehold wrote.
+    /// Returns what to do about a value that differs from the value that Freehold wrote.
     const fn source(&self) -> &'static str {
         match self.role {
             Role::Install => "copy it from the install stack's outputs",

@@ -36,9 +36,10 @@ enum NotInTerms {
     Copy { secret: String, namespace: String, name: String },
 }
 
-/// Returns the outcome of an order that reads a secret or a sensitive input of the customer's, or copies a secret to a
-/// place, which is not in the order's terms. The runner reads these values itself, so it holds every order to its terms,
-/// which it has compared with the accepted ones. A removal reads the values that the deploy read.
+/// Returns the outcome of an order that does more than its terms say: it reads another secret or another sensitive
+/// input of the customer, or copies a secret to another place. Returns `None` for any other order. The runner has
+/// compared the terms with the accepted terms, and reads these values itself, so it refuses the order. A removal is not
+/// checked, because it reads the values that the deploy read.
 pub fn unnamed_value(order: &Order) -> Option<Outcome> {
     if matches!(order.work, Work::Remove(_)) {
         return None;
@@ -46,7 +47,8 @@ pub fn unnamed_value(order: &Order) -> Option<Outcome> {
     let terms = order.terms.as_ref()?.asked().ok().flatten()?;
     let value = not_in_terms(order, &terms)?;
     let reason = format!(
-        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and update the runner          if it is older than the vendor's control plane"
+        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and \
+         update the runner if it is older than the vendor's control plane"
     );
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }

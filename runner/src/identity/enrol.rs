@@ -42,9 +42,10 @@ type Digests = Option<BTreeMap<String, Digest>>;
 /// The result of sending a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
-    /// The reports queue has it.
+    /// The reports queue has the hello.
     Taken,
-    /// It was dropped, or its proof became too old before the reports queue took it.
+    /// The hello has to be sent again: the spool dropped it, or its proof became too old before the reports queue took
+    /// it.
     Again,
     /// The reports queue refused the runner for [`DENIED_LIMIT`]: the runner ends.
     GaveUp,

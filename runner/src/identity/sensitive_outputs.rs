@@ -35,15 +35,15 @@ pub struct SensitiveOutputs {
     bucket: Option<(Client, String)>,
 }
 
-/// What an attempt keeps.
+/// The contents of the object in which an attempt keeps sensitive outputs.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     /// The key of the digests, as hex. The next attempt for the part uses the same key, so that a value that did not change
     /// has the same digest.
     key: String,
     outputs: BTreeMap<String, Value>,
-    /// Values that later ones have replaced, the newest first. They are redacted too, because a program may print one: the
-    /// plan of a module that reads an output shows the value before the change.
+    /// Values that later values have replaced, the newest first. They are redacted too, because a program may print
+    /// them: the plan of a module that reads an output shows the value before the change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     former: Vec<Value>,
 }
@@ -58,7 +58,7 @@ pub enum SensitiveOutputError {
     Gone { part: String, key: String },
     #[error(
         "the sensitive outputs of {part} in object `{key}` are not those that its deploy reported; deploy {part} again, and \
-         then what reads them"
+         then the components that read them"
     )]
     Other { part: String, key: String },
     #[error(
@@ -169,8 +169,8 @@ impl SensitiveOutputs {
         }
     }
 
-    /// Removes what was kept before the job of `order`, except for the outputs that the order names: they count until the
-    /// success of this job is recorded.
+    /// Removes the outputs that jobs before the job of `order` kept, except for the outputs that the order names: other
+    /// jobs read these until the success of this job is recorded.
     async fn remove_older(
         &self,
         order: &Order,
@@ -206,7 +206,7 @@ impl SensitiveOutputs {
         Ok(())
     }
 
-    /// Returns what the attempt kept that an order names.
+    /// Returns the outputs that were kept by the attempt that `kept` names, and checks their digests.
     async fn read(&self, kept: &KeptOutputs) -> Result<Kept, SensitiveOutputError> {
         let key = object_of(kept);
         let found = self.found(&key).await?;
@@ -217,7 +217,7 @@ impl SensitiveOutputs {
         Ok(found)
     }
 
-    /// Returns what is kept in the object `key`; `None` when it does not exist or is unreadable.
+    /// Returns the contents of the object `key`; `None` when the object does not exist or cannot be parsed.
     async fn found(&self, key: &str) -> Result<Option<Kept>, SensitiveOutputError> {
         let (client, bucket) = self.bucket.as_ref().ok_or(SensitiveOutputError::NoBucket)?;
         // If a role may list only some prefixes of the bucket, S3 answers `AccessDenied` when it reads an absent object
@@ -244,7 +244,7 @@ impl SensitiveOutputs {
 }
 
 impl Kept {
-    /// Returns what the next attempt keeps.
+    /// Returns these contents with the new `outputs`. Values that changed or are gone become former values.
     fn replaced_by(self, outputs: BTreeMap<String, Value>) -> Self {
         let changed = self.outputs.into_iter().filter(|(name, value)| outputs.get(name) != Some(value));
         let former = changed.map(|(_, value)| value).chain(self.former).take(FORMER_VALUES).collect();

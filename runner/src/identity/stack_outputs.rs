@@ -60,7 +60,7 @@ pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, Str
     fixed.into_iter().chain(plain(config)).map(|(name, text)| (format!("TF_VAR_{name}"), text)).collect()
 }
 
-/// Returns the way out for a template that reads `output` when the stack does not have this output.
+/// Returns what to do when a template reads `output` and the stack does not have this output.
 pub fn way_out(output: &str) -> String {
     match output {
         "vpc_id" | "runner_subnet" | "public_subnets" | "private_subnets" => format!(

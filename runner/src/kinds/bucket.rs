@@ -192,7 +192,7 @@ where
     code_and_message(error).unwrap_or_else(|| crate::aws::explain(error))
 }
 
-/// Returns the message for a config without a bucket, with the way out for a runner of `role`.
+/// Returns the message for a config without a bucket: the problem, and how to fix it on a runner of `role`.
 fn no_bucket(role: Role) -> String {
     let way_out = match role {
         Role::Install => "write the install stack's `BucketName` into the key `bucket`",

@@ -26,7 +26,8 @@ const COMPONENT: &str = "freehold/component";
 /// The runner's field manager.
 const MANAGER: &str = "freehold";
 
-/// Copies the secrets that the order names. Removes earlier copies that it does not name, unless it keeps them.
+/// Copies the secrets that the order names. Removes earlier copies that the order does not name, unless the order keeps
+/// them.
 pub(super) async fn run(job: &Job, work: &CopySecrets) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let mut copies = Vec::new();

@@ -67,8 +67,8 @@ async fn tagged(job: &Job) -> Result<Vec<String>, String> {
 
 fn not_asked(error: &str) -> String {
     format!(
-        "AWS could not be asked for the resources with the tag `{OWNER}` (`tag:GetResources`, which the role of mode \
-         `deprovision` of a current install stack may do): {error}"
+        "the resources with the tag `{OWNER}` could not be listed: {error}; if `tag:GetResources` is denied, launch \
+         the current template of the install stack, in which the role of mode `deprovision` may call it"
     )
 }
 
@@ -86,9 +86,8 @@ fn lines(found: &Leftovers) -> Vec<String> {
     }
     match &found.unknown {
         Some(reason) => lines.push(reason.clone()),
-        None if lines.is_empty() => {
-            lines.push(format!("no resource has the tag `{OWNER}` of this install, and no role its name"))
-        }
+        None if lines.is_empty() => lines
+            .push(format!("no resource has the tag `{OWNER}` of this install, and no role has a name of the install")),
         None => lines.push("AWS may list a resource for some time after its deletion".to_owned()),
     }
     lines
@@ -109,7 +108,7 @@ mod tests {
         );
         assert_eq!(
             lines(&Leftovers::default()),
-            ["no resource has the tag `freehold:owner` of this install, and no role its name"]
+            ["no resource has the tag `freehold:owner` of this install, and no role has a name of the install"]
         );
         assert!(lines(&denied).concat().ends_with("may do): AccessDenied"), "{:?}", lines(&denied));
     }

@@ -68,7 +68,7 @@ pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String
 /// Finds the `terraform` or `tofu` to run: the program in the config, otherwise the first of the two on `PATH`.
 ///
 /// # Errors
-/// The missing program, with a way out.
+/// The missing program, and how to fix the problem.
 pub fn terraform(configured: Option<&Path>) -> Result<PathBuf, String> {
     match configured {
         Some(path) if path.is_file() => Ok(path.to_owned()),

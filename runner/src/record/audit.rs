@@ -121,7 +121,7 @@ impl Audit {
         Ok(Self { identity, tenant, install, path, chain, bucket: None, former: Vec::new() })
     }
 
-    /// Returns the trail with the public keys that this runner had before, which it also puts into the bucket.
+    /// Returns the trail with the former public keys of this runner. The trail puts them into the bucket too.
     #[must_use]
     pub fn after(self, former: Vec<PublicKey>) -> Self {
         Self { former, ..self }

@@ -73,8 +73,8 @@ impl Unstarted {
             Err(why) => {
                 warn!(
                     job.id = %job,
-                    "Cannot read whether there is a note that job `{job}` had not started when its order went back to \
-                     the queue: {why}"
+                    "Cannot look for the note that job `{job}` had not started before its order went back to the \
+                     queue; without the note, the job ends as interrupted: {why}"
                 );
                 false
             }

@@ -91,7 +91,7 @@ impl Agent {
         self.clock.now(Instant::now()).unwrap_or(known).max(known)
     }
 
-    /// Drains the runner because it cannot work. `why` also names a way out.
+    /// Drains the runner because it cannot work. `why` gives the reason, and says how to fix it.
     pub fn give_up(&self, why: String) {
         error!("{why}");
         let _ = self.fatal.set(why);

@@ -22,7 +22,7 @@ pub struct HeldOrder {
     pub fence: Fence,
     /// The digest of the order's message, without the attached texts.
     pub message: Digest,
-    /// The texts that came with the message. The order names each that it needs by its digest.
+    /// The texts that came with the message. The order names by digest each text that it needs.
     pub attached: Vec<String>,
     pub lease: HeldLease,
     pub signal: Stop,

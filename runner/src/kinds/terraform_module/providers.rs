@@ -59,8 +59,8 @@ pub(super) async fn unpack(
         return Err(unusable(
             artifact,
             &format!(
-                "the module's providers are packed for `{packed}`, and this runner is `{platform}`; take versions of \
-                 the providers that have a package for it, or a runner of another platform"
+                "the module's providers are packed for `{packed}`, and this runner is `{platform}`; pin versions of \
+                 the providers that have a package for the runner's platform, or use a runner of another platform"
             ),
         ));
     }

@@ -26,7 +26,7 @@ impl View {
         Self { bytes: text.to_vec(), places: None }
     }
 
-    /// Returns an empty view, which records positions if this one does.
+    /// Returns an empty view. The new view records positions if this view does.
     fn empty(&self) -> Self {
         Self { bytes: Vec::with_capacity(self.bytes.len()), places: self.places.as_ref().map(|_| Vec::new()) }
     }

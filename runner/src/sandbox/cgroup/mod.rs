@@ -30,8 +30,8 @@ struct Claimed {
     disk: Result<String, String>,
 }
 
-/// Prepares the group that the machine delegated to this process, so that boxes can get groups below it. Returns the
-/// reason why the use of the disk on which `state_dir` is cannot be limited, or `None` when it can.
+/// Prepares the group that the machine delegated to this process, so that boxes can get groups below it. Returns `None`
+/// when the group can limit the use of the disk of `state_dir`, otherwise the reason why it cannot.
 ///
 /// # Errors
 /// The reason why the group cannot be used, as a sentence.

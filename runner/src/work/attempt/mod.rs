@@ -153,8 +153,8 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt that must stop before its job started, but after an audit record said that it starts. A second
-    /// record says that it did not.
+    /// Ends an attempt that must stop before its job started, although an audit record says that the job starts. A second
+    /// record then says that the job did not start.
     async fn stopped_after_announcement(&self, reason: StopReason) -> Message {
         let HeldOrder { order, fence, .. } = &**self.held;
         let result = match reason {
@@ -441,8 +441,8 @@ impl Attempt<'_> {
         let removed = Workspace(path.clone(), self.agent.config.clone());
         let image = self.held.order.tool_image.as_ref().map(|image| &image.artifact.digest);
         let first_box = match self.held.order.work.made_by() {
-            // A template names this action's image, and it is rendered only later. So no box that was made in advance
-            // can be taken.
+            // A template names the image of this action. The template is rendered later, so a box that was made in
+            // advance may have another image.
             Work::Action(action) if !action.image.is_empty() => {
                 files::make_private_dir(&path)?;
                 FirstBox::default()

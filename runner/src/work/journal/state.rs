@@ -120,8 +120,9 @@ impl State {
         (self.decide(order, receive) == Decision::Start).then(|| Record::PutBack { job: order.job.clone(), fence })
     }
 
-    /// Returns the delivery before this one, if the job must not start only because of deliveries that this journal has
-    /// not seen: another machine may have received them and started the job. Returns `None` in all other cases.
+    /// Returns the delivery before the delivery `receive`, if only one thing prevents the start of the job: this
+    /// journal does not have all earlier deliveries, and another machine may have received them and started the job.
+    /// Returns `None` in all other cases.
     pub fn unseen(&self, order: &Order, receive: u32) -> Option<Fence> {
         let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch == order.dispatch);
         let only_put_back = entry.is_none_or(|entry| matches!(entry.phase, Phase::PutBack { .. }));
