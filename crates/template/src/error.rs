@@ -40,7 +40,7 @@ pub enum RenderErrorKind {
     },
     #[error("`{path}` cannot be read: its parent is {found}, not a map")]
     NotAMap { path: String, found: &'static str },
-    #[error("`{path}` is null; give it a value, or another value with the template function `default`")]
+    #[error("`{path}` is null; set it, or use the template function `default` to give a value in its place")]
     Null { path: String },
     #[error("`{function}`: {message}")]
     Function { function: String, message: String },

@@ -150,7 +150,7 @@ fn a_mistake_is_reported_with_a_place_and_a_way_out() {
     insta::assert_snapshot!(messages.join("\n"), @r#"
     `.nuon.inputs.inputs.regoin` has no value; did you mean `region`? (line 1, column 4)
     `.nuon.install.id.deep` cannot be read: its parent is a string, not a map (line 2, column 5)
-    `.nuon.sandbox.outputs.none` is null; give it a value, or another value with the template function `default` (line 1, column 4)
+    `.nuon.sandbox.outputs.none` is null; set it, or use the template function `default` to give a value in its place (line 1, column 4)
     `index`: the map has no key `web2`; did you mean `web`? (line 1, column 4)
     `index`: there is no element at position 7: the list has 3 elements (line 1, column 4)
     `eq`: cannot compare a number with a string; write `eq (toString ...) "..."` (line 1, column 4)
