@@ -58,10 +58,10 @@ impl Record for RetiredNotice {
     }
 }
 
-/// How often reports of unknown keys were received from one sender, since a time.
+/// The number of times that reports of unknown keys were received from one sender since the time `since`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnknownReports {
-    /// The unique id of the role that sent them.
+    /// The unique id of the role that sent the reports.
     pub sender: String,
     pub since: Timestamp,
     pub receives: u32,

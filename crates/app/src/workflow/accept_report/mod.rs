@@ -40,9 +40,9 @@ pub enum Accepted {
     Taken,
     /// The report changes nothing. The reason is recorded, except for an install that does not exist any more.
     Refused(String),
-    /// The sender has too many reports of unknown keys; the text says so. The report must not wait in the queue. It
-    /// goes to the dead-letter queue, and `sweep` puts it back later, because a hello may have announced its key by
-    /// then.
+    /// The report's key is unknown, and its sender has sent too many such reports; the text says so. The report goes to
+    /// the dead-letter queue instead of waiting in the reports queue. `sweep` puts it back later, when a hello may have
+    /// announced the key.
     Aside(String),
 }
 

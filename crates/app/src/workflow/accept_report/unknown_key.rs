@@ -40,7 +40,7 @@ impl AcceptReport {
         )))
     }
 
-    /// Counts a receive. Returns false when the sender has too many.
+    /// Counts the receipt of a report of an unknown key. Returns false when `sender` has sent too many such reports.
     async fn count_unknown(&self, sender: &str, now: Timestamp) -> Result<bool, AppError> {
         let known: Option<Stored<UnknownReports>> = load(&*self.store, &unknown_reports_key(sender)).await?;
         let expect = known.as_ref().map_or(Expect::Absent, |known| Expect::Rev(known.rev));

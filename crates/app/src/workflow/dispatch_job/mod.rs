@@ -242,8 +242,9 @@ impl DispatchJob {
         Ok((order, part))
     }
 
-    /// Returns the workflow's tool image if the task's version names the same component, `tools`. A teardown uses an
-    /// older version, to whose terms the customer agreed; that version may name no such component.
+    /// Returns the workflow's tool image for a task whose version has the tool image `tools`; `None` if this is not the
+    /// same component. They can differ in a teardown: its tasks use the versions that were deployed, and such a version
+    /// may have another tool image or none.
     async fn tool_image(
         &self,
         workflow: &Workflow,
@@ -449,7 +450,7 @@ struct Task {
     skip_noops: bool,
     context: serde_json::Value,
     hidden: Hidden,
-    /// The component whose image the task's version names for its jobs.
+    /// The component that makes the tool image in the task's version; `None` when the version has no tool image.
     tools: Option<ComponentName>,
     terms: Option<Box<OrderTerms>>,
 }
