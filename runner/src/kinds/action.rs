@@ -26,7 +26,7 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     let templates = Templates::of(job);
     let directories = until_stopped(job, step_directory::prepare(job, work)).await?;
     let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
     let cluster = match &work.cluster {
         Some(of) => Some(until_stopped(job, async { Ok(ClusterAccess::of(job, of).await?) }).await?),
         None => None,

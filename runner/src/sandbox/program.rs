@@ -40,7 +40,8 @@ pub struct Program<'a> {
     /// Like `hosts`, but a name may resolve to an address of a private network: the endpoint of the install's cluster,
     /// and hosts that the runner's own config names.
     pub inside_hosts: Vec<String>,
-    /// The hosts of the customer's account that the program may reach although neither list names them.
+    /// The hosts of the customer's account that the program may reach although they are not in `hosts` or
+    /// `inside_hosts`.
     pub account_hosts: Option<Arc<dyn AccountHosts>>,
 }
 

@@ -162,8 +162,8 @@ impl Check<'_> {
     }
 }
 
-/// Returns the digest by which a message is found again: that of its text without the attached texts, which no signature
-/// covers. The control plane and lineages keep messages without them.
+/// Returns the digest that identifies a message. It covers the message without the attached texts: the signature does
+/// not cover these texts, and the control plane and lineages keep messages without them.
 pub fn message_digest(body: &str) -> Digest {
     let bare = Envelope::parse(body.as_bytes()).ok().filter(|envelope| !envelope.attached.is_empty());
     let bare = bare.and_then(|envelope| Envelope { attached: Vec::new(), ..envelope }.to_json().ok());

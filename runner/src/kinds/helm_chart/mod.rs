@@ -61,7 +61,7 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
     let api = access.api()?;
     let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
     let helm = Helm::find(job, release, &access, &aws)?;
     helm.check_version().await?;
     let values = match goal {

@@ -61,7 +61,7 @@ async fn run(job: &Job, work: &RunPulumi, goal: Goal) -> Result<Done, Failure> {
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
     let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
     let pulumi = Pulumi::find(job, work, &aws, &bucket)?;
     until_stopped(job, async {
         fetch(job, work).await?;

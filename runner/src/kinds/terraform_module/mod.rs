@@ -61,7 +61,7 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     let sdk = sdk_config(job).await;
     let bucket = JobBucket::of(job, &sdk)?;
     let aws =
-        JobAws::of(job).await.map_err(|error| Failure::because("could not serve the mode's credentials", &error))?;
+        JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
     let mut terraform = Terraform::find(job, work, &aws)?;
     // INVARIANT: the work of a Terraform module has a state.
     let objects =

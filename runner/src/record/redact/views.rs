@@ -72,7 +72,7 @@ impl View {
         compact
     }
 
-    /// Returns the text with its escapes decoded, or `None` when it has none.
+    /// Returns the text with its escapes decoded, or `None` when the text has no escapes.
     pub(super) fn decoded(&self) -> Option<Self> {
         if !may_have_escapes(&self.bytes) {
             return None;
