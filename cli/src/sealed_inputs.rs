@@ -13,7 +13,7 @@ use crate::api::Api;
 use crate::error::{Error, Result};
 
 /// Returns `inputs` with the values of sensitive inputs sealed to the key of the install's runner. An input is sensitive
-/// if it is so in the install or in `version`, which is to be deployed.
+/// if it is sensitive in the install or in `version`, the version to deploy.
 pub(crate) async fn sealed(
     api: &Api,
     install: &InstallId,
