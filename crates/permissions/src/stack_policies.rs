@@ -443,12 +443,7 @@ mod tests {
             ("Allow", "eks:*", format!("arn:aws:eks:*:*:cluster/{cluster}*"), "is directly next to an input"),
             ("Allow", "eks:*", format!("arn:aws:eks:*:*:cluster/?{cluster}"), "is directly next to an input"),
             ("Allow", cluster, "*".to_owned(), "`Action` of a policy contains an input"),
-            (
-                "Deny",
-                "eks:*",
-                format!("arn:aws:eks:*:*:cluster/{cluster}"),
-                "a statement that denies contains an input",
-            ),
+            ("Deny", "eks:*", format!("arn:aws:eks:*:*:cluster/{cluster}"), "a `Deny` statement contains an input"),
             ("Allow", "eks:*", "{{ `{{` }}resolve:ssm:a}}".to_owned(), "which CloudFormation can replace"),
         ] {
             let refused = statement(effect, action, &resource).unwrap_err();
@@ -483,7 +478,7 @@ mod tests {
             ("Statement/1/Resource/1", "in `arn:${InputCluster}*"),
             ("Statement/5/Resource", "the template changes an "),
             ("Statement/1/Action/1", "`Action` of a policy con"),
-            ("Statement/2/Resource", "a statement that denies "),
+            ("Statement/2/Resource", "a `Deny` statement "),
         ];
         assert_eq!(found, expected.map(|(path, reason)| (path.to_owned(), reason)));
     }

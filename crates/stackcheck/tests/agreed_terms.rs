@@ -298,7 +298,7 @@ fn an_input_of_the_customers_is_refused_where_an_answer_widens_the_terms() {
         (TABLES.replace("dynamodb:*\"", &format!("{colour}\"")), "`Action` of a policy contains an input"),
         (
             statement(&json!({ "Effect": "Deny", "Action": "s3:*", "Resource": format!("arn:aws:s3:::{colour}/*") })),
-            "a statement that denies contains an input",
+            "a `Deny` statement contains an input",
         ),
     ] {
         let terms = terms(&document, &json!({}));
