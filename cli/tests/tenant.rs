@@ -304,7 +304,7 @@ Outputs:
     let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
 
     assert_eq!(other_template.status.code(), Some(2), "{}", output(&other_template));
-    assert!(output(&nobodys).contains("template `nobody.yaml` names no vendor"), "{}", output(&nobodys));
+    assert!(output(&nobodys).contains("template `nobody.yaml` does not name a vendor"), "{}", output(&nobodys));
     assert!(output(&mistyped).contains("did you mean `EnableDeprovision`?"), "{}", output(&mistyped));
     assert_eq!([&first, &again, &switched].map(|v| v["changed"].as_bool()), [true, false, true].map(Some));
     assert_eq!(first["stack"], "freehold-acme--globex");

@@ -53,7 +53,7 @@ fn partly(view: &InstallView, partial: &PartialView) -> String {
     };
     let again = match partial.removes {
         true => format!(
-            "`freehold teardown {}` goes on with the removal, `freehold deploy {0}` deploys it again",
+            "`freehold teardown {}` continues the removal, `freehold deploy {0}` deploys it again",
             view.install
         ),
         false => format!("`freehold deploy {}` deploys it again", view.install),

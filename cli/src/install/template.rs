@@ -15,7 +15,7 @@ pub(super) const WAY_OUT: &str =
 pub(super) fn vendor(facts: &Facts, file: &str) -> Result<TenantName> {
     facts.tenant.as_deref().and_then(|tenant| tenant.parse().ok()).ok_or_else(|| {
         Error::invalid(format!(
-            "template `{file}` names no vendor (`Metadata.Freehold.Tenant`); ask the vendor for it again"
+            "template `{file}` does not name a vendor (`Metadata.Freehold.Tenant`); ask the vendor for it again"
         ))
     })
 }

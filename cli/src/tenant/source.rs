@@ -237,7 +237,7 @@ struct Listed {
     address: String,
     secret: String,
     stored_at_millis: Option<i64>,
-    /// Secrets Manager records the day only.
+    /// Secrets Manager records the day, and not the time of day.
     last_read_at_millis: Option<i64>,
 }
 

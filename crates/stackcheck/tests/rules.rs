@@ -62,7 +62,7 @@ fn a_principal_from_outside_is_found_wherever_it_stands() {
 
     assert_eq!((everybody.rule, everybody.of.as_str()), (Rule::NoOutsidePrincipal, "Key"));
     assert_eq!(line, "Principal: {AWS: \"*\"}");
-    assert_eq!(everybody.reason, "everybody in the world is let in");
+    assert_eq!(everybody.reason, "everybody in the world is permitted");
     assert_eq!(other.reason, "`arn:aws:iam::999999999999:root` may belong to another account");
     assert_eq!(number.reason, "`999999999999` may belong to another account");
     assert_eq!(parameter.reason, "`${HttpsProxy}` may belong to another account");

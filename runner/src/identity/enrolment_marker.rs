@@ -34,7 +34,7 @@ impl Enrolled {
         *self.is_set.borrow()
     }
 
-    /// Records that the reports queue has such a hello.
+    /// Records that the reports queue has a hello of the key.
     pub fn set(&self) {
         if let Err(error) = files::write_atomic(&self.path, format!("{}\n", self.key).as_bytes()) {
             warn!("Cannot write `{}`; the next start enrols again: {error}", self.path.display());
@@ -42,7 +42,7 @@ impl Enrolled {
         self.is_set.send_replace(true);
     }
 
-    /// Waits until the reports queue has such a hello.
+    /// Waits until the reports queue has a hello of the key.
     pub async fn reached(&self) {
         // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = self.is_set.subscribe().wait_for(|set| *set).await;

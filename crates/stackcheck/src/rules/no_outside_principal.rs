@@ -55,10 +55,10 @@ fn outside(template: &Template<'_>, kind: &str, who: &Node) -> Option<String> {
             (!aws || text.contains('*')).then(|| format!("`{text}` is not a service of AWS"))
         }
         "AWS" if template.is_own(&text) => None,
-        "AWS" if text == "*" => Some("everybody in the world is let in".to_owned()),
+        "AWS" if text == "*" => Some("everybody in the world is permitted".to_owned()),
         "AWS" => Some(format!("`{text}` may belong to another account")),
         "Federated" if text.contains(":${AWS::AccountId}:") || template.is_resource(&text) => None,
-        "*" => Some("everybody in the world is let in".to_owned()),
+        "*" => Some("everybody in the world is permitted".to_owned()),
         _ => Some(format!("`{text}` is an identity from outside of this account")),
     }
 }

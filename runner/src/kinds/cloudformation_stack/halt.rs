@@ -56,13 +56,13 @@ async fn halt(order: &Order, client: &Client, name: &str, cancels: bool) -> Opti
     let status = &stack.status;
     if status != "UPDATE_IN_PROGRESS" || !cancels {
         return Some(format!(
-            "stack `{name}` is {status}; CloudFormation goes on with that change, and the next deploy waits for its end"
+            "stack `{name}` is {status}; CloudFormation finishes that change, and the next deploy waits for its end"
         ));
     }
     Some(match client.cancel_update_stack().stack_name(name).send().await {
         Ok(_) => format!("cancelled the update of stack `{name}`; CloudFormation rolls it back"),
         Err(error) => format!(
-            "could not cancel the update of stack `{name}`: {}; CloudFormation goes on with it, and the next deploy waits \
+            "could not cancel the update of stack `{name}`: {}; CloudFormation finishes it, and the next deploy waits \
              for its end",
             explain(&error)
         ),
