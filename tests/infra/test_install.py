@@ -293,6 +293,15 @@ class Install(unittest.TestCase):
         for wrong in ("", "sha256:", "any", parameter["Default"].upper(), parameter["Default"] + "0"):
             self.assertNotRegex(wrong, parameter["AllowedPattern"])
 
+    def test_it_takes_no_contract_but_its_own(self):
+        rule = self.template["Rules"]["TheAcceptedContractIsThatOfThisTemplate"]
+
+        [assertion] = rule["Assertions"]
+        own = self.template["Parameters"]["AcceptedContract"]["Default"]
+        self.assertNotIn("RuleCondition", rule)
+        self.assertEqual(assertion["Assert"], {"Fn::Equals": [{"Ref": "AcceptedContract"}, own]})
+        self.assertIn(own, assertion["AssertDescription"])
+
     def test_everything_taggable_carries_tenant_and_install(self):
         expected = {"freehold:tenant": TENANT, "freehold:install": INSTALL}
 

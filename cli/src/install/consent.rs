@@ -12,7 +12,8 @@ pub(super) const ACCEPTED: &str = "AcceptedContract";
 impl Launch {
     /// Adds the contract of the template to `parameters` where this launch accepts it: in a stack that has accepted none
     /// yet, and with `--accept-contract`. Refuses a template with another contract than the stack has accepted, unless
-    /// the user names the contract to accept: a launch gives the roles the permissions of the template.
+    /// the user accepts the template's: a launch gives the roles the permissions of the template. The template has a rule
+    /// that refuses the same in the console.
     pub(super) fn add_consent(
         &self,
         offered: Option<&str>,
@@ -25,6 +26,14 @@ impl Launch {
             return Err(Error::invalid(twice));
         }
         let (file, was) = (self.template.display(), former.and_then(accepted));
+        let named = parameters.get(ACCEPTED);
+        if let Some((named, offered)) = named.zip(offered).filter(|(named, offered)| named != offered) {
+            return Err(Error::conflict(format!(
+                "template `{file}` offers the contract {offered}, and parameter `{ACCEPTED}` names {named}: a launch would give \
+                 the roles the permissions of the template, so nothing was changed; read the contract {offered}, or pass the \
+                 template of the contract that you accept"
+            )));
+        }
         match (offered, was) {
             (None, _) if self.accept_contract => {
                 Err(Error::invalid(format!("template `{file}` names no contract, so there is nothing to accept"))
@@ -51,22 +60,12 @@ impl Launch {
             }
         }
     }
+}
 
-    /// Returns the sentence about the contract after a launch: the contract that the customer has agreed to now, or the
-    /// contract of the template that they have not agreed to. Nothing when neither is the case.
-    pub(super) fn about_consent(&self, offered: Option<&str>, former: Option<&Stack>, now: &Stack) -> Option<String> {
-        let accepted_now = accepted(now)?;
-        if former.and_then(accepted) != Some(accepted_now) {
-            return Some(format!("you agreed to the contract {accepted_now}"));
-        }
-        let offered = offered.filter(|offered| *offered != accepted_now)?;
-        let (install, file) = (&self.install, self.template.display());
-        Some(format!(
-            "the roles have the permissions of the template, which offers the contract {offered}; the stack keeps \
-             {accepted_now}; to accept the template's contract: freehold install launch {install} --template {file} \
-             --accept-contract"
-        ))
-    }
+/// Returns the sentence about the contract after a launch in which the customer agreed to another one.
+pub(super) fn about_consent(former: Option<&Stack>, now: &Stack) -> Option<String> {
+    let accepted_now = accepted(now)?;
+    (former.and_then(accepted) != Some(accepted_now)).then(|| format!("you agreed to the contract {accepted_now}"))
 }
 
 fn accepted(stack: &Stack) -> Option<&str> {
@@ -129,7 +128,7 @@ mod tests {
         assert_eq!(set(false, Some(&none), None).unwrap().as_deref(), Some(NEW));
         assert_eq!(set(false, Some(&stack(Some(NEW))), None).unwrap(), None);
         assert_eq!(set(true, Some(&old), None).unwrap().as_deref(), Some(NEW));
-        assert_eq!(set(false, Some(&old), Some("sha256:mine")).unwrap().as_deref(), Some("sha256:mine"));
+        assert_eq!(set(false, Some(&old), Some(NEW)).unwrap().as_deref(), Some(NEW));
     }
 
     #[test]
@@ -138,11 +137,15 @@ mod tests {
 
         let other = set(false, Some(&old), None).unwrap_err();
         let none = launch(false).add_consent(None, Some(&old), &mut BTreeMap::new()).unwrap_err();
+        let mine = set(false, Some(&old), Some("sha256:mine")).unwrap_err();
+        let first = set(false, None, Some("sha256:mine")).unwrap_err();
 
         insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract, then accept it with `--accept-contract`, or pass the template that was launched last to change parameters only");
         insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: the runner would then do what any release orders; ask the vendor for a template that names its contract");
-        assert_eq!((other.kind().exit_code(), none.kind().exit_code()), (4, 4));
-        assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap().as_deref(), Some("sha256:old"));
+        insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, and parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract sha256:new, or pass the template of the contract that you accept");
+        assert_eq!(first.to_string(), mine.to_string());
+        assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap_err().kind().exit_code(), 4);
+        assert_eq!((other.kind().exit_code(), none.kind().exit_code(), mine.kind().exit_code()), (4, 4, 4));
     }
 
     #[test]
@@ -159,20 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn a_launch_says_what_was_accepted_or_how_to_accept_what_was_not() {
+    fn a_launch_says_what_was_accepted() {
         let (old, new) = (stack(Some("sha256:old")), stack(Some(NEW)));
-        let says = |former: Option<&Stack>, now: &Stack| launch(false).about_consent(Some(NEW), former, now);
 
-        assert_eq!(says(None, &new).unwrap(), "you agreed to the contract sha256:new");
-        assert_eq!(says(Some(&old), &new).unwrap(), "you agreed to the contract sha256:new");
-        assert_eq!(says(Some(&new), &new), None);
-        assert_eq!(says(Some(&stack(None)), &stack(None)), None);
-        assert_eq!(
-            says(Some(&old), &old).unwrap(),
-            "the roles have the permissions of the template, which offers the contract sha256:new; the stack keeps \
-             sha256:old; to accept the template's contract: freehold install launch globex --template globex.yaml \
-             --accept-contract"
-        );
+        assert_eq!(about_consent(None, &new).unwrap(), "you agreed to the contract sha256:new");
+        assert_eq!(about_consent(Some(&old), &new).unwrap(), "you agreed to the contract sha256:new");
+        assert_eq!(about_consent(Some(&new), &new), None);
+        assert_eq!(about_consent(Some(&stack(None)), &stack(None)), None);
     }
 
     #[test]

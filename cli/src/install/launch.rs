@@ -62,7 +62,7 @@ impl Launch {
             let was = former.as_ref();
             let changed = was.is_none_or(|was| was.outputs != stack.outputs);
             let next = next(outcome, &self.install, &stack.parameters, changed);
-            let consent = self.about_consent(offered.as_deref(), was, &stack);
+            let consent = consent::about_consent(was, &stack);
             let consent = consent.map(|sentence| format!("\n{sentence}")).unwrap_or_default();
             let outputs = if changed { outputs(&stack.outputs, context) } else { String::new() };
             format!("{outputs}stack `{name}` {state}{consent}\nnext: {next}")

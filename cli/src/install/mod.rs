@@ -218,8 +218,8 @@ Examples:
 Uses the AWS credentials of the customer's account. Running the command again with the same template changes nothing;
 parameters that are left out keep their value. The first launch is consent to the contract that the template names. A later
 launch of a template with another contract is refused, because the roles would get its permissions. Read that contract, then
-accept it with `--accept-contract`, or name it yourself with `--parameter AcceptedContract=sha256:...`. To change parameters
-only, pass the template that was launched last.")]
+accept it with `--accept-contract`, or with `--parameter AcceptedContract=sha256:...` and the digest that you read, which has
+to be the template's. To change parameters only, pass the template that was launched last.")]
 pub(crate) struct Launch {
     /// Name of the install.
     install: InstallId,

@@ -242,6 +242,7 @@ fn small_changes_are_found() {
             "AcceptedContract: {Description: The accepted contract, Value: !Ref AcceptedContract}",
             "AcceptedContract: {Description: The accepted contract, Value: \"sha256:0\"}",
         ),
+        ("Assert: !Equals [!Ref AcceptedContract, sha256:", "Assert: !Equals [x, x] # sha256:"),
         ("Description: Whether provision jobs may run.", "Description: Leave this on."),
         ("It gives no access to a principal of another account.", "It gives access to nobody."),
         (
