@@ -8,7 +8,7 @@ help: ## list the targets
 demo: ## deploy an app from one vendor to one customer, on this machine
 	@tests/demo/run
 
-cluster: ## build the programs of Kubernetes clusters on the local cloud, once per machine; takes minutes to half an hour
+cluster: ## build the programs of Kubernetes clusters on the local cloud, once per machine; takes minutes, up to 40 on a busy machine
 	@localstack/kubernetes/build
 
 test: ## run every test that this machine can run; ends with a list of what was skipped, and why
