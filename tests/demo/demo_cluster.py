@@ -15,7 +15,8 @@ FILES = ROOT / "examples" / "demo-cluster"
 NAME, NAMESPACE, CHART = f"{TENANT}--{INSTALL}--demo", "demo", "greeter"
 LEFT_OUT = (
     "the cluster with its Helm chart and its Kubernetes manifest: the programs of a cluster are not on this machine; "
-    "`make cluster` builds them once, on Debian 12 and in some minutes, up to 40 on a busy machine; then run the demo again"
+    "`make cluster` builds them once, on Debian 12 and in some minutes, up to 40 on a busy machine; then run the demo "
+    "again"
 )
 NO_HELM = "the Helm chart: there is no `helm` on PATH, and its wheel could not be installed; install Helm 3.17 or newer"
 
