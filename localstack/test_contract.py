@@ -186,9 +186,10 @@ class States(Contract):
         self.assertEqual('"lost"', self.account.ended(execution).get("output"))
 
     def test_heartbeat_keeps_a_waiting_task(self):
-        execution, token = self.waiting(HeartbeatSeconds=1, TimeoutSeconds=60)
+        # Between the start and the first heartbeat, a busy machine may take some seconds.
+        execution, token = self.waiting(HeartbeatSeconds=4, TimeoutSeconds=60)
         states = self.account.client("stepfunctions")
-        until_time = time.monotonic() + 2.5
+        until_time = time.monotonic() + 8.5
 
         def beat():
             states.send_task_heartbeat(taskToken=token)

@@ -97,7 +97,7 @@ def log(seen):
 
 def daemon(seen):
     """A process that has been killed may take a moment to go."""
-    deadline = time.monotonic() + 3
+    deadline = time.monotonic() + 20
     while pids := processes(seen.daemon):
         if time.monotonic() > deadline:
             for pid in pids:

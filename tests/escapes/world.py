@@ -108,7 +108,7 @@ class Runner:
 
 def look_at(file, owners):
     """Adds the owner of a file that a probe makes, as soon as it is there."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not owners:
         with contextlib.suppress(OSError):
             owners.append(os.stat(file).st_uid)
