@@ -9,7 +9,7 @@ use crate::api::follow;
 use crate::confirm;
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{plural, time};
+use crate::output::{note, plural, time};
 
 /// Remove from an install everything that is deployed, one component, or the sandbox.
 #[derive(Debug, Args)]
@@ -71,9 +71,13 @@ impl Teardown {
         if self.no_wait || context.out.is_json() || self.component.is_some() || self.sandbox {
             return Ok(());
         }
-        let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
-        if let Some(leftovers) = &view.leftovers {
-            context.out.line(&still_there(leftovers));
+        // An error of this list is not the command's result: everything is removed.
+        match api.get::<InstallView>(&["v1", "installs", self.install.as_str()]).await {
+            Ok(InstallView { leftovers: Some(leftovers), .. }) => context.out.line(&still_there(&leftovers)),
+            Ok(_) => {}
+            Err(error) => {
+                note(&format!("cannot read what is left ({error}); `freehold install show {}` lists it", self.install))
+            }
         }
         Ok(())
     }

@@ -186,6 +186,38 @@ fn a_deploy_ends_with_its_verdict_when_the_inputs_cannot_be_read() {
     assert_eq!(succeeded, Some(0), "{also}");
 }
 
+#[test]
+fn a_teardown_ends_with_its_verdict_and_the_list_of_what_is_left_if_it_can_be_read() {
+    let teardown = |state: &'static str, shown: Option<Value>| {
+        let api = tenant_api::serve(move |path, _| match path {
+            "/v1/installs/globex" => shown.clone(),
+            "/v1/installs/globex/teardown" => Some(json!({ "workflow": WORKFLOW })),
+            "/v1/workflows/wf_00000000000000000001" => Some(workflow(state, &json!([]), "it broke")),
+            _ => None,
+        });
+        run(&api, &["teardown", "globex", "--confirm", "globex"])
+    };
+    let left = json!({
+        "install": "globex", "account": "222222222222", "region": "eu-west-1", "app": "my-app", "state": "idle",
+        "components": [], "problems": [],
+        "leftovers": { "at": 0, "job": JOB, "found": { "resources": ["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"] } },
+    });
+
+    let (failed, _, why) = teardown("failed", None);
+    let (unread, _, note) = teardown("succeeded", None);
+    let (succeeded, said, also) = teardown("succeeded", Some(left));
+
+    assert_eq!(failed, Some(1), "{why}");
+    assert!(!why.contains("what is left"), "{why}");
+    assert_eq!(unread, Some(0), "{note}");
+    assert!(
+        note.contains("cannot read what is left") && note.contains("`freehold install show globex` lists it"),
+        "{note}"
+    );
+    assert_eq!(succeeded, Some(0), "{also}");
+    assert!(said.contains("\n  ec2 volume vol-1\n") && !also.contains("what is left"), "{said}{also}");
+}
+
 /// Returns `text` with `N` for every number.
 fn without_numbers(text: &str) -> String {
     let mut last = ' ';
