@@ -24,7 +24,7 @@ async fn pair(fault: Fault) -> (Faulty, Faulty) {
 /// Short waits: a stall is over in a moment.
 fn hasty(registry: &Faulty, name: &str) -> Repository {
     let policy = RetryPolicy {
-        idle: Duration::from_millis(400),
+        idle: Duration::from_secs(1),
         attempts: 2,
         pause: Duration::from_millis(1),
         ..RetryPolicy::default()
@@ -71,7 +71,7 @@ async fn a_source_that_ends_stalls_or_drips_is_given_up() {
 
         assert!(error.is_transient() && error.to_string().contains(&from.address), "{fault:?}: {error}");
         assert_eq!(matches!(error, RegistryError::Stalled { .. }), stalled, "{fault:?}: {error}");
-        assert!(started.elapsed() < Duration::from_secs(20), "{fault:?}: {:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(60), "{fault:?}: {:?}", started.elapsed());
     }
 }
 
