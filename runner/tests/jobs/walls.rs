@@ -169,7 +169,7 @@ except OSError: pass
 print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIMIT_NPROC)[1])
 "#;
     std::fs::write(bench.job.workspace.join("take.py"), script).unwrap();
-    run(&bench, "python3 take.py 2>&1; i=0; while [ $i -lt 64 ]; do sleep 1 & i=$((i+1)); done 2>/dev/null; echo all")
+    run(&bench, "python3 take.py 2>&1; i=0; while [ $i -lt 64 ]; do sleep 60 & i=$((i+1)); done 2>/dev/null; echo all")
         .await;
 
     let log = bench.log();
@@ -243,13 +243,20 @@ async fn a_runner_that_may_not_touch_its_jobs_files_removes_what_killed_jobs_lea
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
 
+/// How many boxes are given up.
+const MOMENTS: u32 = 80;
+
 /// Not a test by itself, and nothing without its variable: it gives boxes up at different moments while they are made.
 #[tokio::test]
 async fn a_runner_that_gives_boxes_up() {
     if std::env::var_os("FREEHOLD_TEST_GIVE_UP").is_some() {
         let bench = bench();
-        for moment in 0..80 {
-            let _ = tokio::time::timeout(Duration::from_micros(moment * 100), run(&bench, "true")).await;
+        let begun = tokio::time::Instant::now();
+        run(&bench, "true").await;
+        // From the start of a job to its end, which takes longer on slow machines.
+        let moment = begun.elapsed() / MOMENTS;
+        for count in 0..MOMENTS {
+            let _ = tokio::time::timeout(moment * count, run(&bench, "true")).await;
         }
     }
 }
@@ -284,11 +291,12 @@ fn session_of(id: u32) -> Option<u32> {
 
 /// Not a test by itself, and nothing without its variable: the runner that the next test stops.
 #[tokio::test]
-async fn a_runner_with_a_lease_of_three_seconds() {
+async fn a_runner_with_a_short_lease() {
     if std::env::var_os("FREEHOLD_TEST_LEASE").is_some() {
         let mut bench = bench();
-        let three_secs = tokio::time::Instant::now() + Duration::from_secs(3);
-        let (lease, until) = watch::channel(freehold_runner::wire::clock::boot_nanos(three_secs));
+        // Long enough for a slow machine to start the job and to stop the runner before the lease ends.
+        let end = tokio::time::Instant::now() + Duration::from_secs(10);
+        let (lease, until) = watch::channel(freehold_runner::wire::clock::boot_nanos(end));
         bench.job.stop = Stop::channel().1.bounded_by(until);
         run(&bench, "sleep 31536013").await;
         drop(lease);
@@ -301,7 +309,7 @@ async fn the_job_of_a_runner_that_is_stopped_ends_before_its_lease() {
         return;
     }
     let mut runner = tokio::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "walls::a_runner_with_a_lease_of_three_seconds"])
+        .args(["--exact", "walls::a_runner_with_a_short_lease"])
         .env("FREEHOLD_TEST_LEASE", "1")
         .stdout(std::process::Stdio::null())
         .spawn()
