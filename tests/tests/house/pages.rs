@@ -1,41 +1,55 @@
-//! Pages name source files that exist. Decision pages are left out: an old one keeps the names of its time.
+//! What pages say about the tree is so: each file and folder that one names is there.
 
-use std::collections::BTreeSet;
-use std::fs;
+use super::{files, read, top};
 
-use crate::{python, sources, top};
+/// Pages outside of `docs/`.
+const OUTSIDE: [&str; 3] = ["README.md", "CONTRIBUTING.md", "localstack/README.md"];
 
 #[test]
-fn every_source_file_that_a_page_names_exists() {
-    let files = sources().into_iter().chain(python().into_iter().map(|(path, _)| path));
-    let known: BTreeSet<String> =
-        files.map(|path| short(&path.strip_prefix(top()).unwrap().display().to_string())).collect();
-    let folders = ["", "docs", "docs/guides"].map(|folder| fs::read_dir(top().join(folder)).unwrap());
-    let pages = folders.into_iter().flatten().map(|entry| entry.unwrap().path());
+fn every_path_that_a_page_names_exists() {
+    // A decision keeps the names of its time.
+    let pages =
+        files(&top().join("docs"), "md").into_iter().filter(|page| !page.starts_with(top().join("docs/decisions")));
+    let pages: Vec<_> = pages.chain(OUTSIDE.map(|page| top().join(page))).collect();
+
     let mut named = 0;
     let mut wrong = Vec::new();
-    for page in pages.filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
-        let text = fs::read_to_string(&page).unwrap();
-        for file in text.split('`').skip(1).step_by(2).filter(|code| is_source_file(code)) {
+    for page in pages {
+        let text = read(&page);
+        let prose = text.split("\n```").step_by(2);
+        for path in prose.flat_map(|text| text.split('`').skip(1).step_by(2)).filter(|word| is_path(word)) {
             named += 1;
-            let wanted = format!("/{}", short(file));
-            if !known.iter().any(|path| format!("/{path}").ends_with(&wanted)) {
-                wrong.push(format!("{} names `{file}`", page.display()));
+            if !exists(path) {
+                wrong.push(format!("{} names `{path}`, which is not there", page.display()));
             }
         }
     }
 
-    assert!(named > 100, "the pages name {named} source files");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(named > 100, "only {named} paths were found: the pages are read wrongly");
 }
 
-/// Returns whether this is the path of one source file, and not of a kind of files (`<kind>.rs`, `*.rs`).
-fn is_source_file(code: &str) -> bool {
-    let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
-    (code.ends_with(".rs") || code.ends_with(".py")) && code.chars().all(is_path) && !code.starts_with('.')
+#[test]
+fn the_readme_says_what_each_crate_is() {
+    let readme = read(&top().join("README.md"));
+    let crates = std::fs::read_dir(top().join("crates")).unwrap().map(|entry| entry.unwrap().file_name());
+
+    let absent: Vec<_> =
+        crates.filter(|name| !readme.contains(&format!("\n| `crates/{}` |", name.display()))).collect();
+
+    assert!(absent.is_empty(), "README.md has no row for {absent:?}");
 }
 
-/// Returns a path as pages write it: without `crates/` and `src/`.
-fn short(path: &str) -> String {
-    path.trim_start_matches("crates/").replacen("src/", "", 1)
+/// Returns whether `word` is a path from the root of the repository, or from the sources of a crate, as in `app/lib.rs`.
+fn is_path(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
+    let first = word.split('/').next().unwrap_or_default();
+    let is_known = |place: &str| top().join(place).join(first).is_dir();
+    let other = matches!(first, "" | "." | ".." | "target");
+    word.chars().all(plain) && word.contains('/') && !other && (is_known("") || is_known("crates"))
+}
+
+fn exists(path: &str) -> bool {
+    let of_sources = path.split_once('/').map(|(first, rest)| format!("{first}/src/{rest}")).unwrap_or_default();
+    [path, &of_sources, &format!("crates/{of_sources}")].iter().any(|place| top().join(place).exists())
 }
