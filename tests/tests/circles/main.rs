@@ -14,19 +14,21 @@ use imports::Sources;
 
 #[test]
 fn no_crate_has_a_circle_of_imports() {
-    let mut found = Vec::new();
+    let (mut found, mut hidden) = (Vec::new(), Vec::new());
     let mut files = 0;
 
     for folder in source_folders() {
         let sources = Sources::parse(&read(&folder));
         let imports = sources.imports();
         files += imports.len();
+        hidden.extend(sources.hidden().into_iter().map(|what| format!("{}/{what}", shown(&folder))));
         let circle =
             |circle: Vec<String>| format!("{} in {}:\n  {}", circle.len(), shown(&folder), circle.join("\n  "));
         found.extend(circles(&imports).into_iter().map(circle));
     }
 
     assert!(files > 300, "read only {files} source files; the folders have moved");
+    assert!(hidden.is_empty(), "imports whose names cannot be followed:\n{}", hidden.join("\n"));
     assert!(
         found.is_empty(),
         "{} circles of files that import each other; move what both sides need into a file of its own:\n{}",
