@@ -1,0 +1,82 @@
+"""What can be drawn: every form of a comment and of a message that a person may read."""
+
+import importlib.machinery
+import importlib.util
+import unittest
+
+import rust_text
+from groups import ROOT
+
+
+def program():
+    """Returns the program `tests/figures/draw` as a module."""
+    loader = importlib.machinery.SourceFileLoader("figures_draw", str(ROOT / "tests/figures/draw"))
+    draw = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(draw)
+    return draw
+
+
+class Source:
+    """One file of Rust, and one template."""
+
+    def __init__(self, rust="", template=""):
+        self.files = {"src/a.rs": rust, "infra/tenant.yaml": template}
+
+    def product(self):
+        return ["src/a.rs"]
+
+    def code(self, path):
+        return rust_text.blanked(self.files[path])
+
+
+def messages(rust):
+    return [(kind, text) for _, _, kind, text in program().messages(Source(rust))]
+
+
+class Messages(unittest.TestCase):
+    def test_two_words_of_an_error_of_a_call_are_a_message(self):
+        for code in (
+            'bail!("no tenant")',
+            'ensure!(one == two, "no tenant")',
+            'anyhow!("no tenant")',
+            'read().context("no tenant")',
+            'find().ok_or("no tenant")',
+            'Err("no tenant".into())',
+        ):
+            with self.subTest(code):
+                self.assertEqual(messages(f"fn f() {{ {code} }}"), [("error", "no tenant")])
+
+    def test_errors_help_and_logs_are_known_by_what_is_around_them(self):
+        self.assertEqual(messages('#[error("no tenant")] struct E;'), [("error", "no tenant")])
+        self.assertEqual(messages('#[clap(about = "lists tenants")] struct A;'), [("help", "lists tenants")])
+        self.assertEqual(messages('fn f() { Command::new("a").after_help("see docs") }'), [("help", "see docs")])
+        self.assertEqual(messages('fn f() { warn!(job.id = %id, "not found") }'), [("log", "not found")])
+        self.assertEqual(messages("#[derive(Args)] struct A { /// Its name.\n name: String }"), [("help", "Its name.")])
+
+    def test_a_long_text_of_sentences_is_a_message_and_a_document_is_none(self):
+        prose = "Exits:\\n  0  all of it was done\\n  1  the request has failed\\n  2  an argument was wrong\\n  3  no"
+        document = "a: one two\\nb:\\n  c: d\\n  e: f\\n  g: h\\ni: j"
+
+        self.assertEqual([kind for kind, _ in messages(f'const A: &str = "{prose}";')], ["text"])
+        self.assertEqual(messages(f'const A: &str = "{document}";'), [])
+
+    def test_descriptions_of_a_template_are_messages(self):
+        template = "A:\n  Description: One line.\nB:\n  Description: >-\n    Two\n    lines.\n  Type: String\n"
+
+        found = program().messages(Source(template=template))
+
+        self.assertEqual([(line, text) for _, line, _, text in found], [(2, "One line."), (4, "Two lines.")])
+
+
+class Comments(unittest.TestCase):
+    def test_every_form_is_drawn(self):
+        rust = "//! Of the file.\n/// Of a function.\nfn f() {} // behind code\n/* in a\nblock */\n"
+
+        found = program().comments(
+            Source(rust, "# Of a\n# template{{/* but not this */}}\nA: b # not alone\n#!/bin/sh\n")
+        )
+
+        self.assertEqual(
+            [text for *_, text in found],
+            ["Of the file.", "Of a function.", "behind code", "in a block */", "Of a template"],
+        )
