@@ -193,7 +193,10 @@ fn a_state_machine_is_named_after_an_operation() {
         (!excepted && !fits).then(|| (*machine).to_owned())
     }));
 
-    assert!(machines.len() >= 5, "found only {machines:?} in infra/tenant.yaml");
+    let all = template.matches("\n    Type: AWS::StepFunctions::StateMachine\n").count()
+        + template.matches("\n    Type: AWS::Serverless::StateMachine\n").count();
+    assert!(all >= 5, "infra/tenant.yaml has only {all} machines");
+    assert_eq!(machines.len(), all, "of the machines of infra/tenant.yaml, only these have a name: {machines:?}");
     assert!(wrong.is_empty(), "machines without an operation of their name:\n{wrong}");
 }
 
@@ -216,6 +219,22 @@ fn a_function_is_named_after_its_use_case() {
 /// Returns the operations of the API that change something.
 fn changes() -> Vec<Operation> {
     operations("post")
+}
+
+#[test]
+fn an_operation_is_a_get_or_a_post_and_has_a_name() {
+    let document: Value = serde_json::from_str(&read(&top().join("docs/openapi.json"))).unwrap();
+    let paths = document["paths"].as_object().unwrap();
+
+    let wrong = all_of(paths.iter().flat_map(|(path, methods)| {
+        let methods = methods.as_object().unwrap().iter();
+        let other = methods.filter(|(method, operation)| {
+            !["get", "post"].contains(&method.as_str()) || !operation["operationId"].is_string()
+        });
+        other.map(move |(method, _)| format!("{method} {path}"))
+    }));
+
+    assert!(wrong.is_empty(), "operations that these checks do not see:\n{wrong}");
 }
 
 /// Returns the operations of the API that change nothing.

@@ -27,6 +27,9 @@ fn each_decision_has_one_title_in_its_page_and_in_both_lists() {
     for (page, number, _) in &titles {
         assert_eq!(page.get(..4), Some(number.as_str()), "the heading of {page} is `# NUMBER: title`");
     }
+    for pair in titles.windows(2) {
+        assert_ne!(pair[0].1, pair[1].1, "{} and {} have one number", pair[0].0, pair[1].0);
+    }
     let rows = titles.iter().map(|(page, number, title)| format!("| [{number}]({page}) | {title} |"));
     same("docs/decisions/README.md", "| [0", rows.collect());
     let entries = titles.iter().map(|(page, number, title)| format!("    - [{number}: {title}](decisions/{page})"));
