@@ -4,9 +4,11 @@
 #![cfg(test)]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
 const ARROWS: [(&str, &[&str]); 20] = [
@@ -35,11 +37,59 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "sealing", "stackcheck", "template"]),
 ];
 
+/// The arrows of these that only tests have: the second crate is in no program that is made of the first.
+const ONLY_TESTS: [(&str, &str); 9] = [
+    ("appconfig", "skips"),
+    ("builder", "skips"),
+    ("iam-proxy", "oci"),
+    ("model", "domain"),
+    ("model", "protocol"),
+    ("model", "runner"),
+    ("oci", "skips"),
+    ("runner", "skips"),
+    ("template", "skips"),
+];
+
+/// The features of our crates that are not shipped, such as ports in memory.
+const NOT_SHIPPED: [&str; 4] = ["memory", "mutants", "openapi", "testing"];
+
 /// The crates that speak to AWS themselves.
 const SPEAK_AWS: [&str; 6] = ["aws", "builder", "cli", "iam-proxy", "runner", "tests"];
 
-/// What a crate without I/O, clock and randomness has no use for.
-const IMPURE: [&str; 6] = ["async-trait", "getrandom", "jiff", "reqwest", "tokio", "tracing"];
+/// The crates without I/O, clock and randomness.
+const PURE: [&str; 6] = ["aws-errors", "protocol", "permissions", "domain", "template", "stackcheck"];
+
+/// What they have no use for.
+const IMPURE: [&str; 14] = [
+    "async-trait",
+    "fastrand",
+    "getrandom",
+    "hyper",
+    "jiff",
+    "libc",
+    "nix",
+    "rand",
+    "reqwest",
+    "rustix",
+    "tempfile",
+    "tokio",
+    "tracing",
+    "ureq",
+];
+
+/// What they have no use for of Rust's own library.
+const IMPURE_PARTS: [&str; 10] = [
+    "std::env",
+    "std::fs",
+    "std::net::Tcp",
+    "std::net::Udp",
+    "std::process",
+    "std::thread",
+    "std::{",
+    "Instant",
+    "SystemTime",
+    "println!",
+];
 
 #[test]
 fn every_crate_knows_only_the_crates_that_it_may() {
@@ -61,6 +111,62 @@ fn every_crate_knows_only_the_crates_that_it_may() {
         .collect();
 
     assert!(wrong.is_empty(), "wrong arrows:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_arrow_that_only_tests_have_is_in_no_program() {
+    let wrong: Vec<String> = packages()
+        .iter()
+        .filter(|package| {
+            !["freehold-fuzz", "freehold-tests", "freehold-features"].contains(&text(&package["name"]).as_str())
+        })
+        .flat_map(only_for_tests)
+        .collect();
+
+    assert!(wrong.is_empty(), "make these dev-dependencies:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_only_tests_may_have_is_found_in_the_dependencies_of_a_program() {
+    let package = |name: &str, kind: Value, features: &[&str]| json!({ "name": "freehold-iam-proxy", "dependencies": [{ "name": name, "kind": kind, "features": features }] });
+
+    assert_eq!(only_for_tests(&package("freehold-oci", json!(null), &[])), ["`iam-proxy` -> `oci`"]);
+    assert_eq!(only_for_tests(&package("freehold-oci", json!("build"), &[])), ["`iam-proxy` -> `oci`"]);
+    assert_eq!(only_for_tests(&package("freehold-app", json!(null), &["testing"])), ["`iam-proxy` -> `app`"]);
+    assert_eq!(only_for_tests(&package("freehold-oci", json!("dev"), &["testing"])), [""; 0]);
+    assert_eq!(only_for_tests(&package("freehold-aws-errors", json!(null), &[])), [""; 0]);
+}
+
+/// Returns the dependencies of a package that only its tests may have, and that its programs have.
+fn only_for_tests(package: &Value) -> Vec<String> {
+    let name = text(&package["name"]).replace("freehold-", "");
+    let dependencies =
+        package["dependencies"].as_array().unwrap().iter().filter(|dependency| dependency["kind"] != "dev");
+    let pairs = dependencies.filter_map(|dependency| {
+        let other = text(&dependency["name"]).strip_prefix("freehold-")?.to_owned();
+        let features = dependency["features"].as_array().unwrap();
+        let wrong = ONLY_TESTS.contains(&(name.as_str(), other.as_str()))
+            || features.iter().any(|feature| NOT_SHIPPED.contains(&text(feature).as_str()));
+        wrong.then(|| format!("`{name}` -> `{other}`"))
+    });
+    pairs.collect()
+}
+
+#[test]
+fn every_crate_of_the_workspace_has_its_prefix_and_every_arrow_is_in_use() {
+    let names: Vec<String> = packages().iter().map(|package| text(&package["name"])).collect();
+    let nameless: Vec<&String> = names.iter().filter(|name| !name.starts_with("freehold-")).collect();
+    assert!(nameless.is_empty(), "arrows to crates without the prefix `freehold-` are not seen: {nameless:?}");
+
+    let crates = workspace();
+    let unused: Vec<String> = ARROWS
+        .iter()
+        .flat_map(|(name, allowed)| allowed.iter().map(move |other| (name, other)))
+        .filter(|(name, other)| !internal(&crates[**name]).any(|known| known == **other))
+        .map(|(name, other)| format!("`{name}` -> `{other}`"))
+        .collect();
+
+    assert!(unused.is_empty(), "nobody needs these arrows; remove them from ARROWS: {unused:?}");
 }
 
 #[test]
@@ -97,7 +203,7 @@ fn only_six_crates_speak_to_aws() {
 fn pure_crates_have_no_clock_no_randomness_and_no_io() {
     let crates = workspace();
 
-    let wrong: Vec<String> = ["aws-errors", "protocol", "permissions", "domain", "template", "stackcheck"]
+    let wrong: Vec<String> = PURE
         .into_iter()
         .flat_map(|name| {
             let impure = crates[name].iter().filter(|other| IMPURE.contains(&other.as_str()));
@@ -108,9 +214,50 @@ fn pure_crates_have_no_clock_no_randomness_and_no_io() {
     assert!(wrong.is_empty(), "pure crates that are not:\n{}", wrong.join("\n"));
 }
 
+#[test]
+fn pure_crates_use_no_clock_no_process_and_no_io_of_rusts_own_library() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
+    let (mut wrong, mut files, mut todo) = (Vec::new(), 0, Vec::from(PURE.map(|name| crates.join(name).join("src"))));
+    while let Some(folder) = todo.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                todo.push(path);
+                continue;
+            }
+            files += 1;
+            let text = fs::read_to_string(&path).unwrap();
+            let impure = text.lines().filter_map(impure_part);
+            wrong.extend(
+                impure.map(|part| format!("{} has `{part}`; pass what it gives in as a value", path.display())),
+            );
+        }
+    }
+
+    assert!(files > 100, "read only {files} source files; the folders have moved");
+    assert!(wrong.is_empty(), "pure crates that are not:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn an_impure_part_is_found_in_code_and_not_in_a_comment() {
+    assert_eq!(impure_part("    let now = std::time::SystemTime::now();"), Some("SystemTime"));
+    assert_eq!(impure_part("use std::{fmt, fs};"), Some("std::{"));
+    assert_eq!(impure_part("/// Not `std::fs`."), None);
+    assert_eq!(impure_part("use std::net::Ipv4Addr;"), None);
+}
+
+/// Returns what a line uses that a pure crate may not.
+fn impure_part(line: &str) -> Option<&'static str> {
+    let is_comment = line.trim_start().starts_with("//");
+    IMPURE_PARTS.into_iter().find(|part| !is_comment && line.contains(part))
+}
+
 /// Returns the crates of the workspace, without the prefix `freehold-`, and what each depends on. Dependencies that
 /// only tests have count for our own crates, not for those of others.
 fn workspace() -> BTreeMap<String, Vec<String>> {
+    packages().iter().map(crate_of).collect()
+}
+
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -118,15 +265,18 @@ fn workspace() -> BTreeMap<String, Vec<String>> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    metadata["packages"].as_array().unwrap().iter().map(crate_of).collect()
+    metadata["packages"].as_array().unwrap().clone()
 }
 
 fn crate_of(package: &Value) -> (String, Vec<String>) {
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
     let dependencies = package["dependencies"].as_array().unwrap().iter();
     let counted = dependencies.filter(|d| d["kind"] != "dev" || text(&d["name"]).starts_with("freehold-"));
     let names = counted.map(|dependency| text(&dependency["name"])).collect();
     (text(&package["name"]).replace("freehold-", ""), names)
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
 }
 
 fn internal(dependencies: &[String]) -> impl Iterator<Item = &str> {
