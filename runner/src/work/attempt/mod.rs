@@ -3,8 +3,8 @@
 mod iam_audit;
 mod refused_connections;
 mod strangers;
+mod workspace;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,6 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
 
 use crate::aws;
-use crate::config::Config;
 use crate::files;
 use crate::identity::consent;
 use crate::identity::mode::{Disabled, NoCredentials};
@@ -36,6 +35,7 @@ use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 use iam_audit::IamAudit;
 use refused_connections::RefusedConnections;
+use workspace::Workspace;
 
 /// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
@@ -281,7 +281,7 @@ impl Attempt<'_> {
                 let job = Job {
                     order,
                     fence: held.fence,
-                    workspace: workspace.0.clone(),
+                    workspace: workspace.path().to_owned(),
                     log: log.clone(),
                     stop: held.signal.clone(),
                     config: agent.config.clone(),
@@ -438,7 +438,7 @@ impl Attempt<'_> {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             Ok(()) | Err(_) => {}
         }
-        let removed = Workspace(path.clone(), self.agent.config.clone());
+        let removed = Workspace::new(path.clone(), self.agent.config.clone());
         let image = self.held.order.tool_image.as_ref().map(|image| &image.artifact.digest);
         let first_box = match self.held.order.work.made_by() {
             // A template names the image of this action. The template is rendered later, so a box that was made in
@@ -480,20 +480,6 @@ impl Attempt<'_> {
         let left = order.not_after.since(self.agent.server_now(order.issued_at));
         let timeout = Duration::from_secs(u64::from(order.timeout_secs.min(limits::MAX_JOB_SECS)));
         Limits { time: timeout.min(Duration::from_millis(left)), redelivery: order.redelivery }
-    }
-}
-
-/// The directory of an attempt. Dropping it removes the directory and its contents.
-struct Workspace(PathBuf, Arc<Config>);
-
-impl Drop for Workspace {
-    fn drop(&mut self) {
-        let (path, config) = (std::mem::take(&mut self.0), self.1.clone());
-        tokio::spawn(async move {
-            if let Err(error) = sandbox::remove(&path, &config).await {
-                warn!("The workspace `{}` was not removed: {error}", path.display());
-            }
-        });
     }
 }
 
