@@ -5,16 +5,20 @@
 mod capabilities;
 mod decisions;
 mod pages;
+mod modules;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use modules::without_tests;
 use serde_json::Value;
 
 /// A file of Rust or Python is split at this size, a file of tests too. Tests below the code of Rust count half.
 const LINES: usize = 500;
+/// The folders that hold all crates.
+const FOLDERS: [&str; 5] = ["crates", "functions", "runner", "cli", "tests"];
 /// The most source files of one folder.
 const FILES: usize = 20;
 
@@ -24,9 +28,6 @@ const PARTICIPLES: [&str; 12] =
 
 /// The lints against panics, which the workspace sets for every crate.
 const NO_PANIC: [&str; 4] = ["expect_used", "indexing_slicing", "panic", "unwrap_used"];
-
-/// The crates that are not shipped; their roots expect some of these lints, each with a reason.
-const MAY_PANIC: [&str; 3] = ["freehold-fuzz", "freehold-model", "freehold-tests"];
 
 #[test]
 fn every_file_opens_with_what_it_holds() {
@@ -60,7 +61,7 @@ fn no_file_is_too_long_to_read() {
     let wrong = offences(|file, text| {
         let only_tests = file.components().any(|part| part.as_os_str() == "tests") || file.ends_with("tests.rs");
         let lines = text.lines().count();
-        let code = if only_tests { lines } else { text.lines().take_while(|line| *line != "#[cfg(test)]").count() };
+        let code = if only_tests { lines } else { without_tests(text).lines().count() };
         let size = code + (lines - code) / 2;
         (size > LINES).then(|| format!("counts {size} lines; split it at {LINES} (tests below the code count half)"))
     });
@@ -116,14 +117,36 @@ fn a_module_with_children_is_a_folder_with_a_mod_file() {
 
 #[test]
 fn no_test_is_ignored() {
-    // In two parts, so that this file does not find itself.
-    let ignored = concat!("#[", "ignore");
-
     let wrong = offences(|_, text| {
-        text.contains(ignored).then(|| "ignores a test; skip by name, with a reason, or remove it".into())
+        let ignored = text.lines().any(is_ignored);
+        ignored.then(|| "ignores a test; skip by name, with a reason, or remove it".into())
     });
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_test_is_ignored_by_an_attribute_a_condition_and_a_comment() {
+    // In two parts, so that this file does not find itself.
+    for line in [
+        concat!("#[", "ignore]"),
+        concat!("    #[cfg_attr(not(unix), ", "ignore = \"why\")]"),
+        concat!("// #[", "test]"),
+    ] {
+        assert!(is_ignored(line), "{line}");
+    }
+    for line in ["#[test]", "#[cfg_attr(not(unix), expect(unused))]", "/// ignore", "// ignored"] {
+        assert!(!is_ignored(line), "{line}");
+    }
+}
+
+/// Returns whether a line keeps a test from running.
+fn is_ignored(line: &str) -> bool {
+    let line = line.trim_start();
+    let comment = line.strip_prefix("//").unwrap_or_default().trim_start();
+    line.starts_with("#[ignore")
+        || (line.starts_with("#[cfg_attr(") && line.contains("ignore"))
+        || ["#[test]", "#[tokio::test"].iter().any(|test| comment.starts_with(test))
 }
 
 /// A job's programs may have put a link or a pipe where a file was; `runner/src/workspace.rs` opens files all the same.
@@ -141,12 +164,22 @@ fn no_kind_of_job_opens_files_of_a_workspace_itself() {
         "saved_plan.rs",
         "tool_image.rs",
     ];
-    let opens = ["fs::read", "fs::write", "fs::copy", "fs::File", "File::open", "File::create", "OpenOptions"];
+    let opens = [
+        "fs::read",
+        "fs::write",
+        "fs::copy",
+        "fs::File",
+        "fs::{",
+        "File::open",
+        "File::create",
+        "File::options",
+        "fs::OpenOptions",
+        "OpenOptions::",
+    ];
 
     let wrong = offences(|file, text| {
         let is_kind = file.starts_with("runner/src/kinds") && !before_programs.iter().any(|one| file.ends_with(one));
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let opened = opens.into_iter().find(|word| is_kind && code.contains(word));
+        let opened = opens.into_iter().find(|word| is_kind && without_tests(text).contains(word));
         opened.map(|word| format!("has `{word}`; open files of a workspace with `runner/src/workspace.rs`"))
     });
 
@@ -159,14 +192,30 @@ fn every_crate_takes_the_workspaces_lints_against_panics() {
     let missing = NO_PANIC.into_iter().filter(|lint| !workspace.contains(&format!("\n{lint} = \"warn\"\n")));
     let mut wrong: Vec<String> = missing.map(|lint| format!("`[workspace.lints.clippy]` lacks `{lint}`")).collect();
 
+    if !workspace.contains("\nunsafe_code = \"forbid\"\n") {
+        wrong.push("`[workspace.lints.rust]` does not forbid `unsafe_code`".into());
+    }
+
     for (name, manifest) in members() {
         if !read(&manifest).contains("\n[lints]\nworkspace = true\n") {
             wrong.push(format!("`{name}` does not take the workspace's lints; add `[lints]` with `workspace = true`"));
         }
-        if !MAY_PANIC.contains(&name.as_str()) {
-            wrong.extend(waived(manifest.parent().unwrap()));
-        }
     }
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_crate_is_a_member_and_in_a_folder_that_these_checks_read() {
+    let members: Vec<PathBuf> = members().into_iter().map(|(_, manifest)| manifest).collect();
+    let folders = fs::read_dir(top()).unwrap().map(|entry| entry.unwrap().path());
+    let folders = folders.filter(|folder| folder.is_dir() && !folder.ends_with("target") && !folder.ends_with(".git"));
+    let manifests = folders.flat_map(|folder| files(&folder, "toml")).filter(|file| file.ends_with("Cargo.toml"));
+
+    let alone = manifests.filter(|file| !members.contains(file)).map(|file| format!("{} is no member", file.display()));
+    let unread = members.iter().filter(|file| !FOLDERS.iter().any(|folder| file.starts_with(top().join(folder))));
+    let wrong: Vec<String> =
+        alone.chain(unread.map(|file| format!("{} is in no folder of {FOLDERS:?}", file.display()))).collect();
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -188,6 +237,23 @@ fn every_page_of_the_docs_is_in_the_book() {
 
 /// Returns the name and the manifest of each crate of the workspace.
 fn members() -> Vec<(String, PathBuf)> {
+    let packages = packages().into_iter();
+    packages.map(|p| (p["name"].as_str().unwrap().into(), p["manifest_path"].as_str().unwrap().into())).collect()
+}
+
+/// Returns the kind (such as `bin`) and the first source file of everything that cargo compiles.
+fn targets() -> Vec<(String, PathBuf)> {
+    let of = |package: Value| {
+        let targets = package["targets"].as_array().unwrap().clone().into_iter();
+        targets.map(move |target| {
+            let text = |value: &Value| value.as_str().unwrap().to_owned();
+            (text(&target["kind"][0]), text(&target["src_path"]).into())
+        })
+    };
+    packages().into_iter().flat_map(of).collect()
+}
+
+fn packages() -> Vec<Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
         .current_dir(top())
@@ -195,15 +261,7 @@ fn members() -> Vec<(String, PathBuf)> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let packages = metadata["packages"].as_array().unwrap().iter();
-    packages.map(|p| (p["name"].as_str().unwrap().into(), p["manifest_path"].as_str().unwrap().into())).collect()
-}
-
-/// Returns one line for each file below `src` that switches a lint against panics off for all of its module.
-fn waived(folder: &Path) -> Vec<String> {
-    let waives = |line: &str| line.trim_start().starts_with("#![") && NO_PANIC.iter().any(|lint| line.contains(lint));
-    let found = files(&folder.join("src"), "rs").into_iter().filter(|file| read(file).lines().any(waives));
-    found.map(|file| format!("{} switches a lint against panics off", file.display())).collect()
+    metadata["packages"].as_array().unwrap().clone()
 }
 
 /// Returns one line for each source file in which `check` finds something.
@@ -219,8 +277,7 @@ fn offences(check: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
 
 /// Returns every Rust file of the workspace.
 fn sources() -> Vec<PathBuf> {
-    let folders = ["crates", "functions", "runner", "cli", "tests"];
-    let sources: Vec<PathBuf> = folders.into_iter().flat_map(|folder| files(&top().join(folder), "rs")).collect();
+    let sources: Vec<PathBuf> = FOLDERS.into_iter().flat_map(|folder| files(&top().join(folder), "rs")).collect();
     assert!(sources.len() > 50, "found only {} source files; the folders have moved", sources.len());
     sources
 }
