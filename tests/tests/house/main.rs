@@ -4,8 +4,9 @@
 
 mod capabilities;
 mod decisions;
-mod pages;
+mod dependencies;
 mod modules;
+mod pages;
 
 use std::collections::BTreeMap;
 use std::fs;
