@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 _STARTS = re.compile(r"""//|/\*|\b(?:br|cr|r)(?P<hashes>\#*)"|\b[bc]"|"|\bb'|'""")
 _CHARACTER = re.compile(r"'(?:[^'\\\n]|\\(?:x[0-9a-fA-F]{2}|u\{[^}]*\}|.))'")
-_TEST_ONLY = re.compile(r"#\[cfg\(test\)\]")
+_TEST_ONLY = re.compile(r"#\[cfg\((?:test|all\(test,[^\]]*\))\)\]")
+_ITEM = re.compile(
+    r"\s*(?:pub(?:\([^)]*\))?\s+)?"
+    r"(?:async|const|enum|extern|fn|impl|let|macro_rules|mod|static|struct|trait|type|unsafe|use)\b"
+)
 
 
 @dataclass(frozen=True)
@@ -91,21 +95,33 @@ def end_of_item(code, start):
     return len(code)
 
 
+def _end_of_part(code, start):
+    """Returns the end of the field, variant, arm or statement that starts at `start`: the place after its comma."""
+    depth = 0
+    for at in range(start, len(code)):
+        depth += (code[at] in "([{") - (code[at] in ")]}")
+        if depth < 0:
+            return at
+        if depth == 0 and code[at] in ",;":
+            return at + 1
+    return len(code)
+
+
 def test_parts(code):
-    """Returns the places (start, end) of items under `#[cfg(test)]` in blanked text."""
+    """Returns the places (start, end) of what is under `#[cfg(test)]` in blanked text."""
     parts, at = [], 0
     while (match := _TEST_ONLY.search(code, at)) is not None:
         begin = match.end()
         while (attribute := re.compile(r"\s*#\[[^\]]*\]").match(code, begin)) is not None:
             begin = attribute.end()
-        at = end_of_item(code, begin)
+        at = end_of_item(code, begin) if _ITEM.match(code, begin) else _end_of_part(code, begin)
         parts.append((match.start(), at))
     return parts
 
 
 def test_modules(code):
     """Returns the names of the modules in files of their own that only tests have."""
-    return set(re.findall(r"#\[cfg\(test\)\]\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", code))
+    return set(re.findall(_TEST_ONLY.pattern + r"\s*(?:pub(?:\([^)]*\))?\s+)?mod\s+(\w+)\s*;", code))
 
 
 def line_of(text, at):

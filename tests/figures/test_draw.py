@@ -68,6 +68,15 @@ class Messages(unittest.TestCase):
         self.assertEqual([(line, text) for _, line, _, text in found], [(2, "One line."), (4, "Two lines.")])
 
 
+class Tests(unittest.TestCase):
+    def test_what_only_tests_have_is_not_drawn_and_what_follows_it_is(self):
+        for tests in ("#[cfg(test)]", '#[cfg(all(test, feature = "schema"))]'):
+            fields = f"{tests} /// Of a test.\n seed: u8, /// Of a field.\n b: u8"
+            rust = f"struct A {{ {fields} }}\n{tests} mod t {{ /// No.\n }}"
+            with self.subTest(tests):
+                self.assertEqual([text for *_, text in program().comments(Source(rust))], ["Of a field."])
+
+
 class Comments(unittest.TestCase):
     def test_every_form_is_drawn(self):
         rust = "//! Of the file.\n/// Of a function.\nfn f() {} // behind code\n/* in a\nblock */\n"
