@@ -11,9 +11,11 @@ use aws_smithy_http_client::proxy::ProxyConfig;
 use aws_smithy_http_client::tls::{Provider, rustls_provider::CryptoMode};
 use aws_smithy_http_client::{Builder, Connector};
 use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::byte_stream::ByteStream;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use aws_types::sdk_config::SharedHttpClient;
+use bytes::Bytes;
 use freehold_aws_errors::Meaning;
 pub use freehold_aws_errors::chain as explain;
 use freehold_oci::RegistryError;
@@ -23,6 +25,8 @@ const ATTEMPT: Duration = Duration::from_secs(10);
 /// The time limit of an ordinary call, retries included.
 const OPERATION: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(5);
+/// The time limit for the next bytes of an answer that is read in a stream.
+const STALLED: Duration = Duration::from_secs(20);
 
 /// Returns the settings of AWS clients. Without `credentials`, the default chain provides them (environment, profile,
 /// container, instance metadata).
@@ -44,7 +48,8 @@ fn loader() -> ConfigLoader {
         .http_client(http_client())
         .retry_config(RetryConfig::standard().with_max_attempts(3))
         .timeout_config(timeouts(ATTEMPT, OPERATION))
-        // Each attempt has a time limit. This protection would look ten times a second whether a long poll makes progress.
+        // Each attempt has a time limit, and `next_bytes` has one for answers that are read in a stream. This protection
+        // would look ten times a second whether a long poll makes progress.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
 }
 
@@ -55,6 +60,25 @@ pub fn timeouts(attempt: Duration, operation: Duration) -> TimeoutConfig {
         .operation_attempt_timeout(attempt)
         .operation_timeout(operation)
         .build()
+}
+
+/// The reason why an answer cannot be read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    #[error(transparent)]
+    Broken(#[from] aws_smithy_types::byte_stream::error::Error),
+    #[error("the answer stopped in the middle, and nothing came for {} s", STALLED.as_secs())]
+    Stalled,
+}
+
+/// Returns the next bytes of an answer that is read in a stream, or `None` at its end. The time limits of a call end with
+/// the head of such an answer.
+///
+/// # Errors
+/// When the answer is broken off, or no byte comes for [`STALLED`].
+pub async fn next_bytes(body: &mut ByteStream) -> Result<Option<Bytes>, StreamError> {
+    let next = tokio::time::timeout(STALLED, body.try_next()).await;
+    Ok(next.map_err(|_| StreamError::Stalled)??)
 }
 
 /// Returns the client that all AWS calls of this process share: connections are reused across services.
@@ -92,4 +116,41 @@ pub fn request_client() -> Result<reqwest::Client, RegistryError> {
 /// Returns whether an error code means that a policy does not allow the call.
 pub fn is_denied(code: Option<&str>) -> bool {
     Meaning::of(code) == Meaning::Denied
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_credential_types::Credentials;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_answer_that_stops_in_the_middle_is_given_up() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4096]).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nthe beginning").await.unwrap();
+            stream
+        });
+        let own = SharedCredentialsProvider::new(Credentials::for_tests());
+        let sdk = sdk_config("eu-west-1", Some(own)).await.into_builder().endpoint_url(endpoint).build();
+        let s3 = aws_sdk_s3::config::Builder::from(&sdk).force_path_style(true).build();
+        let answer = aws_sdk_s3::Client::from_conf(s3).get_object().bucket("b").key("k").send().await.unwrap();
+        let _open = server.await.unwrap();
+
+        // From here on, the clock goes on as soon as everything waits.
+        tokio::time::pause();
+        let mut body = answer.body;
+        let end = loop {
+            match next_bytes(&mut body).await {
+                Ok(Some(_)) => {}
+                end => break end,
+            }
+        };
+
+        assert!(matches!(end, Err(StreamError::Stalled)), "{end:?}");
+    }
 }

@@ -16,7 +16,7 @@ use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::aws;
+use crate::aws::{self, StreamError};
 use crate::identity::sensitive_inputs::texts;
 use crate::identity::tree::child;
 use crate::record::log::JobLog;
@@ -232,14 +232,18 @@ impl SensitiveOutputs {
             Err(error) if error.as_service_error().is_some_and(|error| error.is_no_such_key()) => return Ok(None),
             Err(error) => return Err(refused("read object", key, bucket, &error)),
         };
-        let bytes = answer.body.collect().await.map_err(|error| SensitiveOutputError::Refused {
+        let broken = |error: StreamError| SensitiveOutputError::Refused {
             verb: "read object",
             key: key.to_owned(),
             bucket: bucket.clone(),
             reason: aws::explain(&error),
             denied: false,
-        })?;
-        Ok(serde_json::from_slice(&bytes.into_bytes()).ok())
+        };
+        let (mut body, mut bytes) = (answer.body, Vec::new());
+        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(broken)? {
+            bytes.extend_from_slice(&chunk);
+        }
+        Ok(serde_json::from_slice(&bytes).ok())
     }
 }
 

@@ -18,6 +18,7 @@ use freehold_protocol::{Digest, Timestamp};
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 
+use crate::aws;
 use crate::config::Role;
 use crate::files;
 use crate::kinds::failure::Failure;
@@ -72,7 +73,7 @@ impl JobBucket {
         };
         let mut body = answer.body;
         let mut bytes = Vec::new();
-        while let Some(chunk) = body.try_next().await.map_err(|error| self.failure("read", key, &error))? {
+        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(|error| self.failure("read", key, &error))? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > max {
                 return Err(Failure::new(format!(
@@ -134,7 +135,7 @@ impl JobBucket {
         let mut body = answer.map_err(|error| self.failure("read", key, &error))?.body;
         let mut file = tokio::fs::File::create(path).await.map_err(local)?;
         let (mut hash, mut size) = (Sha256::new(), 0_u64);
-        while let Some(chunk) = body.try_next().await.map_err(|error| self.failure("read", key, &error))? {
+        while let Some(chunk) = aws::next_bytes(&mut body).await.map_err(|error| self.failure("read", key, &error))? {
             size += chunk.len() as u64;
             if size > max {
                 return Err(Failure::new(format!(
@@ -162,11 +163,7 @@ impl JobBucket {
     }
 
     fn failure<E: std::error::Error>(&self, verb: &str, key: &str, error: &E) -> Failure {
-        Failure::new(format!(
-            "could not {verb} object `{key}` of bucket `{}`: {}",
-            self.bucket,
-            crate::aws::explain(error)
-        ))
+        Failure::new(format!("could not {verb} object `{key}` of bucket `{}`: {}", self.bucket, aws::explain(error)))
     }
 }
 
@@ -189,7 +186,7 @@ pub(super) fn explain<E>(error: &E) -> String
 where
     E: std::error::Error + ProvideErrorMetadata,
 {
-    code_and_message(error).unwrap_or_else(|| crate::aws::explain(error))
+    code_and_message(error).unwrap_or_else(|| aws::explain(error))
 }
 
 /// Returns the message for a config without a bucket: the problem, and how to fix it on a runner of `role`.
