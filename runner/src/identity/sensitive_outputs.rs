@@ -143,16 +143,33 @@ impl SensitiveOutputs {
             Some(known) => known.replaced_by(outputs),
             None => Kept { key: new_key()?, outputs, former: Vec::new() },
         };
+        self.write(part, &object(part, order.serial, &order.job, fence), &kept).await?;
+        self.remove_older(order, part, counted).await?;
+        Ok(kept.digests())
+    }
+
+    /// Copies what the attempt `by` at the job of `order` kept, because its outcome is reported under the fence `to`. Copies
+    /// nothing when it is gone: then a later job has replaced it.
+    ///
+    /// # Errors
+    /// A [`SensitiveOutputError`], which contains no value.
+    pub async fn hand_on(&self, order: &Order, by: Fence, to: Fence) -> Result<(), SensitiveOutputError> {
+        let Some(part) = order.work.component() else { return Ok(()) };
+        let [from, to] = [by, to].map(|fence| object(part, order.serial, &order.job, fence));
+        match self.found(&from).await? {
+            Some(kept) => self.write(part, &to, &kept).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn write(&self, part: &ComponentName, name: &str, kept: &Kept) -> Result<(), SensitiveOutputError> {
         let body = json!(kept).to_string().into_bytes();
         if body.len() > MAX_BYTES {
             return Err(SensitiveOutputError::TooLarge { part: named(part), size: body.len() });
         }
         let (client, bucket) = self.bucket.as_ref().ok_or(SensitiveOutputError::NoBucket)?;
-        let name = object(part, order.serial, &order.job, fence);
-        let sent = client.put_object().bucket(bucket).key(&name).body(ByteStream::from(body)).send().await;
-        sent.map_err(|error| refused("write object", &name, bucket, &error))?;
-        self.remove_older(order, part, counted).await?;
-        Ok(kept.digests())
+        let sent = client.put_object().bucket(bucket).key(name).body(ByteStream::from(body)).send().await;
+        sent.map(drop).map_err(|error| refused("write object", name, bucket, &error))
     }
 
     /// Removes everything that was kept for the part that `order` removed.

@@ -1,5 +1,6 @@
 //! One attempt, from admission until the message is deleted: first the journal, then the job, then the durable report.
 
+mod again;
 mod iam_audit;
 mod refused_connections;
 mod strangers;
@@ -113,10 +114,7 @@ impl Attempt<'_> {
         match decision {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
             Decision::Interrupted => self.interrupted().await,
-            Decision::Again(outcome) => {
-                info!(job.id = %order.job, "Job `{}` has already ended; reporting its outcome again", order.job);
-                self.finish(&self.reporter(), &JobLog::default(), outcome).await
-            }
+            Decision::Again(outcome) => self.report_again(outcome).await,
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
             Decision::Replayed { accepted_serial } => {
                 let (serial, group) = (order.serial, &order.group);

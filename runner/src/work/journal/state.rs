@@ -130,6 +130,14 @@ impl State {
         unseen.then(|| Fence { dispatch: order.dispatch, receive: receive.saturating_sub(1) })
     }
 
+    /// Returns the attempt that ended a job, if it ended on this machine.
+    pub fn ended_by(&self, job: &JobId) -> Option<Fence> {
+        match self.jobs.get(job)?.phase {
+            Phase::Finished { fence, .. } => Some(fence),
+            Phase::Accepted | Phase::PutBack { .. } | Phase::Started { .. } => None,
+        }
+    }
+
     /// Returns whether the control plane has cancelled this delivery of a job.
     pub fn is_cancelled(&self, job: &JobId, dispatch: u32, receive: u32) -> bool {
         [None, Some(receive)].into_iter().any(|receive| self.cancels.contains_key(&(job.clone(), dispatch, receive)))
@@ -334,6 +342,7 @@ mod tests {
         next.dispatch = 2;
 
         assert_eq!(state.decide(&order(1, 7), 2), Decision::Again(outcome));
+        assert_eq!((state.ended_by(&job_id(1)), state.ended_by(&job_id(2))), (Some(fence(1, 1)), None));
         assert_eq!(state.decide(&next, 1), Decision::Start);
     }
 

@@ -2,6 +2,7 @@
 //! removed with their component.
 
 use freehold_protocol::order::KeptOutputs;
+use freehold_protocol::report::Fence;
 use freehold_runner::record::log::JobLog;
 
 use super::*;
@@ -111,6 +112,14 @@ async fn another_job_reads_what_the_recorded_attempt_kept_and_its_log_shows_noth
         (tree["net"]["outputs"]["login"]["password"].as_str(), log.as_str()),
         (Some("another canary"), "[redacted] -> [redacted]\n")
     );
+    // The outcome of this attempt is reported at the sixth delivery of its order.
+    let mut handed_on = recorded(&bench, &other);
+    handed_on.fence.receive = 6;
+    let kept = &bench.job.sensitive_outputs;
+    kept.hand_on(&bench.job.order, bench.job.fence, handed_on.fence).await.unwrap();
+    kept.hand_on(&bench.job.order, Fence { dispatch: 9, receive: 1 }, handed_on.fence).await.unwrap();
+    let (tree, _) = read(&bench, &handed_on, "").await.unwrap();
+    assert_eq!(tree["net"]["outputs"]["login"]["password"], "another canary");
     let gone = read(&bench, &recorded_first, "").await.unwrap_err();
     assert!(gone.contains("component `network` are not in the install's bucket") && gone.contains("deploy"), "{gone}");
     let mut forged = recorded_again.clone();

@@ -3,6 +3,7 @@
 use ed25519_dalek::SigningKey;
 use freehold_protocol::KeyId;
 use freehold_protocol::order::Retired;
+use serde_json::json;
 
 use super::*;
 use crate::testing::{root, sealed_by};
@@ -110,6 +111,23 @@ async fn an_action_ends_and_its_outcome_is_reported_under_the_new_key_without_a_
     assert_eq!(said, ["1.1 started"], "an end under the old key would be refused");
     assert_eq!((world.begun(), world.sent_by(&world.key.key_id())), (1, vec!["1.2 succeeded".to_owned()]));
     assert_ne!(old, world.key.key_id());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_outcome_whose_kept_outputs_were_not_copied_is_not_reported_at_a_later_delivery() {
+    let world = World::new(Play::Keep);
+    let artifact = json!({ "media_type": "", "digest": Digest::of(b"a"), "manifests": [], "blobs": [] });
+    let image = json!({ "kind": "container_image", "component": "net", "artifact": artifact });
+    world.queue.send(sealed(&Order { work: serde_json::from_value(image).unwrap(), ..order(1, 7) }));
+    world.until("the start", |world| world.begun() == 1).await;
+    world.tell();
+    world.drained().await;
+
+    // This machine has no bucket, so the copy fails. Orders would name outputs of delivery 1.2, which do not exist.
+    let world = world.restarted();
+    world.until("four deliveries", |world| world.queue.messages.lock().unwrap()[&0].receive == 4).await;
+
+    assert_eq!((world.begun(), world.sent()), (1, vec!["1.1 started".to_owned()]));
 }
 
 #[tokio::test(start_paused = true)]

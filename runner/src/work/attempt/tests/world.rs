@@ -49,6 +49,8 @@ pub(super) enum Play {
     Wait,
     /// Runs for a minute and succeeds, whatever it is asked.
     Minute,
+    /// Runs until it is asked to stop, and succeeds with a sensitive output.
+    Keep,
     /// Asks for an artifact.
     Ask,
     Panic,
@@ -82,6 +84,11 @@ impl Execute for Stage {
             Play::Minute => {
                 tokio::time::sleep(Duration::from_secs(60)).await;
                 Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: Default::default(), artifact: None }
+            }
+            Play::Keep => {
+                job.stop.stopped().await;
+                let sensitive = [("token".to_owned(), Digest::of(b"token"))].into();
+                Outcome::Succeeded { outputs: BTreeMap::new(), sensitive, artifact: None }
             }
             Play::Ask => match job.grants.request(job, &Digest::of(b"artifact"), Vec::new(), 0).await {
                 Ok(GrantAnswer::Granted { .. }) => {

@@ -1,0 +1,26 @@
+//! Reports the outcome of a job that ended on this machine at an earlier delivery of its order.
+
+use freehold_protocol::report::Outcome;
+use tracing::{info, warn};
+
+use super::{Attempt, Message};
+use crate::aws;
+use crate::record::log::JobLog;
+
+impl Attempt<'_> {
+    /// Reports the outcome of the earlier attempt under the fence of this delivery. Orders name kept sensitive outputs by
+    /// the fence of the report, so they are copied for this fence first.
+    pub(super) async fn report_again(&self, outcome: Outcome) -> Message {
+        let (order, fence) = (&self.held.order, self.held.fence);
+        info!(job.id = %order.job, "Job `{}` has already ended; reporting its outcome again", order.job);
+        let ended_by = self.agent.journal().state().ended_by(&order.job).filter(|by| *by != fence);
+        let has_kept = matches!(&outcome, Outcome::Succeeded { sensitive, .. } if !sensitive.is_empty());
+        if let Some(by) = ended_by.filter(|_| has_kept)
+            && let Err(error) = self.agent.sensitive_outputs.hand_on(order, by, fence).await
+        {
+            warn!(job.id = %order.job, "Cannot report the outcome of job `{}` again yet: {}", order.job, aws::explain(&error));
+            return Message::Leave;
+        }
+        self.finish(&self.reporter(), &JobLog::default(), outcome).await
+    }
+}
