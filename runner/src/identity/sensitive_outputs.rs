@@ -265,11 +265,25 @@ impl SensitiveOutputs {
 }
 
 impl Kept {
-    /// Returns these contents with the new `outputs`. Values that changed or are gone become former values.
+    /// Returns these contents with the new `outputs`. Values that changed or are gone become former values; the oldest
+    /// former values for which there is no room are left out.
     fn replaced_by(self, outputs: BTreeMap<String, Value>) -> Self {
-        let changed = self.outputs.into_iter().filter(|(name, value)| outputs.get(name) != Some(value));
-        let former = changed.map(|(_, value)| value).chain(self.former).take(FORMER_VALUES).collect();
-        Self { key: self.key, outputs, former }
+        let changed: Vec<Value> = self
+            .outputs
+            .into_iter()
+            .filter(|(name, value)| outputs.get(name) != Some(value))
+            .map(|(_, value)| value)
+            .collect();
+        let mut kept = Self { key: self.key, outputs, former: Vec::new() };
+        let mut room = MAX_BYTES.saturating_sub(json!(kept).to_string().len() + r#","former":[]"#.len());
+        let fits = |value: &Value| {
+            let size = value.to_string().len() + 1;
+            let has_room = size <= room;
+            room = room.saturating_sub(size);
+            has_room
+        };
+        kept.former = changed.into_iter().chain(self.former).take(FORMER_VALUES).take_while(fits).collect();
+        kept
     }
 
     /// Returns the digest of the HMAC-SHA-256 (RFC 2104) of each output's name and value. The length of the name comes
@@ -418,6 +432,18 @@ mod tests {
 
         assert_eq!((last.key.as_str(), &last.outputs["a"]), ("k", &json!(99)));
         assert_eq!((last.former.len(), &last.former[0], &last.former[31]), (FORMER_VALUES, &json!(98), &json!(67)));
+    }
+
+    #[test]
+    fn former_values_never_make_what_is_kept_too_large() {
+        let outputs = |n: usize| BTreeMap::from([("bundle".to_owned(), json!(n.to_string().repeat(MAX_BYTES / 4)))]);
+        let first = Kept { key: new_key().unwrap(), outputs: outputs(0), former: Vec::new() };
+
+        let last = (1..9).fold(first, |kept, n| kept.replaced_by(outputs(n)));
+
+        assert!(json!(last).to_string().len() <= MAX_BYTES);
+        assert_eq!((&last.outputs, last.former.len()), (&outputs(8), 2));
+        assert_eq!(last.former[0], outputs(7)["bundle"]);
     }
 
     #[test]
