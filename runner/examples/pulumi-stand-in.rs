@@ -204,8 +204,10 @@ impl Backend {
         }
         Ok(())
     }
+            let lock = self.lock().await?;
 
     fn settings(&self) -> Result<Value> {
+            self.unlock(&lock).await?;
         Ok(serde_json::from_str(&std::fs::read_to_string(format!("Pulumi.{}.yaml", self.stack))?)?)
     }
 

@@ -95,8 +95,9 @@ async fn fetch(job: &Job, work: &RunPulumi) -> Result<(), Failure> {
 async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goal: Goal) -> Result<Done, Failure> {
     let job = pulumi.job();
     pulumi.check_version().await?;
-    pulumi.select_stack().await?;
+    // Pulumi locks the stack also to create it, so the locks of a killed attempt are removed first.
     locks.remove_stale(job, bucket).await?;
+    pulumi.select_stack().await?;
     match goal {
         Goal::Update => {
             let steps = pulumi.preview(PLAN_FILE).await?;

@@ -67,6 +67,22 @@ async fn the_lock_of_a_pulumi_that_was_killed_alone_is_removed_by_the_next_job()
 }
 
 #[tokio::test]
+async fn the_lock_of_an_attempt_that_was_killed_while_it_made_the_stack_is_removed() {
+    let name = "locks::the_lock_of_an_attempt_that_was_killed_while_it_made_the_stack_is_removed";
+    let Some(cloud) = start(name).await else { return };
+    let artifact = artifact(&cloud, &json!({ "resources": [table("a")] })).await;
+    cloud.put_object(LOCK, "{}").await;
+    let killed = json!({ "job": "job_00000000000000000001", "fence": { "dispatch": 1, "receive": 1 }, "ended": false });
+    cloud.put_object(MARK, &killed.to_string()).await;
+
+    let second = job(&cloud, &artifact, 2);
+    let outcome = execute(&second.job).await;
+
+    assert_eq!(outputs(outcome), json!({}), "{}", second.log());
+    assert_eq!((locks(&cloud).await, &mark(&cloud).await["ended"]), (vec![], &json!(true)));
+}
+
+#[tokio::test]
 async fn an_update_that_was_cancelled_and_ended_by_itself_leaves_no_claim_to_locks() {
     let name = "locks::an_update_that_was_cancelled_and_ended_by_itself_leaves_no_claim_to_locks";
     let Some(cloud) = start(name).await else { return };
