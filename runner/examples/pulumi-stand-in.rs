@@ -3,9 +3,9 @@
 //! resource, and its locks), and the stack's data key of AWS KMS. It is not a part of any release.
 //!
 //! In place of a program in Go, Python or JavaScript it reads `program.json`:
-//! `{"resources": [{"name", "type", "hold"?, "outputs"?}], "outputs": {}, "secrets": []}`. A text `env:NAME` is the
-//! environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of seconds
-//! that the creation of the resource takes.
+//! `{"resources": [{"name", "type", "hold"?, "outputs"?, "protect"?}], "outputs": {}, "secrets": []}`. A text `env:NAME`
+//! is the environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of
+//! seconds that the creation of the resource takes.
 
 #![expect(clippy::indexing_slicing, reason = "an index into JSON that is absent gives null")]
 
@@ -45,6 +45,8 @@ struct Resource {
     hold: Option<String>,
     #[serde(default)]
     outputs: Value,
+    #[serde(default)]
+    protect: bool,
 }
 
 /// The end of a command that has already said why it fails.
@@ -120,7 +122,10 @@ async fn run(arguments: &[String]) -> Result<()> {
             }
             Ok(())
         }
-        ["preview"] => backend.preview(option("--save-plan").ok_or("no plan")?).await,
+        ["preview"] => {
+            let shows_sames = arguments.iter().any(|word| word == "--show-sames");
+            backend.preview(option("--save-plan").ok_or("no plan")?, shows_sames).await
+        }
         ["up"] => backend.up(option("--plan").ok_or("no plan")?).await,
         ["destroy"] => backend.destroy().await,
         other => Err(format!("unknown command {other:?}").into()),
@@ -199,15 +204,15 @@ impl Backend {
             return Err("the data key is not 32 bytes long".into());
         }
         if self.get(&self.checkpoint()).await?.is_none() {
+            let lock = self.lock().await?;
             let empty = json!({ "version": 3, "checkpoint": { "latest": { "resources": [] } }, "outputs": {} });
             self.put(&self.checkpoint(), &empty).await?;
+            self.unlock(&lock).await?;
         }
         Ok(())
     }
-            let lock = self.lock().await?;
 
     fn settings(&self) -> Result<Value> {
-            self.unlock(&lock).await?;
         Ok(serde_json::from_str(&std::fs::read_to_string(format!("Pulumi.{}.yaml", self.stack))?)?)
     }
 
@@ -276,7 +281,7 @@ impl Backend {
     }
 
     /// Previews without a lock. With `--json` all messages are in the document, also those of a failure.
-    async fn preview(&self, plan: &str) -> Result<()> {
+    async fn preview(&self, plan: &str, shows_sames: bool) -> Result<()> {
         let goals = match self.goals().await {
             Ok(goals) => goals,
             Err(error) => {
@@ -295,8 +300,27 @@ impl Backend {
             *summary.entry(operation).or_default() += 1;
         }
         std::fs::write(plan, json!({ "resourcePlans": self.resource_plans(&goals).await? }).to_string())?;
-        println!("{}", json!({ "steps": [], "changeSummary": summary }));
+        println!("{}", json!({ "steps": self.steps(&goals, shows_sames).await?, "changeSummary": summary }));
         Ok(())
+    }
+
+    /// Returns the steps of a preview: that of the stack always, and those of resources that stay if they are shown.
+    async fn steps(&self, goals: &BTreeMap<String, &'static str>, shows_sames: bool) -> Result<Vec<Value>> {
+        let (state, program) = (self.load().await?, self.program()?);
+        let stack = json!({ "urn": self.stack_urn(), "custom": false });
+        let mut steps = vec![json!({ "op": "same", "urn": self.stack_urn(), "oldState": stack, "newState": stack })];
+        for (urn, operation) in goals.iter().filter(|(_, operation)| shows_sames || **operation != "same") {
+            let old = resources(&state).into_iter().find(|one| one["urn"] == **urn);
+            let old = old.map(|one| json!({ "urn": urn, "custom": true, "created": "1", "protect": one["protect"] }));
+            let new = program.resources.iter().find(|one| self.urn(one) == *urn);
+            let new = new.map(|one| json!({ "urn": urn, "custom": true, "protect": one.protect }));
+            steps.push(json!({ "op": operation, "urn": urn, "oldState": old, "newState": new }));
+        }
+        Ok(steps)
+    }
+
+    fn stack_urn(&self) -> String {
+        format!("urn:pulumi:{}::{1}::pulumi:pulumi:Stack::{1}-{0}", self.stack, self.project)
     }
 
     /// Returns the plan of each resource. The stack is one of them, and its plan has the changes of its outputs.
@@ -316,8 +340,7 @@ impl Backend {
                 Some(_) => {}
             }
         }
-        let stack = format!("urn:pulumi:{}::{1}::pulumi:pulumi:Stack::{1}-{0}", self.stack, self.project);
-        plans.insert(stack, of("same", json!({ "adds": adds, "updates": updates, "deletes": gone })));
+        plans.insert(self.stack_urn(), of("same", json!({ "adds": adds, "updates": updates, "deletes": gone })));
         Ok(Value::Object(plans))
     }
 
@@ -358,6 +381,11 @@ impl Backend {
             let urn = self.urn(resource);
             let operation = goals[&urn];
             if operation == "same" {
+                // A step that keeps a resource writes its options.
+                let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no list of resources")?;
+                if let Some(one) = kept.iter_mut().find(|one| one["urn"] == *urn) {
+                    one["protect"] = resource.protect.into();
+                }
                 continue;
             }
             state["checkpoint"]["latest"]["pending_operations"] = json!([{ "resource": { "urn": urn } }]);
@@ -373,7 +401,7 @@ impl Backend {
             let made = kept.iter().find(|one| one["urn"] == *urn).map_or(0, |one| one["made"].as_u64().unwrap_or(0));
             kept.retain(|one| one["urn"] != *urn);
             kept.push(json!({
-                "urn": urn, "type": resource.kind, "custom": true, "outputs": resource.outputs,
+                "urn": urn, "type": resource.kind, "custom": true, "outputs": resource.outputs, "protect": resource.protect,
                 "made": if operation == "create" { made + 1 } else { made },
             }));
             state["checkpoint"]["latest"]["pending_operations"] = json!([]);

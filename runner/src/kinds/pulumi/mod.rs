@@ -105,7 +105,7 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
             job.log.line(&format!("plan {}: {steps}", plan.digest()));
             let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
             until_stopped(job, bucket.put_file(&key, plan.file())).await?;
-            if job.order.skip_noops && steps.is_noop() && saved_plan::is_noop(&plan).await {
+            if job.order.skip_noops && steps.is_noop() && saved_plan::is_noop(&plan, steps.kept()).await {
                 job.log.line(SKIPPED);
                 return finish(pulumi).await;
             }

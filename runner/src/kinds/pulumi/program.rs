@@ -108,6 +108,9 @@ impl<'a> Pulumi<'a> {
     pub(super) async fn preview(&self, plan: &str) -> Result<Steps, Failure> {
         let mut arguments = self.on_stack(&["preview", "--json"]);
         arguments.push(format!("--save-plan={plan}"));
+        if self.job.order.skip_noops {
+            arguments.push("--show-sames".to_owned());
+        }
         let printed = Printed::new(self.job).map_err(|error| unreadable("preview", &error))?;
         match self.start("preview", arguments, Output::Kept(printed.clone()), Vec::new()).await {
             Ok(()) => printed.json().await.map_err(|error| unreadable("preview", &error)),

@@ -1,9 +1,10 @@
 //! Reads from a saved plan of Pulumi whether an update would change anything.
 //!
-//! `preview --json` counts the changes of resources. The saved plan also says how each resource's outputs change, and the
-//! stack is one of these resources (`DeploymentPlanV1` in Pulumi's package `apitype`).
+//! `preview --json` counts the changes of resources. The saved plan also says how each resource's inputs and outputs
+//! change, and the stack is one of these resources (`DeploymentPlanV1` in Pulumi's package `apitype`). It does not say which
+//! options of a resource change, so a resource must also be among those that the preview shows as kept.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufReader, Read as _};
 
@@ -30,6 +31,8 @@ struct ResourcePlan {
 
 #[derive(Debug, Deserialize)]
 struct Goal {
+    #[serde(default, rename = "inputDiff")]
+    inputs: Difference,
     #[serde(default, rename = "outputDiff")]
     outputs: Difference,
 }
@@ -44,28 +47,34 @@ struct Difference {
     updates: BTreeMap<String, IgnoredAny>,
 }
 
-/// Returns whether an update by this plan changes neither a resource nor an output of the stack. A plan that cannot be read
-/// counts as one that changes something.
-pub(super) async fn is_noop(plan: &PlanFile) -> bool {
+/// Returns whether an update by this plan changes neither a resource, nor one of its options, nor an output of the stack.
+/// `kept` are the URNs of the resources whose options stay. A plan that cannot be read counts as one that changes something.
+pub(super) async fn is_noop(plan: &PlanFile, kept: BTreeSet<String>) -> bool {
     let path = plan.path();
     let read = tokio::task::spawn_blocking(move || {
         let file = File::open(path).ok()?;
         serde_json::from_reader::<_, SavedPlan>(BufReader::new(file.take(MAX_READ))).ok()
     });
-    matches!(read.await, Ok(Some(plan)) if plan.is_noop())
+    matches!(read.await, Ok(Some(plan)) if plan.is_noop(&kept))
 }
 
 impl SavedPlan {
-    fn is_noop(&self) -> bool {
+    fn is_noop(&self, kept: &BTreeSet<String>) -> bool {
         let has_stack = self.resources.keys().any(|urn| urn.contains("::pulumi:pulumi:Stack::"));
-        has_stack && self.resources.values().all(ResourcePlan::is_noop)
+        let stays = |urn: &String| kept.contains(urn) || is_default_provider(urn);
+        has_stack && self.resources.iter().all(|(urn, plan)| plan.is_noop() && stays(urn))
     }
+}
+
+/// Returns whether Pulumi itself makes the resource, as the provider of resources that name none. No preview shows its step.
+fn is_default_provider(urn: &str) -> bool {
+    urn.contains("::pulumi:providers:") && urn.rsplit("::").next().is_some_and(|name| name.starts_with("default"))
 }
 
 impl ResourcePlan {
     fn is_noop(&self) -> bool {
         let stays = !self.steps.is_empty() && self.steps.iter().all(|step| step == "same");
-        stays && self.goal.as_ref().is_some_and(|goal| goal.outputs.is_empty())
+        stays && self.goal.as_ref().is_some_and(|goal| goal.inputs.is_empty() && goal.outputs.is_empty())
     }
 }
 
@@ -84,8 +93,11 @@ mod tests {
     const STACK: &str = "urn:pulumi:globex::net::pulumi:pulumi:Stack::net-globex";
     const VPC: &str = "urn:pulumi:globex::net::aws:ec2/vpc:Vpc::main";
 
+    const PROVIDER: &str = "urn:pulumi:globex::net::pulumi:providers:aws::default_6_0_0";
+
     fn is_noop(resources: Value) -> bool {
-        serde_json::from_value::<SavedPlan>(json!({ "manifest": {}, "resourcePlans": resources })).unwrap().is_noop()
+        let plan: SavedPlan = serde_json::from_value(json!({ "manifest": {}, "resourcePlans": resources })).unwrap();
+        plan.is_noop(&[STACK, VPC].map(str::to_owned).into())
     }
 
     #[test]
@@ -96,7 +108,10 @@ mod tests {
             is_noop(json!({ STACK: stack, VPC: same }))
         };
 
-        assert!(is_noop(json!({ STACK: same, VPC: same })));
+        assert!(is_noop(json!({ STACK: same, VPC: same, PROVIDER: same })));
+        assert!(!is_noop(json!({ STACK: same, "urn:pulumi:globex::net::aws:ec2/vpc:Vpc::other": same })));
+        let with_input = json!({ "goal": { "inputDiff": { "adds": { "tags": {} } } }, "steps": ["same"] });
+        assert!(!is_noop(json!({ STACK: same, VPC: with_input })));
         assert!(!with_output(json!({ "adds": { "zone": "a" } })));
         assert!(!with_output(json!({ "updates": { "zone": "b" } })));
         assert!(!with_output(json!({ "deletes": ["zone"] })));

@@ -1,21 +1,72 @@
 //! Reads what `pulumi preview --json` and `pulumi stack export` print.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::data::holds_data;
 
-/// The numbers of changes in a preview, by operation, such as `create`.
+/// The changes in a preview.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Steps {
+    /// The numbers of changes by operation, such as `create`.
     #[serde(default, rename = "changeSummary")]
     summary: BTreeMap<String, u64>,
+    /// The step of each resource. With `--show-sames`, these are also the steps of resources that stay.
+    #[serde(default)]
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Step {
+    op: String,
+    urn: String,
+    #[serde(default, rename = "oldState")]
+    old: Option<Options>,
+    #[serde(default, rename = "newState")]
+    new: Option<Options>,
+}
+
+/// The options of a resource, such as `protect`: its state (`ResourceV3` in Pulumi's package `apitype`) without its
+/// inputs and outputs, whose changes the saved plan has, and without what a preview does not fill in.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Options {
+    #[serde(default)]
+    id: IgnoredAny,
+    #[serde(default)]
+    inputs: IgnoredAny,
+    #[serde(default)]
+    outputs: IgnoredAny,
+    #[serde(default)]
+    created: IgnoredAny,
+    #[serde(default)]
+    modified: IgnoredAny,
+    #[serde(default)]
+    source_position: IgnoredAny,
+    #[serde(default)]
+    stack_trace: IgnoredAny,
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
+}
+
+impl Step {
+    /// Returns whether the resource and its options stay as they are. A step of the operation `same` may change options,
+    /// and the resource's URN by an alias.
+    fn keeps_all(&self) -> bool {
+        self.op == "same" && self.old.is_some() && self.old == self.new
+    }
 }
 
 impl Steps {
+    /// Returns the URNs of the resources that stay as they are, with all their options.
+    pub(super) fn kept(&self) -> BTreeSet<String> {
+        self.steps.iter().filter(|step| step.keeps_all()).map(|step| step.urn.clone()).collect()
+    }
+
     /// Returns whether no resource changes. Outputs of the stack may change all the same.
     pub(super) fn is_noop(&self) -> bool {
         self.summary.iter().all(|(operation, count)| operation == "same" || *count == 0)
@@ -96,6 +147,27 @@ mod tests {
             steps(json!({ "same": 3, "update": 0 })).is_noop() && !steps(json!({ "same": 3, "read": 1 })).is_noop()
         );
         assert_eq!(serde_json::from_str::<Steps>("{}").unwrap().to_string(), "no change of a resource");
+    }
+
+    #[test]
+    fn a_resource_stays_when_none_of_its_options_changes() {
+        let kept = |new: Value| {
+            let old = json!({ "urn": "a", "custom": true, "id": "vpc-1", "created": "1", "inputs": { "x": 1 }, "protect": true });
+            let step = json!({ "op": "same", "urn": "a", "oldState": old, "newState": new });
+            serde_json::from_value::<Steps>(json!({ "steps": [step] })).unwrap().kept().len()
+        };
+
+        assert_eq!(kept(json!({ "urn": "a", "custom": true, "protect": true, "sourcePosition": "main.go:2" })), 1);
+        for changed in [
+            json!({ "urn": "a", "custom": true }),
+            json!({ "urn": "b", "custom": true, "protect": true }),
+            json!({ "urn": "a", "custom": true, "protect": true, "retainOnDelete": true }),
+            Value::Null,
+        ] {
+            assert_eq!(kept(changed.clone()), 0, "{changed}");
+        }
+        let updated = json!([{ "op": "update", "urn": "a", "oldState": { "urn": "a" }, "newState": { "urn": "a" } }]);
+        assert!(serde_json::from_value::<Steps>(json!({ "steps": updated })).unwrap().kept().is_empty());
     }
 
     #[test]

@@ -145,6 +145,31 @@ async fn a_plan_that_changes_nothing_is_not_applied_when_the_order_says_so_and_a
 }
 
 #[tokio::test]
+async fn a_plan_that_changes_an_option_of_a_resource_is_applied() {
+    let Some(cloud) = start("a_plan_that_changes_an_option_of_a_resource_is_applied").await else { return };
+    let mut protected = table("main");
+    protected["protect"] = json!(true);
+    let [before, after] = [json!({ "resources": [table("main")] }), json!({ "resources": [protected] })];
+    let (before, after) = (artifact(&cloud, &before).await, artifact(&cloud, &after).await);
+    let skipping = |artifact: &Artifact| {
+        let mut bench = cloud.bench(Work::Pulumi(work(artifact)), artifact);
+        bench.change_order(|order| order.skip_noops = true);
+        bench
+    };
+    outputs(execute(&skipping(&before).job).await);
+
+    let (changed, same) = (skipping(&after), skipping(&after));
+    outputs(execute(&changed.job).await);
+    let state = state(&cloud).await;
+    outputs(execute(&same.job).await);
+
+    let [changed, same] = [changed.log(), same.log()];
+    assert!(changed.contains("no change of a resource") && !changed.contains("`skip_noops`"), "{changed}");
+    assert_eq!(state["checkpoint"]["latest"]["resources"][0]["protect"], true);
+    assert!(same.contains("`skip_noops`"), "{same}");
+}
+
+#[tokio::test]
 async fn a_stack_is_removed_and_data_only_when_the_order_permits_it() {
     let Some(cloud) = start("a_stack_is_removed_and_data_only_when_the_order_permits_it").await else { return };
     let program = json!({ "resources": [{ "name": "main", "type": "aws:ec2/vpc:Vpc" }, table("orders")] });
