@@ -44,27 +44,37 @@ pub fn unnamed_value(order: &Order) -> Option<Outcome> {
     if matches!(order.work, Work::Remove(_)) {
         return None;
     }
-    let terms = order.terms.as_ref()?.asked().ok().flatten()?;
-    let value = not_in_terms(order, &terms)?;
+    // Without the document, the terms name nothing: a digest alone would let every order pass.
+    let terms = order.terms.as_ref()?.asked().ok().flatten();
+    let value = not_in_terms(order, terms.as_ref())?;
+    if terms.is_none() {
+        let reason = format!(
+            "the order reads {value}, and does not contain its contract, which has to name it; report it to the vendor: an \
+             order that is too large is sent without its contract, so shorten the component's values or outputs"
+        );
+        return Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason });
+    }
     let reason = format!(
-        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and \
-         update the runner if it is older than the vendor's control plane"
+        "the order reads {value}, which is not in the contract of the order; report it to the vendor, and update the \
+         runner if it is older than the vendor's control plane"
     );
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }
 
-fn not_in_terms(order: &Order, terms: &Terms) -> Option<NotInTerms> {
-    let secret = order.secrets.iter().find(|secret| !terms.secrets.contains_key(&secret.name));
+fn not_in_terms(order: &Order, terms: Option<&Terms>) -> Option<NotInTerms> {
+    let agreed = |name: &str| terms?.secrets.get(name);
+    let secret = order.secrets.iter().find(|secret| agreed(&secret.name).is_none());
     if let Some(secret) = secret {
         return Some(NotInTerms::Secret(secret.name.clone()));
     }
-    let is_agreed = |name: &str| terms.customer_inputs.get(name).is_some_and(|input| input.sensitive);
+    let is_agreed =
+        |name: &str| terms.and_then(|terms| terms.customer_inputs.get(name)).is_some_and(|input| input.sensitive);
     let input = order.sensitive_inputs.iter().find(|input| input.customer && !is_agreed(&input.name));
     if let Some(input) = input {
         return Some(NotInTerms::Input(input.name.clone()));
     }
     let Work::CopySecrets(work) = &order.work else { return None };
-    let place = |secret: &str| terms.secrets.get(secret)?.kubernetes.as_ref();
+    let place = |secret: &str| agreed(secret)?.kubernetes.as_ref();
     let is_place = |copy: &&SecretCopy| {
         place(&copy.secret).is_some_and(|place| place.namespace == copy.namespace && place.name == copy.name)
     };
@@ -236,8 +246,24 @@ mod tests {
             let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = outcome else {
                 panic!("{more}: {outcome:?}")
             };
-            assert!(reason.contains(says), "{reason}");
+            assert!(reason.contains(says) && !reason.contains("  "), "{reason}");
         }
+    }
+
+    #[test]
+    fn an_order_without_the_document_of_its_terms_reads_no_value_of_the_customers() {
+        let license = json!({ "secrets": [{ "name": "license" }] });
+        let without = |more: &Value| {
+            let mut order = reading(more, None);
+            order.terms.as_mut().unwrap().document = None;
+            unnamed_value(&order)
+        };
+
+        assert_eq!(without(&json!({})), None);
+        let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = without(&license) else {
+            panic!("{:?}", without(&license))
+        };
+        assert!(reason.starts_with("the order reads secret `license`, and does not contain its contract"), "{reason}");
     }
 
     #[test]
