@@ -439,11 +439,11 @@ mod tests {
         let outputs = |n: usize| BTreeMap::from([("bundle".to_owned(), json!(n.to_string().repeat(MAX_BYTES / 4)))]);
         let first = Kept { key: new_key().unwrap(), outputs: outputs(0), former: Vec::new() };
 
-        let last = (1..9).fold(first, |kept, n| kept.replaced_by(outputs(n)));
+        let last = (1..4).fold(first, |kept, n| kept.replaced_by(outputs(n)));
 
         assert!(json!(last).to_string().len() <= MAX_BYTES);
-        assert_eq!((&last.outputs, last.former.len()), (&outputs(8), 2));
-        assert_eq!(last.former[0], outputs(7)["bundle"]);
+        assert_eq!((&last.outputs, last.former.len()), (&outputs(3), 2));
+        assert_eq!(last.former[0], outputs(2)["bundle"]);
     }
 
     #[test]
