@@ -274,11 +274,12 @@ impl DispatchJob {
             }
             Target::Secrets { keeps_others, .. } => {
                 let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
-                let (copies, reads) = match workflow.kind {
-                    WorkflowKind::TeardownInstall => (no_copies_of_secrets(), reads(&version, &node.target)),
-                    _ => (copies_of_secrets(&version, *keeps_others)?, None),
-                };
-                self.install_task(copies, install, &version, reads).await
+                if workflow.kind == WorkflowKind::TeardownInstall {
+                    let deployed = table::deployed(&*self.store, &install.id).await?;
+                    let context = nuon_tree::tree(&self.tenant, install, &version, &BTreeMap::new(), &deployed);
+                    return Ok(Task { context, ..Task::bare(no_copies_of_secrets(), agreed_terms(install)) });
+                }
+                self.install_task(copies_of_secrets(&version, *keeps_others)?, install, &version, None).await
             }
             Target::Teardown { part, version, build, sandbox, .. } => {
                 let (app, document) = self.app_version(Some(version), install).await?;
@@ -311,11 +312,7 @@ impl DispatchJob {
                 let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
                 self.install_task(work, install, &version, None).await
             }
-            // Nothing of a version runs, so the terms are those that the customer agreed to.
-            Target::Leftovers => {
-                let agreed = |digest| Box::new(OrderTerms { digest, change: None, document: None });
-                Ok(Task::bare(Work::Leftovers(Default::default()), install.accepted_contract.clone().map(agreed)))
-            }
+            Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
         }
     }
 
@@ -461,6 +458,12 @@ impl Task {
         let context = json!({ "nuon": {} });
         Self { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms }
     }
+}
+
+/// Returns the terms of an order with which nothing of a version runs: those that the customer agreed to. With the terms
+/// of a version, a runner would refuse the order when the version asks for more.
+fn agreed_terms(install: &Install) -> Option<Box<OrderTerms>> {
+    install.accepted_contract.clone().map(|digest| Box::new(OrderTerms { digest, change: None, document: None }))
 }
 
 /// Returns whether the request for a teardown permits it to destroy data.

@@ -278,3 +278,21 @@ async fn a_teardown_removes_the_copies_after_the_components_and_the_next_deploy_
     assert!(started.ends_with(&["secrets".into(), "leftovers".into()]), "{started:?}");
     assert_eq!(copying(&world), [1, 0, 1]);
 }
+
+#[tokio::test]
+async fn copies_are_removed_under_the_terms_that_the_customer_agreed_to_and_without_any_value() {
+    let mut world = provisioned().await;
+    let accepted = Digest::of(b"the terms of an earlier release of Freehold");
+    world.runner("globex").accepted_contract = Some(accepted.clone());
+    world.hello("globex");
+    world.settle().await;
+
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+
+    let removal = orders(&world).into_iter().rfind(|order| matches!(order.work, Work::CopySecrets(_))).unwrap();
+    let terms = removal.terms.unwrap();
+    assert_eq!((terms.digest, terms.change, terms.document), (accepted, None, None));
+    assert_eq!((removal.secrets, removal.sensitive_inputs), (vec![], vec![]));
+    assert_eq!(removal.context["nuon"]["install"]["id"], "globex", "the tree has the outputs that describe the cluster");
+}
