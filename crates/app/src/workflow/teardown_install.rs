@@ -75,7 +75,7 @@ impl TeardownInstall {
         for node in nodes {
             let of = if let Target::Teardown { version, .. } = &node.target { version } else { version };
             let document = self.versions.load(app, Some(of)).await?.document;
-            let reads = reads(&document, &node.target).unwrap_or_default();
+            let Some(reads) = reads(&document, &node.target) else { continue };
             let known = known_inputs(&document, &install.inputs);
             resolve_inputs_for(&document, &known, &install.answers, install.sealing(), &reads)?;
         }
@@ -89,8 +89,8 @@ pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Re
     match target {
         Target::Action { action, .. } => Some(version.action(action)?.references.clone()),
         Target::Teardown { part, .. } => Some(version.part(part)?.references.clone()),
-        Target::Secrets { .. } => Some(BTreeSet::new()),
-        Target::Build { .. }
+        Target::Secrets { .. }
+        | Target::Build { .. }
         | Target::Component { .. }
         | Target::Sandbox { .. }
         | Target::Preflight

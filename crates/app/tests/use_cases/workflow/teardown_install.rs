@@ -10,7 +10,7 @@ use freehold_protocol::report::Outcome;
 use freehold_protocol::{Envelope, Payload as _};
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, globex, with_input};
+use crate::support::{World, app, globex, with_input};
 
 fn of(component: &str) -> TeardownInstallRequest {
     TeardownInstallRequest { component: Some(component.parse().unwrap()), ..TeardownInstallRequest::default() }
@@ -53,7 +53,7 @@ async fn everything_is_removed_in_reverse_order_and_can_be_deployed_again() {
 #[tokio::test]
 async fn a_component_goes_with_what_depends_on_it_by_the_version_that_deployed_it() {
     let mut world = World::with_install().await;
-    world.sync(&crate::support::app::with_source("storage", "example/storage:2")).await;
+    world.sync(&app::with_source("storage", "example/storage:2")).await;
 
     let workflow = world.teardown(&of("storage"), "teardown-1").await.unwrap();
     world.settle().await;
@@ -133,6 +133,22 @@ async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_
     assert_eq!(shown(&world).await, None, "something is deployed again");
     let listing = orders(&world).into_iter().find(|order| matches!(order.work, Work::Leftovers(_))).unwrap();
     assert_eq!((listing.mode, listing.context), (Mode::Deprovision, serde_json::json!({ "nuon": {} })));
+}
+
+#[tokio::test]
+async fn a_list_is_made_although_the_newest_version_has_a_question_that_nobody_answered() {
+    let mut world = World::with_install().await;
+    world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.settle().await;
+    let mut version = app::document();
+    let question = serde_json::json!({ "name": "domain", "type": "string", "customer": true, "required": true });
+    version.inputs.push(serde_json::from_value(question).unwrap());
+    world.sync(&version).await;
+
+    let again = world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.node_states(&again).await, ["leftovers:list succeeded"]);
 }
 
 #[tokio::test]
