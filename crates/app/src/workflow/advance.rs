@@ -217,15 +217,34 @@ async fn result_writes(
         (Target::Component { .. } | Target::Sandbox { .. } | Target::Teardown { .. }, _) => {
             failed_writes(store, job, workflow, &node.target, now).await
         }
-        (Target::Leftovers, JobState::Succeeded { outputs, .. }) => leftovers_writes(job, outputs, now),
-        (Target::Action { .. } | Target::Preflight | Target::Leftovers, _) => Ok(Vec::new()),
+        (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
+        (Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
     }
 }
 
-/// Returns the write of the list of what still exists after a teardown. A list that cannot be read is left out.
-fn leftovers_writes(job: &Job, outputs: &BTreeMap<String, Value>, now: Timestamp) -> Result<Vec<Write>, AppError> {
-    let reported = outputs.get(leftovers::OUTPUT).cloned().map(serde_json::from_value::<Leftovers>);
-    let Some(Ok(found)) = reported else { return Ok(Vec::new()) };
+/// Returns the write of the list of what still exists after a teardown, or of the reason why there is none. A list that
+/// cannot be read is left out, and so is one that is reported late when a later workflow exists.
+async fn leftovers_writes(
+    store: &dyn Store,
+    job: &Job,
+    workflow: &Workflow,
+    now: Timestamp,
+) -> Result<Vec<Write>, AppError> {
+    let found = match &job.state {
+        JobState::Succeeded { outputs, .. } => {
+            let reported = outputs.get(leftovers::OUTPUT).cloned().map(serde_json::from_value::<Leftovers>);
+            let Some(Ok(found)) = reported else { return Ok(Vec::new()) };
+            found
+        }
+        ended => {
+            let reason = job.reason().unwrap_or_default();
+            let unknown = format!("the job that lists it is {}: {reason}", ended.as_str());
+            Leftovers { unknown: Some(unknown), ..Leftovers::default() }
+        }
+    };
+    if !late_result::is_latest(store, job, workflow).await? {
+        return Ok(Vec::new());
+    }
     let record = LeftoversRecord { install: job.install.clone(), job: job.id.clone(), at: now, found };
     Ok(vec![put(&record, Expect::Any)?])
 }

@@ -8,7 +8,6 @@ mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::order::Mode;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
@@ -280,7 +279,7 @@ impl Workflow {
     }
 
     /// Returns a text about the nodes that failed or were refused, if there are any. Nodes that were cancelled on
-    /// request are left out.
+    /// request are left out. A list of leftovers that failed is left out too: everything is removed by then.
     fn failure(&self) -> Option<String> {
         let cancelled = |outcome: &str| self.cancel_requested.is_some() && outcome == "cancelled";
         let failed: Vec<_> = self
@@ -288,6 +287,7 @@ impl Workflow {
             .iter()
             .filter_map(|node| match &node.state {
                 NodeState::Failed { outcome, .. } if cancelled(outcome) => None,
+                NodeState::Failed { .. } if node.target == Target::Leftovers => None,
                 NodeState::Failed { outcome, reason, .. } => {
                     Some(format!("`{}` {outcome}: {reason}{}", node.name, self.ways_on(node)))
                 }
@@ -403,7 +403,7 @@ impl Workflow {
                 role: runs_as.role,
                 timeout_secs: node.timeout_secs,
             };
-            let job = Job::new(new, CLAIM_WINDOW_SECS, now);
+            let job = Job::new(new, node.target.claim_window_secs(), now);
             node.state = NodeState::Active { job: job.id.clone() };
             jobs.push(job);
         }

@@ -1,9 +1,14 @@
 //! The target of a node: the operation that its job performs, and the part that it concerns.
 
+use freehold_protocol::limits::CLAIM_WINDOW_SECS;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::SandboxReads;
+
+/// The time in seconds for which a list of leftovers waits for a runner. It is short, because the install is locked
+/// meanwhile although everything is removed, and a runner of an earlier release never starts this job.
+const LEFTOVERS_CLAIM_SECS: u64 = 10 * 60;
 
 /// The target of a node: the operation that its job performs, and the part that it concerns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -113,6 +118,20 @@ impl Target {
         }
         let deploys = self.deploys();
         deploys.map(|Deploys { part, build, artifact, .. }| (part, Use { build, artifact })).into_iter().collect()
+    }
+
+    /// Returns the time in seconds for which the node's job waits for a runner.
+    pub const fn claim_window_secs(&self) -> u64 {
+        match self {
+            Self::Leftovers => LEFTOVERS_CLAIM_SECS,
+            Self::Component { .. }
+            | Self::Sandbox { .. }
+            | Self::Secrets { .. }
+            | Self::Teardown { .. }
+            | Self::Action { .. }
+            | Self::Build { .. }
+            | Self::Preflight => CLAIM_WINDOW_SECS,
+        }
     }
 
     /// Returns the FIFO group, which names the thing that the job changes.

@@ -6,6 +6,7 @@ use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::Accepted;
 use freehold_domain::JobState;
 use freehold_protocol::api::{DeployComponentsRequest, TeardownInstallRequest};
+use freehold_protocol::order::leftovers::{Leftovers, OUTPUT};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
 use serde_json::json;
@@ -242,4 +243,37 @@ async fn without_reports(world: &mut World) -> Vec<(String, Timestamp)> {
         }
     }
     waiting
+}
+
+#[tokio::test]
+async fn a_list_of_leftovers_that_comes_late_does_not_replace_the_list_of_a_later_teardown() {
+    let mut world = World::with_install().await;
+    let list = |arns: &[&str]| {
+        let found = Leftovers::of(arns.iter().map(|arn| (*arn).to_owned()).collect());
+        let outputs = [(OUTPUT.to_owned(), json!(found))].into();
+        Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None }
+    };
+    world.runner("globex").behaviours.insert("leftovers".into(), Behaviour::Hangs);
+    let first = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.run().await;
+    let job = world.workflow(&first).await.active_jobs().next().unwrap().clone();
+    world.memory.advance_secs(LOST_SECS);
+    assert_eq!(world.sweeper().sweep().await.unwrap().lost, 1);
+    world.run().await;
+    world.runner("globex").attempts.clear();
+    world.runner("globex").behaviours.insert("leftovers".into(), Behaviour::Ends(list(&[])));
+    world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
+    world.settle().await;
+    let shown = async |world: &World| {
+        freehold_app::read::show_install(&world.versions(), &globex()).await.unwrap().leftovers.unwrap()
+    };
+    let later = shown(&world).await;
+
+    let outcome = list(&["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
+    let end = AttemptEvent::Finished { outcome, log: String::new() };
+    let end = world.runners["globex"].says(&job, FIRST, 2, end, world.now());
+    world.accept_report().accept(&end, world.now()).await.unwrap();
+
+    assert!(matches!(world.job(&job).await.state, JobState::Succeeded { .. }));
+    assert_eq!(shown(&world).await, later);
 }

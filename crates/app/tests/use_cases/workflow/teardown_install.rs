@@ -152,6 +152,27 @@ async fn a_list_is_made_although_the_newest_version_has_a_question_that_nobody_a
 }
 
 #[tokio::test]
+async fn a_teardown_succeeds_without_a_list_when_no_runner_makes_one() {
+    let mut world = World::with_install().await;
+    world.runner("globex").behaviours.insert("leftovers".into(), Behaviour::Ignores);
+
+    // As with a runner of an earlier release, which cannot read the order and names no job when it refuses it.
+    let workflow = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+    world.run().await;
+    world.memory.advance_secs(15 * 60);
+    world.sweeper().sweep().await.unwrap();
+    world.run().await;
+
+    let states = ["info succeeded", "settings succeeded", "storage succeeded", "leftovers:list lost"];
+    assert_eq!(world.node_states(&workflow).await, states);
+    assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
+    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    assert_eq!((view.state.as_str(), view.version), ("idle", None), "nothing is deployed any more");
+    let unknown = view.leftovers.unwrap().found.unknown.unwrap();
+    assert!(unknown.starts_with("the job that lists it is lost: "), "{unknown}");
+}
+
+#[tokio::test]
 async fn a_list_that_cannot_be_read_is_left_out() {
     let mut world = World::with_install().await;
     let outputs = [(OUTPUT.to_owned(), serde_json::json!(["arn"]))].into();
