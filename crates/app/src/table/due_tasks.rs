@@ -26,14 +26,11 @@ pub struct Due {
 pub enum DueWhat {
     /// A task to add the cron runs of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
-    /// A task to run an action. `last` is the workflow of the preceding run; `skipped` says that there is a
-    /// [`SkippedRun`].
+    /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         last: Option<WorkflowId>,
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        skipped: bool,
     },
 }
 

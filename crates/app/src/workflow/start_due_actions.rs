@@ -88,7 +88,7 @@ impl StartDueActions {
         if let Some(version) = self.deployed(install.as_ref()).await? {
             for action in &version.actions {
                 let Some(next) = next_run(action, now) else { continue };
-                let what = DueWhat::Run { action: action.name.clone(), last: None, skipped: false };
+                let what = DueWhat::Run { action: action.name.clone(), last: None };
                 // A run that is stored already is not overwritten, because its row names the preceding run.
                 let _ = self.store.commit(vec![put(&Due::at(next, id.clone(), what), Expect::Absent)?]).await?;
             }
@@ -105,14 +105,14 @@ impl StartDueActions {
         now: Timestamp,
         counts: &mut Started,
     ) -> Result<Option<Due>, AppError> {
-        let (last, was_skipped) = match &row.value.what {
-            DueWhat::Run { last, skipped, .. } => (last.as_ref(), *skipped),
-            DueWhat::Schedules { .. } => (None, false),
+        let last = match &row.value.what {
+            DueWhat::Run { last, .. } => last.as_ref(),
+            DueWhat::Schedules { .. } => None,
         };
         let version = self.deployed(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
         let Some((action, next)) = action.and_then(|action| Some((action, next_run(action, now)?))) else {
-            self.note(&install.id, name, was_skipped, None).await?;
+            self.note(&install.id, name, None).await?;
             return Ok(None);
         };
         let due = row.value.time();
@@ -131,40 +131,41 @@ impl StartDueActions {
             Some(reason) => Err(reason),
             None => self.start_run(&install.id, name, row.value.minute).await?,
         };
-        let (last, skipped) = match started {
+        let last = match started {
             Ok(workflow) => {
                 counts.started += 1;
-                self.note(&install.id, name, was_skipped, None).await?;
-                (Some(workflow), false)
+                self.note(&install.id, name, None).await?;
+                Some(workflow)
             }
-            Err(reason) if reason.is_empty() => (last.cloned(), was_skipped),
+            Err(reason) if reason.is_empty() => last.cloned(),
             Err(reason) => {
                 counts.skipped += 1;
                 tracing::warn!(install.id = %install.id, "Skipped a run of action `{name}` in `{}`: {reason}", install.id);
                 if is_asked {
-                    self.note(&install.id, name, was_skipped, Some((due, reason))).await?;
+                    self.note(&install.id, name, Some((due, reason))).await?;
                 }
-                (last.cloned(), was_skipped || is_asked)
+                last.cloned()
             }
         };
-        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last, skipped })))
+        Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
     }
 
-    /// Stores the reason why a run was skipped, for `freehold install show`. Removes an older reason when no run was
-    /// skipped.
+    /// Stores why the install refused a run, for `freehold install show`; removes what was stored when it refused none.
+    /// The row of what is due does not say whether something is stored: an action can have several such rows, and this
+    /// call can end before the next one is written.
     async fn note(
         &self,
         install: &InstallId,
         action: &ActionName,
-        was_skipped: bool,
         skipped: Option<(Timestamp, String)>,
     ) -> Result<(), AppError> {
+        let key = table::skipped_key(install, action);
         let write = match skipped {
             Some((due, reason)) => {
                 put(&SkippedRun { install: install.clone(), action: action.clone(), due, reason }, Expect::Any)?
             }
-            None if was_skipped => Write::Delete { key: table::skipped_key(install, action) },
-            None => return Ok(()),
+            None if self.store.get(&key).await?.is_none() => return Ok(()),
+            None => Write::Delete { key },
         };
         let _ = self.store.commit(vec![write]).await?;
         Ok(())

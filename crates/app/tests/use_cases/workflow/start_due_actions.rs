@@ -1,8 +1,8 @@
 //! Actions with a cron schedule: each minute's run once, late ones in bounds, none beside the one before it.
 
-use freehold_app::ports::{Expect, Store as _};
+use freehold_app::ports::{Expect, Store as _, Write};
 use freehold_app::read;
-use freehold_app::table::{self, Due, put};
+use freehold_app::table::{self, Due, Record as _, put};
 use freehold_app::workflow::start_due_actions::Started;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::Timestamp;
@@ -134,6 +134,25 @@ async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_until_the_ne
     assert!(first[0].starts_with("the run of action `check` that was due at 20"), "{first:?}");
     assert!(first[0].contains("unpaid") && second.len() == 1 && first != second, "{first:?} {second:?}");
     assert_eq!((before, problems(&world).await), (vec![], vec![]));
+}
+
+#[tokio::test]
+async fn a_refused_run_is_no_problem_after_the_next_start_also_when_its_next_minute_was_not_noted() {
+    let mut world = World::with_schedule().await;
+    let before = noted(&world).await;
+    world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
+    start(&world).await;
+    world.enable_install().enable(&globex()).await.unwrap();
+
+    // As after a crash between the note of the reason and the note of the next minute.
+    let next = noted(&world).await.iter().map(|due| Write::Delete { key: due.key() }).collect();
+    let _ = world.memory.commit(next).await.unwrap();
+    let _ = world.memory.commit(vec![put(&before[0], Expect::Any).unwrap()]).await.unwrap();
+    let again = start(&world).await;
+    world.settle().await;
+
+    assert_eq!(again.started, 1);
+    assert_eq!(read::show_install(&world.versions(), &globex()).await.unwrap().problems, [""; 0]);
 }
 
 #[tokio::test]
