@@ -50,7 +50,8 @@ impl SandboxReads {
             format!(
                 "component `{component}` reads {word} `{names}` of the sandbox, but the sandbox does not have {them}; \
                  declare {them} in the module of `sandbox.toml`, or correct the component's template: `freehold app check` \
-                 names its file and line"
+                 names its file and line; for a sensitive output that is declared, update the install stack and the runner, \
+                 and deploy the sandbox again with `freehold deploy --all`"
             )
         })
     }
@@ -90,7 +91,9 @@ mod tests {
         assert_eq!(
             reads(&["vpc", "dns"], &["vpc", "dns"]).refusal(&component, &outputs).unwrap(),
             "component `api` reads output `dns` of the sandbox, but the sandbox does not have it; declare it in the \
-             module of `sandbox.toml`, or correct the component's template: `freehold app check` names its file and line"
+             module of `sandbox.toml`, or correct the component's template: `freehold app check` names its file and line; for \
+             a sensitive output that is declared, update the install stack and the runner, and deploy the sandbox again with \
+             `freehold deploy --all`"
         );
     }
 }
