@@ -60,7 +60,9 @@ impl Reader<'_> {
 
     fn from(&mut self, words: &[&str]) -> Result<(), String> {
         let (options, rest): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with("--"));
-        let Some(word) = rest.first() else { return Err("a `FROM` line of the Dockerfile does not name an image".to_owned()) };
+        let Some(word) = rest.first() else {
+            return Err("a `FROM` line of the Dockerfile does not name an image".to_owned());
+        };
         let platform = options.iter().find_map(|option| option.strip_prefix("--platform=")).unwrap_or_default();
         self.name(word.trim_matches('"'), self.replaced(platform))?;
         let name = match rest.get(1..) {

@@ -78,7 +78,8 @@ pub(crate) fn delegated() -> Result<PathBuf, String> {
         return Err(format!("this machine has no cgroup v2 at `{TOP}`"));
     }
     let own = std::fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
-    let path = own.lines().find_map(|line| line.strip_prefix("0::")).ok_or("this process does not belong to a cgroup v2")?;
+    let path =
+        own.lines().find_map(|line| line.strip_prefix("0::")).ok_or("this process does not belong to a cgroup v2")?;
     let home = top.join(path.trim_start_matches('/'));
     let home = if home.ends_with(OWN) { home.parent().map(Path::to_owned).unwrap_or(home) } else { home };
     let has = std::fs::read_to_string(home.join("cgroup.controllers")).unwrap_or_default();

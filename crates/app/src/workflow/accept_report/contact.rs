@@ -7,7 +7,9 @@ use freehold_protocol::{InstallId, Timestamp};
 use super::AcceptReport;
 use crate::AppError;
 use crate::ports::Expect;
-use crate::table::{self, Contact, Decided, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, change, load, put, put_until, token_key};
+use crate::table::{
+    self, Contact, Decided, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, change, load, put, put_until, token_key,
+};
 
 /// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
 const CONTACT_SECS: u64 = 600;

@@ -294,5 +294,8 @@ async fn copies_are_removed_under_the_terms_that_the_customer_agreed_to_and_with
     let terms = removal.terms.unwrap();
     assert_eq!((terms.digest, terms.change, terms.document), (accepted, None, None));
     assert_eq!((removal.secrets, removal.sensitive_inputs), (vec![], vec![]));
-    assert_eq!(removal.context["nuon"]["install"]["id"], "globex", "the tree has the outputs that describe the cluster");
+    assert_eq!(
+        removal.context["nuon"]["install"]["id"], "globex",
+        "the tree has the outputs that describe the cluster"
+    );
 }
