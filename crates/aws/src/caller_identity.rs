@@ -188,7 +188,8 @@ mod tests {
         let one_region = begin.elapsed();
         let other = sts.caller(&request("us-east-2"), &proof).await.unwrap_err().to_string();
 
-        assert!(one_region < CALL + Duration::from_secs(2), "{one_region:?}");
+        // Ten calls that wait take ten times as long.
+        assert!(one_region < CALL * 3, "{one_region:?}");
         let [first, later @ ..] = errors.as_slice() else { panic!("{errors:?}") };
         assert!(
             !first.contains("has just not answered") && !other.contains("has just not answered"),

@@ -63,6 +63,6 @@ mod tests {
         let error = group.wake().await.unwrap_err();
 
         assert!(matches!(error, PortError::Transient { .. }), "{error}");
-        assert!(begin.elapsed() < CALL + Duration::from_secs(2), "{:?}", begin.elapsed());
+        assert!(begin.elapsed() < CALL * 3, "{:?}", begin.elapsed());
     }
 }
