@@ -7,6 +7,7 @@ use anyhow::{Context as _, ensure};
 use freehold_app::table::evidence;
 use freehold_aws::store::DynamoStore;
 use freehold_protocol::order::Order;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
 
@@ -129,8 +130,7 @@ async fn the_customer_checks_the_signature_with_the_key_of_the_own_stack(
     let deploy = world.vendor(&["deploy", "globex"]).await?;
     assert_eq!(deploy["state"], "succeeded", "{deploy}");
     let file = world.directory().join("small.contract.json").display().to_string();
-    let limit = std::time::Duration::from_secs(60);
-    freehold_tests::harness::wait::until("the contract is signed", limit, || async {
+    until("the contract is signed", SOON, || async {
         let said = world.run(&["contract", "show", "small", "-o", &file]).await?;
         Ok((said.code == 0).then_some(()))
     })

@@ -2,8 +2,6 @@
 
 #![cfg(test)]
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use ed25519_dalek::SigningKey;
@@ -13,13 +11,11 @@ use freehold_protocol::order::Order;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Outcome, Report, ReportBody};
 use freehold_protocol::{Envelope, Timestamp};
 use freehold_tests::harness::forger::{Forger, now, order};
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::EmptyAccounts], programs: &["bwrap"] };
-
-const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Result<()> {
@@ -136,7 +132,7 @@ async fn forged_reports_change_nothing_and_end_with_the_dead_letters() -> anyhow
         let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
         sqs.send_message().queue_url(queue(&world, "reports").await?).message_body(body).send().await?;
     }
-    until("all of them are dead letters", Duration::from_secs(120), || async {
+    until("all of them are dead letters", SOON, || async {
         let (dead, hidden) = waiting(&world, "dead").await?;
         Ok((dead + hidden == forged.len()).then_some(()))
     })

@@ -12,7 +12,7 @@ use freehold_tests::harness::{Capability, Needs, World, app};
 const NEEDS: Needs =
     Needs { cloud: &[Capability::HttpApi, Capability::Registry, Capability::IamEnforced], programs: &["bwrap"] };
 /// Rows stay for 90 seconds after `sweep` has closed the install.
-const FORGOTTEN: Duration = Duration::from_secs(240);
+const FORGOTTEN: Duration = Duration::from_secs(360);
 
 /// Everything that the tenant has: the keys of rows, queues, the policy of the reports queue, objects and log groups.
 #[derive(Debug, PartialEq)]

@@ -3,17 +3,14 @@
 #![cfg(test)]
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
 
 const NEEDS: Needs =
     Needs { cloud: &[Capability::HttpApi, Capability::Registry], programs: &["terraform|tofu", "bwrap"] };
-
-const SOON: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_killed_in_the_middle_of_terraform_ends_the_deploy_right_once() -> anyhow::Result<()> {
@@ -58,7 +55,7 @@ async fn a_lost_machine_is_replaced_and_the_old_one_that_comes_back_enrols_with_
         Ok(refused.into_iter().find(|(_, row)| row["runner"] == old.as_str()))
     })
     .await?;
-    let third = until("the old machine has enrolled with a new key", 2 * SOON, || async {
+    let third = until("the old machine has enrolled with a new key", SOON, || async {
         Ok(Some(runner_key(&world).await?).filter(|key| *key != new))
     })
     .await?;

@@ -3,10 +3,9 @@
 #![cfg(test)]
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
 
@@ -115,7 +114,7 @@ async fn the_same_key_starts_nothing_twice_and_a_second_deploy_is_refused(world:
     assert!(second.contains(workflow), "{second}");
     let ended = world.vendor(&["workflow", "watch", workflow]).await?;
     assert_eq!(succeeded(&ended)?.len(), 5, "{ended}");
-    let free = until("the install is free again", Duration::from_secs(10), || async {
+    let free = until("the install is free again", SOON, || async {
         let shown = world.vendor(&["install", "show", "globex"]).await?;
         Ok(shown["live"].is_null().then_some(shown))
     });

@@ -2,12 +2,10 @@
 
 #![cfg(test)]
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use aws_credential_types::Credentials;
 use freehold_protocol::api::IDEMPOTENCY_KEY;
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::web::{send, send_signed};
 use freehold_tests::harness::{Capability, Needs, World, app};
 use serde_json::json;
@@ -56,7 +54,7 @@ async fn wrong_installs_are_refused(world: &World) -> anyhow::Result<()> {
     };
     let first = create("globex-prod", "small", "222222222222");
     world.vendor(&first).await?;
-    let before = until("the install has its queue", Duration::from_secs(30), || async {
+    let before = until("the install has its queue", SOON, || async {
         let list = world.vendor(&["install", "list"]).await?;
         Ok((!list[0]["orders_queue_url"].is_null()).then_some(list))
     })

@@ -5,6 +5,10 @@ use std::time::Duration;
 use anyhow::bail;
 use tokio::time::Instant;
 
+/// How long to wait for anything that happens without a person, in tests that are not about waiting. It costs nothing when
+/// the thing happens, so it is long enough for a slow and busy machine.
+pub const SOON: Duration = Duration::from_secs(180);
+
 /// The pause between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use aws_credential_types::Credentials;
@@ -18,10 +17,7 @@ use super::ministack::MiniStack;
 use super::programs::Programs;
 use super::proxies::Proxies;
 use super::runner::{How, Runner};
-use super::wait::until;
-
-/// How long to wait for anything that happens without a person, in tests that are not about waiting.
-const SOON: Duration = Duration::from_secs(60);
+use super::wait::{SOON, until};
 
 /// The exit code of a command that the current state does not allow.
 const CONFLICT: i32 = 4;

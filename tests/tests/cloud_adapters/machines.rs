@@ -1,17 +1,13 @@
 //! Step Functions: an execution is started once, and its waiting state gets heartbeats and one callback.
 
-use std::time::Duration;
-
 use anyhow::Context as _;
 use aws_sdk_sfn::types::ExecutionStatus;
 use freehold_app::ports::{Callbacks as _, Machines as _};
 use freehold_aws::workflow::{SfnCallbacks, SfnMachines};
 use freehold_domain::workflow::WorkflowKind;
 use freehold_tests::harness::World;
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use serde_json::json;
-
-const SOON: Duration = Duration::from_secs(30);
 
 /// Returns the ARN of a new role of state machines, which may send to queues.
 async fn role_that_sends(iam: &aws_sdk_iam::Client) -> anyhow::Result<String> {

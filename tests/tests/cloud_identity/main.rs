@@ -18,7 +18,7 @@ use freehold_protocol::report::{CallerRequest, Hello, Report, ReportBody, RolePr
 use freehold_runner::identity::role_proof::signed;
 use freehold_skips::have;
 use freehold_tests::harness::forger::now;
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, Proxies, World, app, clients};
 use freehold_tests::proxy::parse_rules;
 use serde_json::Value;
@@ -26,7 +26,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforced], programs: &["bwrap"] };
-const SOON: Duration = Duration::from_secs(60);
 const RUNNER: &str = "fh-acme--globex--runner";
 
 /// The key that an attacker wants to be believed.
@@ -138,7 +137,7 @@ async fn nobody_without_the_customers_role_becomes_the_runner() -> anyhow::Resul
         send(&world, body).await?;
     }
     let all = || async { Ok((length(&world, "dead").await? == dead.len()).then_some(())) };
-    until("each of them is a dead letter", 2 * SOON, all).await?;
+    until("each of them is a dead letter", SOON, all).await?;
     // Too old to be checked: neither believed nor kept.
     send(&world, &hello(&key, Some(proof(&honest, &key, 16 * 60)?))?).await?;
     until("the reports queue is empty", SOON, || async { Ok((length(&world, "reports").await? == 0).then_some(())) })

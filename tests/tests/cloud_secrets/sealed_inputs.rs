@@ -2,10 +2,9 @@
 //! and nothing between the two shows one.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anyhow::Context as _;
-use freehold_tests::harness::wait::until;
+use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{World, app};
 use serde_json::Value;
 
@@ -58,7 +57,7 @@ async fn a_thousand_canaries_are_read_by_the_runner_alone() -> anyhow::Result<()
     too_early(&world).await?;
     let install = world.install("globex", "small").await?;
     let _runner = world.runner(&install).await?;
-    let asks = until("the install asks for its inputs", Duration::from_secs(120), || async {
+    let asks = until("the install asks for its inputs", SOON, || async {
         let shown = world.vendor(&["install", "show", "globex"]).await?;
         let problems = shown["problems"].as_array().cloned().unwrap_or_default();
         Ok((problems.len() == GIVEN).then_some(problems))
