@@ -107,6 +107,8 @@ def _deploy():
         Row(f"{each}, transitions", 3, "1.2", ("deploy.transitions",), plain(2), counted=True),
         Row(f"{each}, invokes beside reports", 2, "", ("deploy.invokes",), plain(1), counted=True),
         Row(f"{each}, queue requests", 8, "", ("deploy.queue_requests",), plain(1), counted=True),
+        # They depend on how long the components take.
+        Row(f"{each}, renewals of leases", None, "", ("deploy.renewals",), plain(1), counted=True),
         Row(f"{each}, cost", 0.0002, "$0.00005", ("deploy.cost",), dollars(6), counted=True),
     ]
 

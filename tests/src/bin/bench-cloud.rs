@@ -81,7 +81,10 @@ async fn deploy(world: &World, proxies: &Proxies) -> anyhow::Result<()> {
     let transitions = transitions(world).await? as f64;
     // A runner's polls go on when nothing happens; they are in the idle rows.
     let polls = runners.forwarded("sqs.ReceiveMessage");
-    let requests = (functions.sqs_billed + runners.sqs_billed - polls) as f64;
+    let billed = functions.sqs_billed + runners.sqs_billed - polls;
+    // A runner renews the lease of an order every ten seconds: how often depends on how long the machine takes.
+    let renewals = runners.forwarded("sqs.ChangeMessageVisibility*");
+    let requests = (billed - renewals) as f64;
     let each = |count: f64| count / f64::from(COMPONENTS);
     // How many transactions meet another one depends on how many jobs end at the same moment, and so on the machine.
     row("deploy.write_units", each(functions.units.write - functions.units.cancelled), "");
@@ -91,12 +94,13 @@ async fn deploy(world: &World, proxies: &Proxies) -> anyhow::Result<()> {
     row("deploy.invokes", each(beside as f64), "");
     row("deploy.report_invokes", each(reports as f64), "");
     row("deploy.queue_requests", each(requests), "");
+    row("deploy.renewals", each(renewals as f64), "");
     row("deploy.callbacks", each(functions.forwarded("states.SendTask*") as f64), "");
     row("deploy.kms_calls", each(functions.forwarded("kms.*") as f64), "");
     let cost = functions.units.write * WRITE_PRICE
         + functions.units.read * READ_PRICE
         + transitions * TRANSITION_PRICE
-        + requests * SQS_PRICE
+        + billed as f64 * SQS_PRICE
         + (beside + reports) as f64 * INVOKE_PRICE;
     row("deploy.cost", each(cost), "USD");
     Ok(())

@@ -41,7 +41,12 @@ cat > all <<'END'
 {{ range $name, $value := .nuon.secrets }}{{ $value }}
 {{ end }}END
 cat all
-while read -r line; do printf '%s' "$line" | base64 -w 0; echo; done < all
+number=0
+while read -r line; do
+  number=$((number + 1))
+  echo "line $number: $line"
+  printf '%s' "$line" | base64 -w 0; echo
+done < all
 base64 -w 0 all; echo
 sed 's/\\\\/\\\\\\\\/g; s/"/\\\\"/g' all
 sed 's/%/%25/g; s/"/%22/g; s/&/%26/g; s/+/%2B/g; s#/#%2F#g' all
@@ -93,12 +98,14 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
     let run = documents.next().context("no answer")?.with_context(|| run.clone())?;
     let job = run["nodes"][0]["job"].as_str().with_context(|| format!("no job: {run}"))?;
     let log = world.run(&["job", "logs", job]).await?.ended_with(0)?;
-    assert!(log.matches("[redacted]").count() >= ENTERED * LINES, "{log}");
+    let is_redacted = |number: &usize| log.contains(&format!("line {number}: [redacted]\n"));
+    let redacted = (1..=ENTERED * LINES).filter(is_redacted).count();
+    assert_eq!(redacted, ENTERED * LINES, "{log}");
     assert!(log.contains("arn: arn:aws:secretsmanager:"), "{log}");
     let held = what_the_vendor_has(&world).await?;
     assert!(held.len() > 10_000 && held.contains("entered_49"), "the search looks at something else");
     let leaks: usize = [&held, &log, &run.to_string(), &seen].iter().map(|text| leaks(text)).sum();
-    print_figures(log.matches("[redacted]").count(), leaks);
+    print_figures(redacted, leaks);
     assert_eq!(leaks, 0);
     Ok(())
 }
@@ -107,7 +114,7 @@ async fn a_thousand_canaries_reach_the_jobs_and_nothing_that_the_vendor_has() ->
 fn print_figures(redacted: usize, leaks: usize) {
     let all = ENTERED * LINES;
     for (name, value, passed) in
-        [("secrets.canaries", all, redacted.min(all)), ("secrets.leaked", leaks, all.saturating_sub(leaks))]
+        [("secrets.canaries", all, redacted), ("secrets.leaked", leaks, all.saturating_sub(leaks))]
     {
         println!("{}", json!({"name": name, "value": value, "attempted": all, "passed": passed, "seed": 0}));
     }
