@@ -15,6 +15,7 @@ mod kubernetes_manifest;
 mod leftovers;
 mod plan_file;
 mod preflight;
+mod program_version;
 pub mod provenance;
 mod pulumi;
 mod remove;

@@ -19,6 +19,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
+use crate::kinds::program_version::version_line;
 use crate::kinds::result::succeeded;
 use crate::sandbox::{self, Interrupt, Output, Printed, Program, Service};
 use crate::state_objects;
@@ -82,16 +83,12 @@ impl<'a> Pulumi<'a> {
         self.job
     }
 
-    /// Logs the version of the program. The runner uses its own program, even if the config asks for another version.
+    /// Logs the version of the program.
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
         let printed = self.printed("version", vec!["version".to_owned()]).await?;
         let text = printed.text().await.map_err(|error| unreadable("version", &error))?;
         let (found, wanted) = (text.trim().trim_start_matches('v'), self.wanted_version.trim_start_matches('v'));
-        self.job.log.line(&if wanted.is_empty() || wanted == found {
-            format!("pulumi {found}")
-        } else {
-            format!("uses pulumi {found}, although the config asks for `{wanted}`")
-        });
+        self.job.log.line(&version_line("pulumi", found, wanted));
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use crate::identity::job_aws::JobAws;
 use crate::identity::stack_outputs;
 use crate::kinds::failure::Failure;
 use crate::kinds::plan_file::PlanFile;
+use crate::kinds::program_version::version_line;
 use crate::kinds::result::{succeeded, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::kinds::terraform_module::files::MODULE;
@@ -110,20 +111,15 @@ impl<'a> Terraform<'a> {
         self.job
     }
 
-    /// Logs the version of the program. The runner uses its own program, even if the config asks for another version.
-    /// Only `required_version` in the module makes Terraform refuse.
+    /// Logs the version of the program. Only `required_version` in the module makes Terraform refuse another one than the
+    /// config asks for.
     pub(super) async fn check_version(&self) -> Result<(), Failure> {
         #[derive(Deserialize)]
         struct Version {
             terraform_version: String,
         }
         let found: Version = self.capture("version", ["version", "-json"].map(String::from).to_vec()).await?;
-        let (found, wanted) = (found.terraform_version, self.wanted_version);
-        self.job.log.line(&match wanted {
-            "" => format!("terraform {found}"),
-            wanted if wanted == found => format!("terraform {found}"),
-            wanted => format!("uses terraform {found}, although the config asks for `{wanted}`"),
-        });
+        self.job.log.line(&version_line("terraform", &found.terraform_version, self.wanted_version));
         Ok(())
     }
 
