@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_that_cannot_be_cancelled_is_said_to_go_on() {
+    async fn a_change_that_cannot_be_cancelled_is_said_to_be_finished() {
         for (status, cancels) in [
             ("CREATE_IN_PROGRESS", true),
             ("DELETE_IN_PROGRESS", true),
@@ -152,7 +152,7 @@ mod tests {
 
             let said = halt(&order(1, 1), &client, "s", cancels).await.unwrap();
 
-            assert!(said.starts_with(&format!("stack `s` is {status}; CloudFormation goes on")), "{said}");
+            assert!(said.starts_with(&format!("stack `s` is {status}; CloudFormation finishes that change")), "{said}");
             assert_eq!(*asked.lock().unwrap(), ["DescribeStacks"]);
         }
     }
