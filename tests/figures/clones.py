@@ -21,9 +21,7 @@ def is_code(path, kind):
     """Returns whether a file is searched: code and templates, but no generated or golden file."""
     if path.endswith(".asl.json") or kind in ("generated docs", "lock files", "golden data, fixtures, seeds"):
         return False
-    return (
-        path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard")) or "." not in path
-    )
+    return path.endswith((".rs", ".py", ".sh", ".mjs", ".js", ".yaml", ".yml", ".guard")) or "." not in path
 
 
 def clones(files):
