@@ -31,8 +31,9 @@ class Leftovers(unittest.TestCase):
         return subprocess.run(command, capture_output=True, text=True, timeout=60)
 
     def test_what_a_command_leaves_is_named_and_ended(self):
-        # Its parents have ended, and it has a session of its own.
-        ran = self.run_script(f"(setsid {self.program} 31536030 >/dev/null 2>&1 &)")
+        # It has a session of its own, and its parent ends as soon as it runs.
+        runs = "grep -q 31536030 /proc/$!/cmdline && ! grep -q setsid /proc/$!/cmdline"
+        ran = self.run_script(f"setsid {self.program} 31536030 >/dev/null 2>&1 & until {runs}; do :; done")
 
         self.assertEqual((1, f"left running: {self.program} 31536030\n"), (ran.returncode, ran.stderr))
         self.assertNotIn(f"{self.program} 31536030", command_lines())
