@@ -75,7 +75,7 @@ pub enum StreamError {
 /// the head of such an answer.
 ///
 /// # Errors
-/// When the answer is broken off, or no byte comes for [`STALLED`].
+/// When the answer is broken off, or no byte comes for twenty seconds.
 pub async fn next_bytes(body: &mut ByteStream) -> Result<Option<Bytes>, StreamError> {
     let next = tokio::time::timeout(STALLED, body.try_next()).await;
     Ok(next.map_err(|_| StreamError::Stalled)??)
