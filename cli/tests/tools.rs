@@ -175,6 +175,19 @@ fn a_new_list_is_written_once_and_is_part_of_an_app() {
 }
 
 #[test]
+fn a_list_is_written_into_a_folder_of_an_app_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let nowhere = directory.path().join("nowhere");
+
+    let refused = freehold(&["tools", "init", nowhere.to_str().unwrap()]);
+
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(message.contains("is not an app: there is no `") && message.contains("`freehold app init`"), "{message}");
+    assert!(!nowhere.exists());
+}
+
+#[test]
 fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
     let directory = tempfile::tempdir().unwrap();
     let app = directory.path().join("my-app");

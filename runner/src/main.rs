@@ -58,9 +58,10 @@ enum Command {
 
 /// The source of the runner's config.
 #[derive(Debug, Clone, clap::Args)]
+#[command(group(clap::ArgGroup::new("source").args(["config", "stack"]).required(true)))]
 struct From {
     /// A config file, as `freehold install runner-config` writes it.
-    #[arg(long, value_name = "FILE", required_unless_present = "stack", conflicts_with = "stack")]
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The install stack of this account and region. Its outputs are the config, which is read again every ten minutes.
     #[arg(long, value_name = "NAME")]

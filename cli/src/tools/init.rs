@@ -21,6 +21,11 @@ const TOOL_IMAGE: &str = "tool_image";
 
 impl Init {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
+        let metadata = self.app.join("metadata.toml");
+        if !metadata.is_file() {
+            let absent = format!("`{}` is not an app: there is no `{}`", self.app.display(), metadata.display());
+            return Err(Error::invalid(absent).or("name the folder of an app; `freehold app init` writes a new one"));
+        }
         let files = [(self.app.join("tools").join(LIST), DEFAULT), (self.app.join("components/tools.toml"), COMPONENT)];
         for (path, text) in &files {
             if let Some(folder) = path.parent() {
@@ -48,12 +53,19 @@ impl Init {
         }
         let (app, tools) = (self.app.display(), self.app.join("tools"));
         let tools = tools.display();
+        let next = [
+            (format!("freehold tools pin {tools}"), "fetches, and writes the checksums"),
+            (format!("freehold tools build {tools}"), "makes the image"),
+            (format!("freehold app sync {app}"), "makes a version of the app with the image"),
+            ("freehold build APP".to_owned(), "copies the image to your registry, with the other artifacts"),
+        ];
+        let width = next.iter().map(|(command, _)| command.chars().count()).max().unwrap_or_default();
+        let next = next.map(|(command, what)| format!("  {command:<width$}  {what}")).join("\n");
         context.out.show(&json!({ "files": paths }), |_| {
             let written: Vec<String> = paths.iter().map(|path| format!("  {}", path.display())).collect();
             format!(
                 "wrote:\n{}{said}\n\nnext:\n  choose the versions in `{tools}/{LIST}`, and make the archives `base-...tar.gz` as it \
-                 says\n  freehold tools pin {tools}    fetches, and writes the checksums\n  freehold tools build {tools}  makes the \
-                 image\n  freehold app sync {app}     makes a version of the app with the image",
+                 says\n{next}",
                 written.join("\n"),
             )
         })
