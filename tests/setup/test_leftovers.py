@@ -52,6 +52,11 @@ class Leftovers(unittest.TestCase):
                 self.assertEqual((0, None), (run.returncode, other.poll()))
                 other.kill()
 
+    def test_a_process_that_was_taken_over_is_gone_when_it_ends(self):
+        orphan = "$(sh -c 'sleep 0.1 >/dev/null 2>&1 & echo $!')"
+
+        self.assertEqual(0, self.run_script(f"pid={orphan}; while [ -e /proc/$pid ]; do :; done").returncode)
+
     def test_the_exit_code_of_the_command_stays(self):
         self.assertEqual([0, 3], [self.run_script(f"exit {code}").returncode for code in (0, 3)])
         self.assertEqual(137, self.run_script("kill -KILL $$").returncode)
