@@ -82,7 +82,9 @@ impl CallerIdentity for StsCallerIdentity {
         let headers = headers.map_err(|error| PortError::Failed { what: STS.to_owned(), reason: error.to_string() })?;
         let region = request.region();
         if self.silent().get(region).is_some_and(|last| last.elapsed() < REST) {
-            return Err(no_answer(format!("STS in region `{region}` has just not answered")));
+            return Err(no_answer(format!(
+                "STS in region `{region}` did not answer a moment ago, so it was not asked again"
+            )));
         }
         let call = self.client(request).get_caller_identity().customize().interceptor(SignedElsewhere { headers });
         match call.send().await {
@@ -192,9 +194,9 @@ mod tests {
         assert!(one_region < CALL * 3, "{one_region:?}");
         let [first, later @ ..] = errors.as_slice() else { panic!("{errors:?}") };
         assert!(
-            !first.contains("has just not answered") && !other.contains("has just not answered"),
+            !first.contains("did not answer a moment ago") && !other.contains("did not answer a moment ago"),
             "{first} {other}"
         );
-        assert!(later.iter().all(|error| error.contains("`eu-west-1` has just not answered")), "{later:?}");
+        assert!(later.iter().all(|error| error.contains("`eu-west-1` did not answer a moment ago")), "{later:?}");
     }
 }

@@ -72,7 +72,7 @@ impl SourceQueue for SqsSource {
 fn body_of(letter: &DeadLetter) -> Result<&str, PortError> {
     if letter.reason.is_none() && letter.body.len() > MAX_WHOLE_BYTES {
         let reason = format!(
-            "a message with {} bytes does not fit beside its attributes; it stays in its queue",
+            "a message of {} bytes and its attributes are together too large for SQS; the message stays in its queue",
             letter.body.len()
         );
         return Err(PortError::Failed { what: "dead-letter queue".into(), reason });

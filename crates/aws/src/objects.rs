@@ -142,7 +142,7 @@ impl Objects for S3Objects {
         }
         let announced = answer.headers().get("content-length").and_then(|length| length.parse::<usize>().ok());
         if announced.is_none_or(|length| length > MAX_APP_VERSION_BYTES) {
-            return Err(failed("the app version's object is too large, or its answer has no length"));
+            return Err(failed("the app version's object is too large, or S3 did not announce its length"));
         }
         let body = ByteStream::new(answer.into_body()).collect().await.map_err(transient)?;
         Ok(Some(body.to_vec()))

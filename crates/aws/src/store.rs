@@ -354,7 +354,10 @@ fn jitter(attempt: u32) -> Duration {
 }
 
 fn unreadable(key: &Key) -> PortError {
-    PortError::Failed { what: "table".into(), reason: format!("row `{}` `{}` has no body", key.pk, key.sk) }
+    PortError::Failed {
+        what: "table".into(),
+        reason: format!("the row with partition key `{}` and sort key `{}` has no body", key.pk, key.sk),
+    }
 }
 
 #[cfg(test)]
