@@ -132,7 +132,7 @@ fn body(answer: Response, host: String, what: &str, blob: &Descriptor, at: u64) 
             return Err(RegistryError::BadAnswer { host, what: what.to_owned(), detail });
         };
         if let Some(total) = total.filter(|total| *total != blob.size) {
-            tracing::debug!(first, "The registry sent a range of a blob of another size");
+            tracing::debug!(first, "The registry sent a range of a blob that does not have the expected size");
             return wrong_size(total);
         }
     }
