@@ -1,4 +1,5 @@
-//! The errors for things that a tenant does not have. They are here so that the command can show their texts in its tests.
+//! The errors for things that a tenant does not have. They are in this crate so that tests of the command can use their
+//! texts.
 
 use freehold_protocol::{AppName, InstallId};
 

@@ -30,7 +30,8 @@ pub enum InputProblem {
     Wrong(#[from] InputError),
     #[error(
         "input `{input}` is answered by the customer, who has not answered it yet; the customer launches the \
-         install's current template, with parameter `{parameter}`, and restarts the runner with a new config"
+         install's current template, with parameter `{parameter}`, and restarts the runner with a new config if it is \
+         not on the machine of the install stack"
     )]
     Unanswered { input: String, parameter: String },
     #[error("{error}; the customer changes parameter `{parameter}` of the install stack")]
@@ -145,9 +146,9 @@ fn resolve(
     if problems.is_empty() { Ok(values) } else { Err(InputsError(problems)) }
 }
 
-/// Checks the vendor's values `new` together with the values `kept` that the install has, before the customer has answered
-/// anything. A sensitive input may lack a value that its runner can read, unless `new` has one: such a value can be given
-/// only when the runner has announced itself.
+/// Checks the vendor's values `new` together with the values `kept` that the install has, before the customer has
+/// answered anything. A sensitive input may lack a value that the runner can read, because such a value can be given
+/// only after the runner has announced itself; but a value in `new` must be one that the runner can read.
 ///
 /// # Errors
 /// Every unknown, missing or mistyped input, and every input that the customer answers instead of the vendor.
@@ -323,7 +324,7 @@ mod tests {
         6 mistakes in the inputs: (1) input `domain` is answered by the customer, with parameter `InputDomain` of the install stack; leave it out;
         (2) app `demo` has no input `greting`; did you mean `greeting`?;
         (3) input `days` must be a number, found a text of 4 characters;
-        (4) input `domain` is answered by the customer, who has not answered it yet; the customer launches the install's current template, with parameter `InputDomain`, and restarts the runner with a new config;
+        (4) input `domain` is answered by the customer, who has not answered it yet; the customer launches the install's current template, with parameter `InputDomain`, and restarts the runner with a new config if it is not on the machine of the install stack;
         (5) input `greeting` is required; set it with `--input greeting=VALUE`;
         (6) input `zones` must be a number, found a text of 4 characters; the customer changes parameter `InputZones` of the install stack
         ");

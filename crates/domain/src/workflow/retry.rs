@@ -11,8 +11,8 @@ pub const MAX_RETRIES: u32 = MAX_DISPATCHES - 1;
 impl Workflow {
     /// Returns the workflow and the requeued job, if `job` has failed and its node has a retry left.
     ///
-    /// A lost job is not retried, because no runner was there. A blocked job is not retried, because somebody has to
-    /// change something first. After a request to cancel, no job is retried.
+    /// A lost job is not retried, because no runner reported its end. A blocked job is not retried, because somebody
+    /// has to change something first. After a request to cancel, no job is retried.
     pub fn retry(&self, job: &Job, now: Timestamp) -> Option<(Self, Job)> {
         let failed = matches!(job.state, JobState::Failed { .. } | JobState::Interrupted { .. });
         if !failed || self.cancel_requested.is_some() || job.cancel_requested.is_some() {

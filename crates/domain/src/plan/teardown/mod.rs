@@ -77,8 +77,8 @@ const LEFTOVERS: &str = "leftovers:list";
 /// The time limit of this node, in seconds. The list usually takes a few seconds.
 const LEFTOVERS_TIMEOUT_SECS: u32 = 120;
 
-/// Adds the node that lists what still exists after the removals among `nodes`. It runs under the role of a part that is
-/// removed last: the customer permits this role when the node's turn comes.
+/// Adds the node that lists what still exists after the removals among `nodes`. It runs under the role of a part that
+/// is removed last: the customer permits this role, because the removal itself needs it.
 pub fn add_leftovers(nodes: &mut Vec<Node>, serial: u64) {
     let removes = |node: &&Node| matches!(node.target, Target::Teardown { .. } | Target::Secrets { .. });
     let dependencies: BTreeSet<String> = nodes.iter().filter(removes).map(|node| node.name.clone()).collect();
