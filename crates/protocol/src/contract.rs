@@ -75,7 +75,7 @@ pub struct CustomerInputTerms {
     /// Whether the answer stays in the customer's account as a secret. Every other answer is sent to the vendor.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub sensitive: bool,
-    /// The parts of the app that read the answer, without actions, which list what they read.
+    /// The parts of the app that read the answer, except actions: the terms of an action list the values that it reads.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub read_by: BTreeSet<Reader>,
 }
@@ -91,7 +91,8 @@ pub struct SecretTerms {
     /// Whether the app reads the secret's ARN, so that roles of the app can read the secret in the account.
     #[serde(default, skip_serializing_if = "crate::flag::is_false")]
     pub shared: bool,
-    /// The parts of the app that read the value or the ARN, without actions, which list what they read.
+    /// The parts of the app that read the value or the ARN, except actions: the terms of an action list the values that
+    /// it reads.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub read_by: BTreeSet<Reader>,
     /// The Kubernetes secret into which the value is copied; its namespace and name are templates.

@@ -3,7 +3,7 @@
 /// The largest envelope that is parsed, in bytes. An SQS message has at most 1 MiB (Amazon SQS quotas, "Message size").
 pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 
-/// The largest payload inside a message, in bytes. A message refers to a larger payload by its digest.
+/// The largest payload of an order, in bytes. The order of a job with a larger payload is not sent, and the job fails.
 pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
 
 /// The largest API request body, in bytes, except for a request that carries an app version. The HTTP API itself

@@ -46,8 +46,8 @@ const REFUSED: [&str; 17] = [
 const REFUSED_PREFIXES: [&str; 2] = ["GIT_", "LD_"];
 
 /// The instruction for a vendor whose app sets a refused variable.
-pub const REFUSED_VARIABLE_HELP: &str = "remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's \
-     machine";
+pub const REFUSED_VARIABLE_HELP: &str = "remove it from `env_vars`; pass values to the module with `vars`; the customer configures a mirror of providers on the \
+     runner's machine";
 
 /// Returns whether an app must not set the environment variable `name` for Terraform.
 pub fn is_refused_variable(name: &str) -> bool {

@@ -316,7 +316,7 @@ fn a_variable_that_could_undo_the_lock_file_is_refused() {
     7 | TF_REATTACH_PROVIDERS = "{}"
       | ^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's machine
+      = help: remove it from `env_vars`; pass values to the module with `vars`; the customer configures a mirror of providers on the runner's machine
 
     error: environment variable `GIT_SSH_COMMAND` may make Terraform take other providers than the module pins, or run other programs, so it is refused
      --> components/net.toml:8:1
@@ -324,7 +324,7 @@ fn a_variable_that_could_undo_the_lock_file_is_refused() {
     8 | GIT_SSH_COMMAND = "sh -c x"
       | ^^^^^^^^^^^^^^^
       |
-      = help: remove it from `env_vars`; a module gets values by `vars`, and the customer sets a mirror of providers on the runner's machine
+      = help: remove it from `env_vars`; pass values to the module with `vars`; the customer configures a mirror of providers on the runner's machine
     "#);
 }
 

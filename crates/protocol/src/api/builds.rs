@@ -30,12 +30,13 @@ pub struct BuildStarted {
 pub struct BuildView {
     pub build: BuildId,
     pub component: ComponentName,
-    /// The state: `building`, `built` or `failed`.
+    /// The state: `building`, `built`, `failed` or `removed` (nothing used the artifact, so the tenant registry does
+    /// not have it any more).
     pub state: String,
     /// The digest of the artifact; absent until it is built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<Digest>,
-    /// The size of all blobs of the artifact, in bytes; absent until the artifact is built.
+    /// The size of all blobs of the artifact, in bytes; absent until the artifact is built, and after it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -51,13 +51,14 @@ pub struct InstallView {
     pub app: Option<AppName>,
     pub account: AccountId,
     pub region: String,
-    /// The state: `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `forgetting`, `ready` or
-    /// `idle` (nothing is deployed).
+    /// The state: `disabled`, `waiting for runner`, `provisioning`, `deploying`, `tearing down`, `forgetting`, `ready`
+    /// or `idle` (no version is completely deployed).
     pub state: String,
     /// The vendor's reason for disabling the install; absent when the install is enabled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disabled: Option<String>,
-    /// The version of the last deploy that succeeded.
+    /// The version of the last deploy of all components that succeeded; absent when there was none, and after
+    /// everything was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
     /// The running workflow of the install, if any.

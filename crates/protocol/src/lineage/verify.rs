@@ -189,8 +189,8 @@ impl Check<'_> {
         Ok(format!("{} of build {}", artifact.digest, used.build))
     }
 
-    /// Checks the report of success. For the copy of an image it must also contain the right digest, if it contains
-    /// one.
+    /// Checks the report of success. If a job copied an image and reported the digest of the copy, this digest must be
+    /// that of the artifact.
     fn deployed(&self, success: &Success, order: Option<&Believed>) -> Finding {
         let image = order.is_some_and(|found| matches!(found.order.work, Work::ContainerImage(_)));
         if let (true, Some(digest)) = (image, &success.image) {

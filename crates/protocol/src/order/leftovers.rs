@@ -16,8 +16,8 @@ pub struct FindLeftovers {}
 /// which the runner finds by name.
 ///
 /// The search by tag covers one region, and is eventually consistent: it may list a resource for some time after its
-/// deletion (an EC2 instance for about an hour). It lacks resources without the tag, such as log groups that a function
-/// made itself, and those of services that it does not support.
+/// deletion (an EC2 instance for about an hour). It does not find resources without the tag, such as log groups that a
+/// function made itself, or resources of services that it does not support.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Leftovers {

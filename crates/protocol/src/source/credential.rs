@@ -94,7 +94,7 @@ pub enum CredentialError {
     Text(&'static str),
     #[error("the private key is not in PEM form: it does not begin with `-----BEGIN`")]
     NotPem,
-    #[error("no key of the server is given; name a file with them in `--host-keys`")]
+    #[error("no public key of the server is given; name a file with its public keys in `--host-keys`")]
     NoHostKey,
     #[error("`{0}` is not a public key of a server; expected `ssh-ed25519 AAAA...`")]
     HostKey(String),
