@@ -19,7 +19,7 @@ struct Arguments {
     /// The number of lives to simulate.
     #[arg(long, default_value_t = 200)]
     lives: u64,
-    /// The start of the random choices. The same seed gives the same lives.
+    /// The seed of the random choices. The same seed gives the same lives.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -69,11 +69,19 @@ impl GrantArtifact {
     async fn answer_once(&self, request: &GrantMessage) -> Result<(), AppError> {
         let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&request.install)).await?;
         let Some(install) = install.map(|found| found.value).filter(|install| install.forgetting.is_none()) else {
-            tracing::info!(job.id = %request.job, "Install `{}` is gone: its request got no answer", request.install);
+            tracing::info!(
+                job.id = %request.job,
+                "Did not answer a grant request of install `{}`, which does not exist or is being forgotten",
+                request.install
+            );
             return Ok(());
         };
         if self.store.get(&table::job_key(&request.job)).await?.is_none() {
-            tracing::info!(job.id = %request.job, "Job `{}` is gone: its request got no answer", request.job);
+            tracing::info!(
+                job.id = %request.job,
+                "Did not answer a grant request for job `{}`, which does not exist any more",
+                request.job
+            );
             return Ok(());
         }
         let url = install
@@ -242,7 +250,7 @@ impl GrantArtifact {
         };
         let statement = Statement::new(&artifact.digest, external, internal, facts.clone());
         let statement = self.signer.attest(&statement).await?;
-        tracing::info!(job.id = %job.id, "Attested `{}`", artifact.digest);
+        tracing::info!(job.id = %job.id, "Signed the statement about artifact `{}`", artifact.digest);
         Ok(Ok(GrantAnswer::Attested { statement }))
     }
 
@@ -342,7 +350,7 @@ impl GrantArtifact {
             let url = self.registry.blob_url(blob).await?;
             blobs.push(BlobUrl { digest: blob.digest.clone(), size: blob.size, url });
         }
-        tracing::info!(job.id = %request.job, "Granted `{}` to attempt {}", artifact.digest, request.fence);
+        tracing::info!(job.id = %request.job, "Granted artifact `{}` to attempt {}", artifact.digest, request.fence);
         Ok(GrantAnswer::Granted { manifests, blobs })
     }
 

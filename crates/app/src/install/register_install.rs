@@ -51,7 +51,11 @@ impl RegisterInstall {
             }
             runners = now;
         }
-        Err(AppError::new(Kind::Transient, "installs are being created faster than they are registered; try again"))
+        Err(AppError::new(
+            Kind::Transient,
+            "other installs are being created or forgotten at the same time, so the policy of the reports queue is not \
+             complete; try again",
+        ))
     }
 
     async fn runners(&self) -> Result<Vec<(InstallId, AccountId)>, AppError> {

@@ -1,4 +1,5 @@
-//! Read-only operations of the API, each a function of its name, and the views that they return. A file for each noun.
+//! The read-only operations of the API, and the views that they return. Each operation is a function with the
+//! operation's name. Each noun has a file.
 
 mod app;
 mod build;

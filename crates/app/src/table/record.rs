@@ -35,7 +35,7 @@ pub(super) fn key(pk: impl Into<String>, sk: impl Into<String>) -> Key {
 pub fn parse<T: DeserializeOwned>(row: &Row) -> Result<Stored<T>, AppError> {
     let value = serde_json::from_str(&row.body).map_err(|e| AppError {
         kind: crate::Kind::Internal,
-        message: format!("row `{}` `{}` is not readable", row.key.pk, row.key.sk),
+        message: format!("the row with partition key `{}` and sort key `{}` cannot be read", row.key.pk, row.key.sk),
         soon: false,
         source: Some(Box::new(e)),
     })?;

@@ -238,7 +238,7 @@ async fn leftovers_writes(
         }
         ended => {
             let reason = job.reason().unwrap_or_default();
-            let unknown = format!("the job that lists it is {}: {reason}", ended.as_str());
+            let unknown = format!("the job that lists the leftovers is {}: {reason}", ended.as_str());
             Leftovers { unknown: Some(unknown), ..Leftovers::default() }
         }
     };

@@ -91,8 +91,8 @@ impl DeployComponents {
         Ok(id)
     }
 
-    /// Refuses new values in clear of inputs that are sensitive in a version which the install has, although the version
-    /// to deploy may not say so.
+    /// Refuses new values that are not sealed, for inputs that are sensitive in the latest version or in a version that
+    /// the install has. The version to deploy may be another one, in which such an input is not sensitive.
     async fn check_sealed(
         &self,
         app: &AppName,

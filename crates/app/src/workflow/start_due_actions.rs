@@ -150,9 +150,9 @@ impl StartDueActions {
         Ok(Some(Due::at(next, install.id.clone(), DueWhat::Run { action: name.clone(), last })))
     }
 
-    /// Stores why the install refused a run, for `freehold install show`; removes what was stored when it refused none.
-    /// The row of what is due does not say whether something is stored: an action can have several such rows, and this
-    /// call can end before the next one is written.
+    /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
+    /// removes the stored reason. Whether a reason is stored is read from its own row and not noted in the row of the
+    /// due task: an action can have several due tasks, and this call can end before the next one is written.
     async fn note(
         &self,
         install: &InstallId,

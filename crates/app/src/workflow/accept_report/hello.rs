@@ -112,7 +112,7 @@ impl AcceptReport {
 
 /// Returns the reason why a hello that is older than the current runner's hello is refused.
 fn too_late(key: &KeyId) -> String {
-    format!("runner key `{key}` was announced before the key of the current runner, but its hello arrived afterwards")
+    format!("the hello with runner key `{key}` is older than the hello of the current runner, but arrived after it")
 }
 
 /// Returns the reason why the answers in a hello are refused: they are more, or larger, than a stack can have. `None`

@@ -26,7 +26,7 @@ pub(super) enum Role {
 }
 
 impl AcceptReport {
-    /// Asks STS whether the runner that says `hello` has the role of `install`. The queue took the hello at `taken_at`.
+    /// Asks STS whether the runner that sent `hello` has the role of `install`. The queue took the hello at `taken_at`.
     ///
     /// # Errors
     /// Invalid for a hello that proves another role or nothing. Transient when STS does not answer.

@@ -102,9 +102,10 @@ impl DispatchJob {
         }
     }
 
-    /// Asks for the machine of the build runner, after its orders were sent: a machine that is about to end looks at the
-    /// queue once more after it has given up its place. A failure is not returned, because the orders would be sent
-    /// again. `sweep` asks for the machine once a minute while a build waits.
+    /// Asks for the machine of the build runner. This comes after the orders were sent, because a machine that is about
+    /// to end first leaves its group and then looks at the queue once more: it sees the orders, or the group starts
+    /// another machine. A failure is not returned, because the orders would be sent again. `sweep` asks for the machine
+    /// once a minute while a build waits.
     pub async fn wake_builder(&self) {
         if let Some(machine) = &self.build_machine
             && let Err(error) = machine.wake().await
@@ -242,9 +243,9 @@ impl DispatchJob {
         Ok((order, part))
     }
 
-    /// Returns the workflow's tool image for a task whose version has the tool image `tools`; `None` if this is not the
-    /// same component. They can differ in a teardown: its tasks use the versions that were deployed, and such a version
-    /// may have another tool image or none.
+    /// Returns the workflow's tool image for a task whose version has the tool image `tools`; `None` if these are
+    /// different components. They can differ in a teardown: its tasks use the versions that were deployed, and such a
+    /// version may have another tool image or none.
     async fn tool_image(
         &self,
         workflow: &Workflow,
@@ -460,8 +461,8 @@ impl Task {
     }
 }
 
-/// Returns the terms of an order with which nothing of a version runs: those that the customer agreed to. With the terms
-/// of a version, a runner would refuse the order when the version asks for more.
+/// Returns the terms for an order that runs nothing of a version: the terms that the customer agreed to. With the terms
+/// of a version, a runner would refuse the order if the version asks for more than the customer agreed to.
 fn agreed_terms(install: &Install) -> Option<Box<OrderTerms>> {
     install.accepted_contract.clone().map(|digest| Box::new(OrderTerms { digest, change: None, document: None }))
 }

@@ -59,7 +59,11 @@ impl DispatchJob {
                 self.end(job, dispatch, reason.to_owned()).await?;
             } else {
                 // The first copy may be in the queue.
-                tracing::warn!(job.id = %job.id, "Job `{}` reads a former value: its order is not sent again", job.id);
+                tracing::warn!(
+                    job.id = %job.id,
+                    "Order of job `{}` names a former value of a sensitive input: it is not sent again",
+                    job.id
+                );
             }
             return Ok(false);
         };

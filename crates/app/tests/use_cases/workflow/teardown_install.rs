@@ -169,7 +169,7 @@ async fn a_teardown_succeeds_without_a_list_when_no_runner_makes_one() {
     let view = read::show_install(&world.versions(), &globex()).await.unwrap();
     assert_eq!((view.state.as_str(), view.version), ("idle", None), "nothing is deployed any more");
     let unknown = view.leftovers.unwrap().found.unknown.unwrap();
-    assert!(unknown.starts_with("the job that lists it is lost: "), "{unknown}");
+    assert!(unknown.starts_with("the job that lists the leftovers is lost: "), "{unknown}");
 }
 
 #[tokio::test]
