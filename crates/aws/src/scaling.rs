@@ -10,8 +10,8 @@ use freehold_app::ports::{BuildMachine, PortError};
 
 use crate::error::port_error;
 
-/// The longest time that a call may take, retries included. `dispatch-job` calls with the orders sent and its own time
-/// limit near; after a failure, `sweep` calls a minute later.
+/// The longest time that a call may take, retries included. `dispatch-job` makes the call after it has sent the orders,
+/// when its own time limit may be near; after a failure, `sweep` calls a minute later.
 const CALL: Duration = Duration::from_secs(2);
 
 /// The Auto Scaling group of the build runner, which has one machine or none.

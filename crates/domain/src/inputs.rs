@@ -228,7 +228,8 @@ fn chosen(input: &Input, given: Option<&Value>, sealing: Sealing<'_>) -> Result<
     if let Some(value) = given {
         sealed_inputs::check_value(input, value, sealing)?;
         if SealedValue::of(value).is_some() {
-            // With another type, the runner makes another value of the same sealed one.
+            // The runner converts the opened value to the type, so the same sealed value with another type is another
+            // value.
             return Ok(json!({ "sealed": value, "type": input.kind.as_str() }));
         }
     }

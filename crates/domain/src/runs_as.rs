@@ -131,7 +131,7 @@ fn known(version: &AppVersion) -> Vec<String> {
     modes.chain(version.named_roles.iter().map(|role| role.key().to_string())).collect()
 }
 
-/// Returns a name without its white space: the same template can be written with more or less of it.
+/// Returns a name without its white space: the same template can be written with more or less white space.
 fn plain(name: &str) -> String {
     name.split_whitespace().collect()
 }

@@ -86,7 +86,7 @@ pub const fn is_sealed(input: &Input) -> bool {
     input.sensitive && !input.customer
 }
 
-/// Makes each of the vendor's inputs of `version` sensitive that is sensitive in `other`.
+/// Marks as sensitive each input of `version` that the vendor answers and that is sensitive in `other`.
 pub fn make_sensitive_as_in(version: &mut AppVersion, other: &AppVersion) {
     for input in version.inputs.iter_mut().filter(|input| !input.customer) {
         input.sensitive |= other.inputs.iter().any(|one| one.name == input.name && is_sealed(one));

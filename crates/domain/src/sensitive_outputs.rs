@@ -24,8 +24,8 @@ impl SensitiveOutputs {
     }
 }
 
-/// Returns `outputs` with an entry for each sensitive output, to look for an output and to see whether it changed. A
-/// sensitive output is represented by its keyed digest.
+/// Returns `outputs` with an entry for each sensitive output, so that a caller can look for an output and see whether
+/// it changed. A sensitive output is represented by its keyed digest.
 pub fn with_digests(outputs: &BTreeMap<String, Value>, digests: &BTreeMap<String, Digest>) -> BTreeMap<String, Value> {
     let sensitive = digests.iter().map(|(name, digest)| (name.clone(), json!({ "sensitive": digest })));
     outputs.clone().into_iter().chain(sensitive).collect()

@@ -8,8 +8,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The program that makes the boxes of jobs. It can be on `PATH` and still make none, where a machine forbids
-/// namespaces.
+/// The program that makes the boxes of jobs. It may be on `PATH` although it cannot make a box, for example when the
+/// machine forbids namespaces.
 const BWRAP: &str = "bwrap";
 
 /// Reports that the running test is skipped, with the reason.

@@ -39,7 +39,7 @@ impl CreateRelease {
             match source.known.as_ref().map(|known| &known.value) {
                 Some(Build { revoked: Some(why), .. }) => {
                     return Err(AppError::conflict(format!(
-                        "artifact of component `{}` was revoked: {why}; change its source and build it again",
+                        "artifact of component `{}` was revoked: {why}; change the component's source and build it again",
                         source.component
                     )));
                 }

@@ -33,9 +33,9 @@ pub async fn show_inputs_schema(
     Ok(InputsSchema { app: app.clone(), version: version.version, schema })
 }
 
-/// Returns the app's latest version, in which more inputs may be sensitive: an input is sensitive if it is sensitive in
-/// the latest version, in the version that was last deployed completely, or in the version of a part of `install`. The
-/// reason is that jobs of all these versions use the same value.
+/// Returns the app's latest version, with more of its inputs marked as sensitive: an input is marked if it is sensitive
+/// in the latest version, in the version that was last deployed completely, or in the version of a part of `install`.
+/// The reason is that jobs of all these versions use the same value.
 ///
 /// # Errors
 /// The store's errors, or those of [`Versions::load`].

@@ -81,8 +81,8 @@ pub fn install_entry_key(install: &InstallId) -> Key {
     key("installs", install.as_str())
 }
 
-/// Returns the key of the row that reserves a name: the name of an existing install begins with it, so no other install
-/// may have it.
+/// Returns the key of the row that reserves the name `name`: the name of an existing install begins with `name`, so no
+/// other install may have this name.
 pub fn prefix_key(name: &str) -> Key {
     key(format!("name#{name}"), "prefix")
 }

@@ -1,4 +1,4 @@
-//! The double of AWS STS: it knows whose credentials signed a request, because nobody else can sign one.
+//! The double of AWS STS. All credentials come from this double, so it knows whose credentials signed a request.
 
 use async_trait::async_trait;
 use freehold_protocol::report::{CallerRequest, RoleProof};

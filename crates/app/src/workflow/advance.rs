@@ -330,8 +330,8 @@ async fn failed_writes(
     let key = table::deployed_key(&job.install, &part);
     let known: Option<Stored<DeployedRecord>> = load(store, &key).await?;
     if let (None, Some(deploys)) = (&known, &deploys) {
-        // An earlier release sent the order and stored no record with it, or a report of an earlier job removed the
-        // record. A cancelled job that no attempt reported counts as not sent.
+        // There is no record: an earlier release stored none when it sent the order, or a report of an earlier job
+        // removed the record. The order of a cancelled job counts as not sent if no attempt has reported.
         let was_sent = !matches!(&job.state, JobState::Cancelled { unclaimed: true, .. });
         let is_left = was_sent && job.may_have_changed() && !job.is_reported_late();
         let record = is_left.then(|| attempted_part::record(job, workflow, deploys, now)).transpose()?;

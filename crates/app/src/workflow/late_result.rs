@@ -65,7 +65,7 @@ async fn has_later_workflow(store: &dyn Store, workflow: &Workflow) -> Result<bo
 }
 
 /// Returns whether a later workflow worked on `part` or tore the install down. Only the newest workflows are read; if
-/// they do not show it, the answer is true.
+/// all of them are later than `workflow` and none of them did, the answer is true, because an older one may have.
 async fn was_worked_on_since(store: &dyn Store, workflow: &Workflow, part: &ComponentName) -> Result<bool, AppError> {
     if !has_later_workflow(store, workflow).await? {
         return Ok(false);

@@ -151,8 +151,9 @@ impl StartDueActions {
     }
 
     /// Stores the reason why the install refused a run, for `freehold install show`; after a run that was not refused,
-    /// removes the stored reason. Whether a reason is stored is read from its own row and not noted in the row of the
-    /// due task: an action can have several due tasks, and this call can end before the next one is written.
+    /// removes the stored reason. Whether a reason is stored is read from the row of the reason, and is not noted in
+    /// the row of the due task: an action can have several due tasks, and this call can end before the next one is
+    /// written.
     async fn note(
         &self,
         install: &InstallId,

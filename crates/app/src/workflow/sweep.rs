@@ -33,7 +33,7 @@ const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
 /// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
-/// that, `dispatch-job` has just asked for it.
+/// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
 
 /// The use case that recovers lost work, with its ports.

@@ -83,8 +83,9 @@ pub struct Install {
     /// every report is refused, and all rows of the install are being removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgetting: Option<Timestamp>,
-    /// The number of installs that the tenant had deleted or forgotten when it created this one. The provisioning is
-    /// named after it, because Step Functions reserves the name of an execution for 90 days.
+    /// The number of installs that the tenant had deleted or forgotten when it created this install. The id of the
+    /// provisioning workflow is derived from this number too: it names an execution, and Step Functions reserves the
+    /// name of an execution for 90 days.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: u32,
 }

@@ -241,9 +241,9 @@ impl Job {
         }
     }
 
-    /// Records the time `sent_at`, at which the queue took the report that made this job out of the job `before`. The
-    /// time of the last report never goes backward. The time at which the report is handled does not count: it may be
-    /// much later, and the runner may have stopped meanwhile.
+    /// Records the time `sent_at`, at which the queue took a report. `before` is the job as it was before this report.
+    /// The time of the last report never goes backward. The time at which the report is handled does not count: it may
+    /// be much later, and the runner may have stopped meanwhile.
     #[must_use]
     pub fn heard_at(self, sent_at: Timestamp, before: &Self) -> Self {
         Self { last_report: before.last_report().max(Some(sent_at)), ..self }

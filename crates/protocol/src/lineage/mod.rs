@@ -19,8 +19,8 @@ use crate::{
 pub const FORMAT: u32 = 2;
 /// The format of earlier versions. Its proofs also have the key in [`ENROLMENT_KEY`].
 const FORMAT_WITH_ENROLMENT_KEY: u32 = 1;
-/// The public half of a secret of the install, which signed the runner's announcement too. Nothing is concluded from it any
-/// more.
+/// The field with the public half of a secret of the install. In documents of that format, this secret signed the
+/// runner's announcement too. This release ignores the field.
 const ENROLMENT_KEY: &str = "enrolment_key";
 
 /// The lineage of one artifact.
