@@ -29,7 +29,7 @@ pub struct Contact {
     pub at: Timestamp,
 }
 
-/// A component that is deployed, or of which a deploy may have made something, and the install that has it.
+/// A component that is deployed, or for which an unsuccessful deploy may have created resources, and its install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeployedRecord {
     pub install: InstallId,
@@ -171,7 +171,8 @@ pub fn deployed_among(parts: &BTreeMap<ComponentName, Deployed>) -> BTreeMap<Com
     deployed.map(|(name, one)| (name.clone(), one.clone())).collect()
 }
 
-/// Loads all parts of an install by name: those that are deployed, and those of which a deploy may have made something.
+/// Loads all parts of an install by name: those that are deployed, and those for which an unsuccessful deploy may have
+/// created resources.
 ///
 /// # Errors
 /// The errors of [`load_all`].

@@ -312,8 +312,8 @@ async fn deployed_writes(
 /// Returns the write of a part's record after a job of the part that did not succeed.
 ///
 /// A deployed part that the job may have changed is marked as partial: the next deploy then runs the part again, also a
-/// deploy of the version that the record names. The record of a part that was only attempted names the last job that
-/// may have made something. The record is removed when the job that it names changed nothing.
+/// deploy of the version that the record names. The record of a part of which no deploy has succeeded names the last
+/// job that may have created resources. The record is removed when the job that it names changed nothing.
 async fn failed_writes(
     store: &dyn Store,
     job: &Job,

@@ -30,7 +30,7 @@ pub(super) async fn ordered(
     Ok(Some(put(&record(job, workflow, &deploys, now)?, Expect::Absent)?))
 }
 
-/// Returns the record of a part of which `job` may make something.
+/// Returns the record of a part for which `job` may create resources.
 pub(super) fn record(
     job: &Job,
     workflow: &Workflow,

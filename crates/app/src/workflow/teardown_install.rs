@@ -1,5 +1,5 @@
 //! Starts a teardown of an install: of a component with its dependents, of the sandbox, or of everything that is
-//! deployed or that a deploy may have made before it failed. A teardown of everything ends with a list of what still
+//! deployed or that an unsuccessful deploy may have created. A teardown of everything ends with a list of what still
 //! exists, also when nothing is deployed any more.
 
 use std::collections::BTreeSet;
@@ -110,8 +110,8 @@ fn asked(request: &TeardownInstallRequest) -> Result<TeardownParts, AppError> {
 }
 
 /// Returns the nodes of a teardown, and the version of the app whose actions it starts. Each part is removed with the
-/// version that deployed it, or with the version of the last deploy that may have made something of it. The actions
-/// come from the version that was last deployed completely, or else from the latest version.
+/// version that deployed it, or with the version of the last deploy that may have created resources of the part. The
+/// actions come from the version that was last deployed completely, or else from the latest version.
 ///
 /// # Errors
 /// Conflict when there is nothing to remove, or the errors of the store and of [`Versions::load`].

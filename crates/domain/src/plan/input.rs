@@ -16,7 +16,8 @@ use crate::sensitive_outputs::{SensitiveOutputs, with_digests};
 use crate::suggestion::hint;
 use crate::toggles::Dependent;
 
-/// The state of one component or of the sandbox that is deployed, or of which a deploy may have made something.
+/// The state of a component, or of the sandbox, that is deployed or for which an unsuccessful deploy may have created
+/// resources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deployed {
     pub component: ComponentName,
@@ -43,8 +44,8 @@ pub struct Deployed {
     /// The job after which the part was first partial; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial_by: Option<PartialBy>,
-    /// Whether no deploy of the part has succeeded. The record then names the last deploy that may have made something
-    /// of the part, so that a teardown can remove it. A deploy treats such a part as not deployed.
+    /// Whether no deploy of the part has succeeded. The record then names the last deploy that may have created
+    /// resources of the part, so that a teardown can remove it. A deploy treats such a part as not deployed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
 }

@@ -114,7 +114,7 @@ pub struct RunnerView {
     pub last_contact: Option<Timestamp>,
 }
 
-/// One component that is deployed, or of which a deploy may have made something.
+/// One component that is deployed, or for which an unsuccessful deploy may have created resources.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeployedView {
@@ -129,8 +129,8 @@ pub struct DeployedView {
     /// ended. The component may then differ from the other fields, and the next deploy deploys it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partial: Option<PartialView>,
-    /// Whether no deploy of the component has succeeded. Its first deploy failed or was lost half way and may have made
-    /// something, which a teardown removes.
+    /// Whether no deploy of the component has succeeded. A deploy may have created resources nevertheless; a teardown
+    /// removes them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attempted: bool,
 }

@@ -11,7 +11,8 @@ use crate::plan::copies;
 use crate::runs_as::{Operation, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
 
-/// A part that is deployed, or of which a deploy may have made something, as the version of that deploy describes it.
+/// A part that is deployed, or for which an unsuccessful deploy may have created resources, as the version of that
+/// deploy describes it.
 #[derive(Debug, Clone)]
 pub struct Standing<'a> {
     pub part: Component,
