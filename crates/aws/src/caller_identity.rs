@@ -39,8 +39,9 @@ const ATTEMPT: Duration = Duration::from_millis(1500);
 /// The longest time that a call may take, retries included. The messages of a batch are handled one after another.
 const CALL: Duration = Duration::from_secs(3);
 const ATTEMPTS: u32 = 2;
-/// The time for which a region is not asked after STS did not answer there, so that several hellos of one batch do not wait
-/// for it one after another. It is longer than the time limit of a function, so a batch waits once for each region.
+/// The time for which STS is not asked in a region after it did not answer there, so that several hellos of one batch
+/// do not wait for the same region one after another. This time is longer than the time limit of a function, so a batch
+/// waits once for each region.
 const REST: Duration = Duration::from_secs(20);
 
 /// Sends requests to STS in the region that they are signed for. With `AWS_ENDPOINT_URL`, all go to that address.

@@ -1,6 +1,6 @@
-//! Seals the vendor's sensitive inputs to the key of an install's runner, and opens them there: sealed boxes of NaCl
-//! (X25519, XSalsa20-Poly1305) with an ephemeral key for each value. The tenant, the install and the input are sealed with the
-//! value, so that a sealed value cannot be used at another place.
+//! Seals the vendor's sensitive inputs to the key of an install's runner, and opens them in the runner: sealed boxes of
+//! NaCl (X25519, XSalsa20-Poly1305) with an ephemeral key for each value. The tenant, the install and the input are
+//! sealed with the value, so that a sealed value cannot be used at another place.
 
 use crypto_box::aead::rand_core::{CryptoRng, Error as RandomError, RngCore};
 use crypto_box::{PublicKey, SecretKey};

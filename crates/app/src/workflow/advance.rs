@@ -222,8 +222,8 @@ async fn result_writes(
     }
 }
 
-/// Returns the write of the list of what still exists after a teardown, or of the reason why there is none. A list that
-/// cannot be read is left out, and so is one that is reported late when a later workflow exists.
+/// Returns the write of the list of resources that still exist after a teardown, or of the reason why there is no list.
+/// Returns no write for a list that cannot be read, or that is reported late when a later workflow exists.
 async fn leftovers_writes(
     store: &dyn Store,
     job: &Job,

@@ -56,9 +56,9 @@ struct Named {
 }
 
 impl PutBackMessages {
-    /// Puts back messages that may be handled now, and removes the messages of the installs in `forgotten`. Rows of
-    /// their jobs must still be there, because a message of the dispatch queue names only its job. One run serves all
-    /// these installs, because a look hides its messages from the next look.
+    /// Puts back messages that may be handled now, and removes the messages of the installs in `forgotten`. The rows of
+    /// the jobs of these installs must still exist, because a message of the dispatch queue names only its job. One run
+    /// serves all these installs, because a look hides its messages from the next look.
     ///
     /// # Errors
     /// The errors of the queues and the store.

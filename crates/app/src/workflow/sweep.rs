@@ -224,7 +224,11 @@ impl Sweep {
 
     fn stuck(&self, workflow: &Workflow, swept: &mut Swept) {
         swept.stuck += 1;
-        tracing::error!(workflow.id = %workflow.id, "Workflow `{}` is stuck", workflow.id);
+        tracing::error!(
+            workflow.id = %workflow.id,
+            "Workflow `{}` is stuck: it did not continue or end in time; look at its execution in Step Functions",
+            workflow.id
+        );
     }
 
     fn finisher(&self) -> FinishWorkflow {

@@ -1,4 +1,5 @@
-//! The toggles of an install in a deploy: components that are off are not deployed, and are removed if they are there.
+//! The toggles of an install in a deploy: components that are off are not deployed, and are removed if the install has
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 

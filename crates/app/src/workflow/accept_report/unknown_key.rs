@@ -30,12 +30,12 @@ impl AcceptReport {
             && !self.count_unknown(sender, self.clock.now()).await?
         {
             return Ok(Accepted::Aside(format!(
-                "role `{sender}` has sent too many reports under keys that no hello has announced; if its runner stays \
-                 unknown, restart the runner, so that it sends its hello again"
+                "role `{sender}` has sent too many reports that are signed with keys that no runner has announced; if the \
+                 refusals continue, restart the runner of this role, so that it announces its key again"
             )));
         }
         Err(AppError::conflict(format!(
-            "key `{speaker}` is not the runner key of install `{}`, or its hello has not arrived yet",
+            "key `{speaker}` is not the runner key of install `{}`, or the hello that announces it has not arrived yet",
             install.id
         )))
     }

@@ -38,8 +38,8 @@ impl DispatchJob {
         let Some(install) = self.install(&job.install).await? else { return Ok(false) };
         let url = queue_url(&install)?;
         let now = self.clock.now();
-        // A stored order is sent as it is: the records that it refers to may have changed since, and an order that could
-        // not be made any more may be in the install's queue.
+        // A stored order is sent without a change. It may be in the install's queue already, and the records that it
+        // refers to may have changed since, so that the same order could not be made again.
         let (mut envelope, claim) = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
             Some(first) => {
                 let Some(claim) = self.claim(job, dispatch, (first.stored_at(), now)).await? else {

@@ -203,8 +203,8 @@ pub fn events_of_deploy(
     occurrences
 }
 
-/// Returns the events of the teardown that has `nodes`. An inner event comes before the events that contain it. Parts in
-/// `attempted` were never deployed with success, so their removal is no event.
+/// Returns the events of the teardown that has `nodes`. An inner event comes before the events that contain it. Parts
+/// in `attempted` were never deployed with success, so their removal is not an event.
 pub fn events_of_teardown(
     nodes: &[Node],
     what: &TeardownParts,
