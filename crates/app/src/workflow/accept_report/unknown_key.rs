@@ -30,8 +30,8 @@ impl AcceptReport {
             && !self.count_unknown(sender, self.clock.now()).await?
         {
             return Ok(Accepted::Aside(format!(
-                "role `{sender}` has sent too many reports that are signed with keys that no runner has announced; if the \
-                 refusals continue, restart the runner of this role, so that it announces its key again"
+                "role `{sender}` has sent too many reports that are signed with keys that no runner has announced; if this \
+                 continues, restart the runner of this role, so that it announces its key again"
             )));
         }
         Err(AppError::conflict(format!(
