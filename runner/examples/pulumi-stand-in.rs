@@ -7,7 +7,7 @@
 //! is the environment variable `NAME`, and `config:KEY` the configuration `KEY` of the stack. `hold` is a number of
 //! seconds that the creation of the resource takes.
 
-#![expect(clippy::indexing_slicing, reason = "an index into JSON that is absent gives null")]
+#![expect(clippy::indexing_slicing, reason = "indexing JSON with a missing key gives null")]
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -102,12 +102,12 @@ async fn run(arguments: &[String]) -> Result<()> {
         return Ok(());
     }
     if !arguments.iter().any(|word| word == "--non-interactive") {
-        return Err("this program never asks".into());
+        return Err("give `--non-interactive`, because this program cannot ask questions".into());
     }
     let stack = if words.starts_with(&["stack", "select"]) { words.get(2).copied() } else { option("--stack") };
     let backend = Backend::open(stack.ok_or("no stack is named")?).await?;
     match words.as_slice() {
-        ["stack", "select", _] => backend.create(option("--secrets-provider").ok_or("no secrets provider")?).await,
+        ["stack", "select", _] => backend.create(option("--secrets-provider").ok_or("no `--secrets-provider`")?).await,
         ["stack", "export"] => {
             println!("{}", json!({ "version": 3, "deployment": backend.load().await?["checkpoint"]["latest"] }));
             Ok(())
@@ -115,7 +115,7 @@ async fn run(arguments: &[String]) -> Result<()> {
         ["stack", "output"] => {
             let state = backend.load().await?;
             if arguments.iter().any(|word| word == "--show-secrets") {
-                let sealed = state["sealed"].as_str().ok_or("no outputs")?;
+                let sealed = state["sealed"].as_str().ok_or("the state has no outputs")?;
                 println!("{}", String::from_utf8(STANDARD.decode(sealed)?)?);
             } else {
                 println!("{}", state["outputs"]);
@@ -124,9 +124,9 @@ async fn run(arguments: &[String]) -> Result<()> {
         }
         ["preview"] => {
             let shows_sames = arguments.iter().any(|word| word == "--show-sames");
-            backend.preview(option("--save-plan").ok_or("no plan")?, shows_sames).await
+            backend.preview(option("--save-plan").ok_or("no `--save-plan`")?, shows_sames).await
         }
-        ["up"] => backend.up(option("--plan").ok_or("no plan")?).await,
+        ["up"] => backend.up(option("--plan").ok_or("no `--plan`")?).await,
         ["destroy"] => backend.destroy().await,
         other => Err(format!("unknown command {other:?}").into()),
     }
@@ -151,7 +151,7 @@ impl Backend {
         };
         let meta = format!("{}/.pulumi/meta.yaml", backend.prefix);
         match backend.read(&meta).await? {
-            Some(text) if text != b"version: 1\n" => return Err("the state has another version".into()),
+            Some(text) if text != b"version: 1\n" => return Err("the state does not have version 1".into()),
             Some(_) => {}
             None => backend.write(&meta, b"version: 1\n".to_vec()).await?,
         }
@@ -382,7 +382,8 @@ impl Backend {
             let operation = goals[&urn];
             if operation == "same" {
                 // A step that keeps a resource writes its options.
-                let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no list of resources")?;
+                let kept =
+                    state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no resources in the state")?;
                 if let Some(one) = kept.iter_mut().find(|one| one["urn"] == *urn) {
                     one["protect"] = resource.protect.into();
                 }
@@ -397,7 +398,7 @@ impl Backend {
                     return Err("update canceled".into());
                 }
             }
-            let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no list of resources")?;
+            let kept = state["checkpoint"]["latest"]["resources"].as_array_mut().ok_or("no resources in the state")?;
             let made = kept.iter().find(|one| one["urn"] == *urn).map_or(0, |one| one["made"].as_u64().unwrap_or(0));
             kept.retain(|one| one["urn"] != *urn);
             kept.push(json!({
@@ -436,7 +437,7 @@ async fn sdk_config() -> Result<SdkConfig> {
     let answer = freehold_oci::client()?.get(address).header("authorization", token).send().await?;
     let given: Value = answer.json().await?;
     let text = |name: &str| given[name].as_str().map(str::to_owned);
-    let (key, secret) = text("AccessKeyId").zip(text("SecretAccessKey")).ok_or("no credentials")?;
+    let (key, secret) = text("AccessKeyId").zip(text("SecretAccessKey")).ok_or("no credentials from the endpoint")?;
     let credentials = Credentials::new(key, secret, text("Token"), None, "container");
     let credentials = SharedCredentialsProvider::new(credentials);
     Ok(freehold_runner::aws::sdk_config(&std::env::var("AWS_REGION")?, Some(credentials)).await)

@@ -48,8 +48,8 @@ fn loader() -> ConfigLoader {
         .http_client(http_client())
         .retry_config(RetryConfig::standard().with_max_attempts(3))
         .timeout_config(timeouts(ATTEMPT, OPERATION))
-        // Each attempt has a time limit, and `next_bytes` has one for answers that are read in a stream. This protection
-        // would look ten times a second whether a long poll makes progress.
+        // Not needed: each attempt has a time limit, and `next_bytes` has one for answers that are read in a stream.
+        // The SDK's protection would also check ten times a second whether a long poll makes progress.
         .stalled_stream_protection(StalledStreamProtectionConfig::disabled())
 }
 

@@ -1,5 +1,5 @@
-//! Core dumps: neither the runner nor a program that it starts leaves its memory somewhere when it crashes. The memory can
-//! hold credentials, and the kernel's setting `kernel.core_pattern` says where a dump goes.
+//! Switches core dumps off for the runner and for the programs that it starts. A core dump is a copy of the memory of a
+//! crashed process, which can hold credentials; the kernel's setting `kernel.core_pattern` says where the copy goes.
 
 use std::io;
 

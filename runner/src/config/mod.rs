@@ -125,7 +125,7 @@ impl Modes {
         modes.into_iter().filter_map(|mode| self.role(mode))
     }
 
-    /// Returns the ARN of the mode's role, or `None` when the mode is switched off.
+    /// Returns the ARN of the mode's role, or `None` when this runner has no role for the mode.
     pub fn role(&self, mode: Mode) -> Option<&str> {
         let arn = match mode {
             Mode::Provision => &self.provision,
@@ -322,10 +322,11 @@ impl Reader<'_> {
         let install: InstallId = self.parsed("install", text)?;
         match role {
             Role::Build if install.as_str() != "build" => {
-                Err(self.wrong("install", "must be `build`; start `freehold-runner` with the config of an install"))
+                Err(self.wrong("install", "must be `build`; with the config of an install, start `freehold-runner`"))
             }
             Role::Install if install.as_str() == "build" => {
-                Err(self.wrong("install", "`build` is the build runner; start `freehold-builder` with this config"))
+                Err(self
+                    .wrong("install", "`build` is the build runner's id; start `freehold-builder` with this config"))
             }
             Role::Build | Role::Install => Ok(install),
         }
@@ -398,7 +399,7 @@ impl Reader<'_> {
             "inputs",
             format!(
                 "has {} answers of {bytes} bytes, more than the {MAX_ANSWERS} answers or {MAX_ANSWERS_BYTES} bytes \
-                 that can be reported; make them shorter",
+                 that can be reported; make them fewer or shorter",
                 inputs.len()
             ),
         ))

@@ -25,7 +25,7 @@ enum NotAccepted {
     Widened { asked: Digest, diff: TermsDiff },
 }
 
-/// A value of the customer's that an order reads, and that its terms do not have.
+/// A value of the customer that an order reads although the order's terms do not name it.
 #[derive(Debug, thiserror::Error)]
 enum NotInTerms {
     #[error("secret `{0}`")]
@@ -44,13 +44,15 @@ pub fn unnamed_value(order: &Order) -> Option<Outcome> {
     if matches!(order.work, Work::Remove(_)) {
         return None;
     }
-    // Without the document, the terms name nothing: a digest alone would let every order pass.
+    // Terms without their document count as terms that name no value: with the digest alone, the order could read any
+    // value.
     let terms = order.terms.as_ref()?.asked().ok().flatten();
     let value = not_in_terms(order, terms.as_ref())?;
     if terms.is_none() {
         let reason = format!(
-            "the order reads {value}, and does not contain its contract, which has to name it; report it to the vendor: an \
-             order that is too large is sent without its contract, so shorten the component's values or outputs"
+            "the order reads {value}, and does not contain its contract, which must name this value; report it to the \
+             vendor, who can shorten the component's values or outputs: an order that is too large is sent without its \
+             contract"
         );
         return Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason });
     }

@@ -143,9 +143,9 @@ impl Standing {
         Refused::Otherwise(match self.role().await {
             Ok(arn) => {
                 let owner = if self.stack.is_some() { "install" } else { "tenant" };
-                format!("{why}; role `{arn}` is the right one, so check that the {owner} still exists")
+                format!("{why}; this runner has the right role, `{arn}`, so check that the {owner} still exists")
             }
-            Err(problem) => format!("{problem}; the answer was: {why}"),
+            Err(problem) => format!("{problem}; the answer of AWS was: {why}"),
         })
     }
 
@@ -239,7 +239,8 @@ mod tests {
 
         let refused = standing(account).refused("no such queue").await;
 
-        let text = format!("no such queue; role `{arn}` is the right one, so check that the install still exists");
+        let text =
+            format!("no such queue; this runner has the right role, `{arn}`, so check that the install still exists");
         assert_eq!(refused, Refused::Otherwise(text));
     }
 
@@ -251,7 +252,8 @@ mod tests {
 
         let refused = Standing::new(&config, account).refused("no such queue").await;
 
-        let text = format!("no such queue; role `{arn}` is the right one, so check that the tenant still exists");
+        let text =
+            format!("no such queue; this runner has the right role, `{arn}`, so check that the tenant still exists");
         assert_eq!(refused, Refused::Otherwise(text));
     }
 }

@@ -104,8 +104,8 @@ impl Roles {
                         switch.off(&format!("parameter `{parameter}` of install stack `{stack}` does not permit it")),
                     ),
                     None => NoCredentials::Failed(format!(
-                        "role `{role}` refuses this runner although install stack `{stack}` has it switched on ({why}); \
-                         check who may assume it, and that no policy of your organization denies it"
+                        "role `{role}` refuses this runner although install stack `{stack}` has the role switched on \
+                         ({why}); check who may assume the role, and that no policy of your organization denies this"
                     )),
                 }
             }

@@ -53,7 +53,7 @@ struct Kept {
 pub enum SensitiveOutputError {
     #[error(
         "the sensitive outputs of {part} are not in the install's bucket (object `{key}`); a later deploy may have replaced \
-         them, so start this again, and if that does not help, deploy {part} again"
+         them, so start the deploy or the action again, and if that does not help, deploy {part} again"
     )]
     Gone { part: String, key: String },
     #[error(
@@ -72,7 +72,7 @@ pub enum SensitiveOutputError {
     Refused { verb: &'static str, key: String, bucket: String, reason: String, denied: bool },
     #[error("this runner's config names no bucket; write the install stack's `BucketName` into the key `bucket`")]
     NoBucket,
-    #[error("there is no random number for the key of sensitive outputs; deploy again")]
+    #[error("the system gave no random bytes for the key of sensitive outputs; deploy again")]
     Random,
     #[error("the job's log cannot be prepared for sensitive outputs; deploy again")]
     Unprepared,
@@ -148,8 +148,8 @@ impl SensitiveOutputs {
         Ok(kept.digests())
     }
 
-    /// Copies what the attempt `by` at the job of `order` kept, because its outcome is reported under the fence `to`. Copies
-    /// nothing when it is gone: then a later job has replaced it.
+    /// Copies the outputs that the attempt `by` at the job of `order` kept, because the outcome of that attempt is
+    /// reported under the fence `to`. Copies nothing when they are gone: then a later job has replaced them.
     ///
     /// # Errors
     /// A [`SensitiveOutputError`], which contains no value.
@@ -180,7 +180,7 @@ impl SensitiveOutputs {
         let Some(part) = order.work.component() else { return Ok(()) };
         let removed = self.remove_each(part, |serial| serial <= order.serial).await;
         match removed {
-            // Without the permission to list them, the runner could not have kept any.
+            // An install stack that does not permit the listing of kept outputs has not permitted to keep any either.
             Err(error) if error.is_denied() && order.kept_outputs.iter().all(|kept| kept.part != *part) => Ok(()),
             other => other,
         }
@@ -325,9 +325,9 @@ fn serial_of(name: &str, prefix: &str) -> Option<u64> {
     name.strip_prefix(prefix)?.split_once('.')?.0.parse().ok()
 }
 
-/// Returns whether no order can name an object of `serial` any more, when a job with the serial `now` ends well and its order
-/// named an object of the serial `counted`. Objects of the job's own serial stay, because the control plane may have
-/// recorded an earlier attempt.
+/// Returns whether the objects of `serial` can be removed, because no later order will name them. `now` is the serial of
+/// a job that ends well, and `counted` is the serial of the object that its order names. Objects of the serial `now`
+/// stay, because the control plane may have recorded an earlier attempt at the job.
 fn is_over(serial: u64, now: u64, counted: Option<u64>) -> bool {
     serial < now && Some(serial) != counted
 }

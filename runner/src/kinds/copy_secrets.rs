@@ -207,8 +207,8 @@ fn data(secret: &Secret, value: &str) -> Result<String, Failure> {
     }
 }
 
-/// Returns the annotation of a copy. No component has a name with a colon, and two vendors may have installs of one
-/// name in a cluster.
+/// Returns the annotation of a copy. The colon distinguishes it from a component's annotation. It names the tenant,
+/// because two vendors may have installs of the same name in one cluster.
 fn owner(job: &Job) -> String {
     format!("{}/secrets:copies", freehold_protocol::names::owner(&job.order.tenant, &job.order.install))
 }

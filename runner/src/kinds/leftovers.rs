@@ -86,8 +86,9 @@ fn lines(found: &Leftovers) -> Vec<String> {
     }
     match &found.unknown {
         Some(reason) => lines.push(reason.clone()),
-        None if lines.is_empty() => lines
-            .push(format!("no resource has the tag `{OWNER}` of this install, and no role has a name of the install")),
+        None if lines.is_empty() => lines.push(format!(
+            "no resource has the tag `{OWNER}` of this install, and no role has its path or name prefix"
+        )),
         None => lines.push("AWS may list a resource for some time after its deletion".to_owned()),
     }
     lines
@@ -108,7 +109,7 @@ mod tests {
         );
         assert_eq!(
             lines(&Leftovers::default()),
-            ["no resource has the tag `freehold:owner` of this install, and no role has a name of the install"]
+            ["no resource has the tag `freehold:owner` of this install, and no role has its path or name prefix"]
         );
         assert!(lines(&denied).concat().contains("could not be listed: AccessDenied; "), "{:?}", lines(&denied));
     }

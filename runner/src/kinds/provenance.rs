@@ -56,7 +56,10 @@ pub async fn push_statement(
     statement: &Envelope,
 ) -> Result<Digest, Failure> {
     let Some(subject) = artifact.manifests.last().filter(|top| top.digest == artifact.digest) else {
-        let text = format!("the last manifest in the list is not the manifest of artifact `{}`", artifact.digest);
+        let text = format!(
+            "the list of manifests of artifact `{}` does not end with the artifact's own manifest",
+            artifact.digest
+        );
         return Err(Failure::new(text));
     };
     let subject: &Descriptor = subject;

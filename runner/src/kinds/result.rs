@@ -40,8 +40,8 @@ pub async fn sdk_config(job: &Job) -> SdkConfig {
     crate::aws::sdk_config(&job.config.region, Some(job.credentials.clone())).await
 }
 
-/// Keeps sensitive outputs for later jobs, and returns their keyed digests. None is kept when the install stack does not
-/// permit it yet: only a job that reads one needs that.
+/// Keeps sensitive outputs for later jobs, and returns their keyed digests. Succeeds without keeping any when the
+/// install stack is too old to permit this: only a job that reads such an output then fails.
 ///
 /// # Errors
 /// A failure when they cannot be kept for another reason, and [`Failure::Stopped`].

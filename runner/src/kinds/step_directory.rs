@@ -13,8 +13,8 @@ use crate::work::job::Job;
 /// The directories of steps, relative to the workspace, by the index of the step.
 pub(super) type Directories = BTreeMap<usize, String>;
 
-/// Fetches and unpacks all directories of an action. This is done before the first step runs, for two reasons: a step
-/// could put links where the runner writes, and an action that lacks a directory changes nothing.
+/// Fetches and unpacks all directories of an action before its first step runs, for two reasons: a step could put links
+/// where the runner writes, and an action whose directory cannot be fetched must fail before a step changes something.
 pub(super) async fn prepare(job: &Job, work: &RunAction) -> Result<Directories, Failure> {
     let mut directories = Directories::new();
     // The copies are unpacked outside of the box, where the limits of the box do not apply.

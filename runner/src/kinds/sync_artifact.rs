@@ -104,7 +104,7 @@ pub(super) fn granted_manifests(artifact: &Artifact, granted: &[ManifestBytes]) 
     let expected = || artifact.manifests.iter();
     if expected().last().map(|last| &last.digest) != Some(&artifact.digest) {
         return Err(Failure::new(format!(
-            "the last manifest in the order is not the manifest of artifact `{}`",
+            "the order's list of manifests does not end with the manifest of artifact `{}`; report it to the vendor",
             artifact.digest
         )));
     }

@@ -125,8 +125,9 @@ fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
     }
 }
 
-/// Checks that the order's terms contain the image. The runner has already compared these terms with the accepted
-/// terms. Without an image, programs see the file system of the machine; the terms must contain this too.
+/// Checks that the order's terms name the image, or that they name no image for a job without an image, whose programs
+/// see the file system of the machine. The runner has already compared these terms with the accepted terms. An order
+/// without the document of its terms passes (decision 0049).
 fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failure> {
     let asked = order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
     let Some(terms) = asked else { return Ok(()) };
@@ -286,7 +287,7 @@ async fn fetched(job: &Job, repository: &Repository, blob: &Descriptor, name: &s
 async fn unpack(job: &Job, digest: &Digest, config: PathBuf, layers: Vec<Layer>) -> Result<ToolImage, Failure> {
     let files: Vec<PathBuf> = layers.iter().map(|layer| layer.file.clone()).chain([config.clone()]).collect();
     let (state_dir, digest) = (job.config.state_dir.clone(), digest.clone());
-    // The thread that unpacks sees when this job no longer waits.
+    // When this value is dropped, because the job no longer waits, the thread that unpacks stops.
     let waits = Arc::new(());
     let waiting = Arc::downgrade(&waits);
     let unpacked = tokio::task::spawn_blocking(move || {

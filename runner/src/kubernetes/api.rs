@@ -50,7 +50,8 @@ pub(crate) enum Applied {
 struct Call<'a> {
     method: Method,
     url: Url,
-    /// The purpose of the request, worded as the end of the message "the cluster refuses ...".
+    /// The purpose of the request, worded as the end of the messages "the cluster refuses ..." and "the request was:
+    /// ...".
     what: &'a str,
     accept: &'a str,
     /// The content type and the body.

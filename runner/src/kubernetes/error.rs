@@ -46,7 +46,7 @@ pub enum ClusterError {
     Forbidden { cluster: String, message: String },
     #[error("cluster `{cluster}` refuses {what}: {message}")]
     Refused { cluster: String, what: String, status: u16, message: String, owners: Vec<Owner> },
-    #[error("cluster `{cluster}` gives an answer to {what} that is not a Kubernetes document")]
+    #[error("the answer of cluster `{cluster}` is not a Kubernetes document; the request was: {what}")]
     Malformed { cluster: String, what: String },
 }
 

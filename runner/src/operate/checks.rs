@@ -29,7 +29,7 @@ pub(crate) async fn reports(sdk: &SdkConfig, url: &str) -> Result<String, String
     let call = client.send_message_batch().queue_url(url).set_entries(Some(Vec::new()));
     judge(
         call.send().await,
-        "allow `sqs:SendMessage` on it for this runner's role, in the policies of the role and of the queue",
+        "allow `sqs:SendMessage` on the queue for this runner's role, in the policies of the role and of the queue",
     )
 }
 
@@ -60,7 +60,7 @@ pub(crate) async fn registry(sdk: &SdkConfig) -> Result<String, String> {
 pub(crate) async fn bucket(sdk: &SdkConfig, name: &str) -> Result<String, String> {
     let call = aws_sdk_s3::Client::new(sdk).list_objects_v2().bucket(name).prefix("audit/").max_keys(1);
     call.send().await.map(|_| name.to_owned()).map_err(|error| {
-        let way_out = "it must exist, and the runner role needs `s3:ListBucket` on its prefix `audit/`";
+        let way_out = "the bucket must exist, and the runner's role needs `s3:ListBucket` on its prefix `audit/`";
         format!("{}; {way_out}", aws::explain(&error))
     })
 }

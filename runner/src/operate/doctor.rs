@@ -136,7 +136,7 @@ async fn modes(config: &Config, sdk: &SdkConfig, standing: &Standing) -> Vec<Fin
     for (switch, role) in modes.into_iter().chain(named) {
         let what = switch.what().replace('`', "");
         let Some(role) = role else {
-            let detail = "this install has no role for it: its jobs end as blocked".to_owned();
+            let detail = "this install has no role for this mode: jobs of the mode end as blocked".to_owned();
             findings.push(Finding { what, state: State::Off(detail) });
             continue;
         };
@@ -155,18 +155,18 @@ fn refused(switch: &Switch, role: &str, stack: &StackState, why: &str) -> State 
     match stack {
         StackState::Launched(parameters) => match switch.is_off(parameters) {
             Some(parameter) => State::Off(format!(
-                "switched off by parameter `{parameter}` of the install stack: its jobs end as blocked"
+                "switched off by parameter `{parameter}` of the install stack: jobs that need this role end as blocked"
             )),
             None => State::Blocked(format!(
-                "`{role}` refuses this runner although it is switched on: {why}; check who may assume it"
+                "`{role}` refuses this runner although the role is switched on: {why}; check who may assume it"
             )),
         },
         StackState::Gone => {
             State::Blocked(format!("`{role}` was deleted with its install stack; launch the stack again"))
         }
         StackState::Unreadable(reason) => State::Blocked(format!(
-            "`{role}` refuses this runner ({why}), and the install stack cannot be read ({reason}); if it is switched \
-             off, {}",
+            "`{role}` refuses this runner ({why}), and the install stack cannot be read ({reason}); if the role \
+             is switched off, {}",
             switch.way_on()
         )),
     }

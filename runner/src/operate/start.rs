@@ -88,7 +88,7 @@ pub enum StartError {
     #[error(transparent)]
     Audit(#[from] AuditError),
     /// The handlers for signals cannot be installed.
-    #[error("cannot listen to signals")]
+    #[error("cannot listen for SIGTERM and SIGINT")]
     Signals(#[source] std::io::Error),
 }
 

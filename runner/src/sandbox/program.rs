@@ -88,7 +88,7 @@ impl Interrupt {
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
     #[error(
-        "`bwrap` is not installed; install the Debian package `bubblewrap` (Amazon Linux: `bubblewrap`), or write \
+        "`bwrap` is not installed; install the package `bubblewrap` (Debian and Amazon Linux), or write \
          `sandbox = \"none\"` into the runner's config"
     )]
     NoBubblewrap,

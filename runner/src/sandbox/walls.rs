@@ -125,7 +125,7 @@ fn status(wanted: &[&str]) -> Answer {
     if missing.is_empty() {
         Ok(wanted.join(", ").replace('\t', " "))
     } else {
-        Err(format!("not {}", missing.join(", ")))
+        Err(format!("absent from `/proc/self/status`: {}", missing.join(", ")))
     }
 }
 

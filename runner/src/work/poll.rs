@@ -76,7 +76,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
                     take(&agent, delivery);
                 }
                 if standby.as_ref().is_some_and(|standby| standby.may_end(agent.has_work())) {
-                    info!("No work: this machine is not needed any more");
+                    info!("There is no work: this runner ends, and its machine with it");
                     agent.end_unneeded();
                 }
             }

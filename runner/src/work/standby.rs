@@ -80,7 +80,7 @@ impl Standby {
     }
 
     /// Returns the reason why this machine must end without the last look at the queue, if it could not look at the queue
-    /// or could not set the capacity of its group for [`USELESS`]. It would be billed, and do nothing.
+    /// or could not set the capacity of its group for [`USELESS`]. The machine would cost money and do nothing.
     pub(crate) fn useless(&self) -> Option<String> {
         let is_over = |since: Instant| since.elapsed() >= USELESS;
         if is_over(self.looked_at) {

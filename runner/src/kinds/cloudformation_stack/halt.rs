@@ -70,7 +70,7 @@ async fn halt(order: &Order, client: &Client, name: &str, cancels: bool) -> Opti
 }
 
 fn unknown(name: &str, why: &str) -> String {
-    format!("stack `{name}` may still be changing, because the job was stopped: {why}")
+    format!("the job was stopped, and it is not known whether stack `{name}` is still changing: {why}")
 }
 
 #[cfg(test)]

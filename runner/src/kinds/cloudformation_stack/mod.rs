@@ -62,7 +62,7 @@ async fn with_template(
 ) -> Result<CreateChangeSetFluentBuilder, Failure> {
     let bytes = workspace::read(&job.workspace, TEMPLATE, MAX_BYTES).await.map_err(|error| match error {
         WorkspaceError::TooLarge { size, most, .. } => {
-            Failure::new(format!("the template is {size} bytes; CloudFormation takes {most}"))
+            Failure::new(format!("the template is {size} bytes; CloudFormation takes at most {most}"))
         }
         other => Failure::from(other),
     })?;

@@ -101,7 +101,7 @@ fn config(job: &Job, work: &RunPulumi, project: &str) -> Result<Map<String, Valu
     Ok(config)
 }
 
-/// Returns the default tags of the app with the install's tag. `None` when they have another form.
+/// Returns the default tags of the app with the install's tag. `None` when they are not a table with the table `tags`.
 fn tagged(tags: Option<Value>, owner: &str) -> Option<Value> {
     // A table in the configuration of a stack may be written as JSON text.
     let mut tags = match tags {
@@ -124,10 +124,11 @@ async fn key(job: &Job, work: &RunPulumi, sdk: &SdkConfig, bucket: &JobBucket) -
     let alias = format!("alias/{}", names::install(&job.order.tenant, &job.order.install));
     let call = aws_sdk_kms::Client::new(sdk).generate_data_key().key_id(&alias);
     let made = call.key_spec(DataKeySpec::Aes256).send().await;
-    let made =
-        made.map_err(|error| Failure::new(format!("could not make a key with `{alias}`: {}", explain(&error))))?;
+    let made = made.map_err(|error| {
+        Failure::new(format!("could not make a data key with KMS key `{alias}`: {}", explain(&error)))
+    })?;
     let sealed = made.ciphertext_blob().map(|blob| STANDARD.encode(blob.as_ref()));
-    let encryptedkey = sealed.ok_or_else(|| Failure::new(format!("AWS KMS made no key with `{alias}`")))?;
+    let encryptedkey = sealed.ok_or_else(|| Failure::new(format!("AWS KMS returned no data key for `{alias}`")))?;
     let key = StackKey { secretsprovider: secrets_provider(job), encryptedkey };
     let bytes =
         serde_json::to_vec(&key).map_err(|error| Failure::because("could not write the stack's key", &error))?;
@@ -141,7 +142,10 @@ pub(super) fn own_variables(job: &Job, work: &RunPulumi) -> Result<BTreeMap<Stri
     let mut own = Templates::of(job).map("environment variable", &work.env_vars)?;
     let dropped: Vec<String> = own.keys().filter(|name| name.starts_with("PULUMI_")).cloned().collect();
     if !dropped.is_empty() {
-        job.log.line(&format!("environment variables `{}` are the runner's and are left out", dropped.join("`, `")));
+        job.log.line(&format!(
+            "environment variables `{}` are ignored, because the runner sets the variables of Pulumi",
+            dropped.join("`, `")
+        ));
     }
     own.retain(|name, _| !dropped.contains(name));
     Ok(own)

@@ -137,7 +137,7 @@ impl Group {
         // This file does not exist on a kernel without swap accounting.
         let _ = set("memory.swap.max", "0".to_owned());
         if let Some(disk) = disk {
-            // This file does not exist where the scheduler of no disk knows weights.
+            // This file exists only if a disk of the machine has a scheduler with weights.
             let _ = set("io.weight", WEIGHT.to_string());
             if let Some(rate) = limits.disk_rate() {
                 set("io.max", format!("{disk} rbps={rate} wbps={rate}"))?;

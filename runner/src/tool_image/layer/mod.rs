@@ -129,7 +129,7 @@ fn for_each(
 ) -> Result<(), LayerError> {
     let source = RefCell::new(open(layer)?);
     let limited = Limited { source, bytes: Cell::new(left.bytes), header: Cell::new(MAX_HEADER) };
-    // A sparse file has more bytes than the layer.
+    // The bytes of the files have a limit too, because a sparse file has more bytes than its part of the layer.
     let mut content = left.bytes;
     let mut visit = || {
         for entry in Archive::new(&limited).entries()? {

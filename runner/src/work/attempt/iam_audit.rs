@@ -13,8 +13,9 @@ use freehold_protocol::report::Fence;
 use crate::aws;
 use crate::work::agent::Agent;
 
-/// The maximum number of changes to IAM by one attempt. Each is two or three records in the customer's bucket, so a
-/// loop of a vendor's program must not make any number of them. The largest sandboxes make a few hundred changes.
+/// The maximum number of changes to IAM by one attempt. It limits the records that a program of the vendor can cause in
+/// a loop: each change makes two or three records in the customer's bucket. The largest sandboxes make a few hundred
+/// changes.
 const MOST_CHANGES: u32 = 5_000;
 
 /// The IAM records of one attempt.

@@ -187,7 +187,11 @@ impl Attempt<'_> {
             let mut journal = self.agent.journal();
             let Some(record) = journal.state().put_back(order, fence.receive) else { return message };
             if let Err(error) = journal.append(&[record]) {
-                warn!(job.id = %order.job, "A job that never started may end as interrupted: {}", aws::explain(&error));
+                warn!(
+                    job.id = %order.job,
+                    "Cannot record that a job has not started, so its next delivery may end as interrupted: {}",
+                    aws::explain(&error)
+                );
             }
         }
         if order.redelivery == Redelivery::Interrupted {
@@ -211,7 +215,11 @@ impl Attempt<'_> {
         }
         let record = Record::PutBack { job: order.job.clone(), fence: before };
         if let Err(error) = journal.append(&[record]) {
-            warn!(job.id = %order.job, "A job that never started may end as interrupted: {}", aws::explain(&error));
+            warn!(
+                job.id = %order.job,
+                "Cannot record the note that a job has not started, so the job may end as interrupted: {}",
+                aws::explain(&error)
+            );
         }
     }
 

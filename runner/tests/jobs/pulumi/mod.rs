@@ -105,7 +105,7 @@ async fn a_program_is_updated_by_its_plan_and_state_plan_and_key_stay_in_the_buc
     assert_eq!((outputs(first), outputs(second)), (expected.clone(), expected));
     assert!(log.contains("1 to create") && second_log.contains("no change of a resource"));
     assert!(log.contains("outputs `password` are sensitive") && !log.contains("hidden"));
-    assert!(log.contains("environment variables `PULUMI_STACK` are the runner's and are left out"));
+    assert!(log.contains("environment variables `PULUMI_STACK` are ignored"));
     let plan = cloud.object("plans/job_00000000000000000001/1.1.bin").await.expect("a plan");
     assert!(log.contains(freehold_protocol::Digest::of(&plan).as_str()));
     let key: Value = serde_json::from_slice(&cloud.object("terraform/network/stack.json").await.unwrap()).unwrap();
