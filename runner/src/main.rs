@@ -14,8 +14,8 @@ use freehold_runner::sandbox;
 
 /// Runs the jobs that a vendor's control plane orders, inside your own AWS account.
 ///
-/// It takes signed orders from one queue and answers to another; nothing can connect to it. Each job runs under the
-/// role of its mode, which you switch on and off in the install stack.
+/// It takes signed orders from one queue and sends signed reports to another; nothing can connect to it. Each job runs
+/// under the role of its mode, which you switch on and off in the install stack.
 #[derive(Debug, Parser)]
 #[command(version, after_help = AFTER_HELP)]
 struct Cli {

@@ -273,7 +273,7 @@ fn check_platform(config: &std::path::Path) -> Result<(), Failure> {
     }
     let found = format!("{}/{}", config.os, config.architecture);
     Err(Failure::new(format!(
-        "it is for `{found}`, and this machine is `{}`; build it for that platform too",
+        "it is for `{found}`, and this machine is `{}`; build it for the platform of this machine too",
         slashed()
     )))
 }

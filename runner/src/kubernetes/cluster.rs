@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(of(body("ACTIVE")).unwrap().unwrap().endpoint.host_str(), Some("a.eks.amazonaws.com"));
         assert_eq!(
             of(body("CREATING")).unwrap().unwrap_err().to_string(),
-            "cluster `one` is `CREATING`; a job needs it `ACTIVE`"
+            "cluster `one` is `CREATING`; start the job again when it is `ACTIVE`"
         );
         assert!(of(json!({ "cluster": { "arn": "a", "status": "ACTIVE" } })).is_none());
     }

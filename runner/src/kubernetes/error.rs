@@ -17,7 +17,7 @@ pub enum ClusterError {
          first"
     )]
     Absent { cluster: String, region: String },
-    #[error("cluster `{cluster}` is `{status}`; a job needs it `ACTIVE`")]
+    #[error("cluster `{cluster}` is `{status}`; start the job again when it is `ACTIVE`")]
     NotActive { cluster: String, status: String },
     #[error("EKS could not describe cluster `{cluster}`: {why}; the job's role needs `eks:DescribeCluster` on it")]
     NotDescribed { cluster: String, why: String },

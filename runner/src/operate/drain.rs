@@ -85,9 +85,9 @@ impl Drain {
     }
 }
 
-/// The SIGTERM and SIGINT that this process gets. From the first [`Signals::listen`] on, these signals no longer end
-/// the process by themselves, so a signal that comes while no value exists is lost. So one value serves all runs of the
-/// runner.
+/// The SIGTERM and SIGINT that this process gets. One value serves all runs of the runner: from the first
+/// [`Signals::listen`] on, these signals no longer end the process by themselves, so a signal that comes while no value
+/// exists is lost.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,

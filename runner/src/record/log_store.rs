@@ -38,7 +38,8 @@ impl LogStore {
         self.directory.join(format!("{job}.{fence}.log"))
     }
 
-    /// Moves the attempt's log into the bucket. Without a bucket, only the newest logs stay in the directory.
+    /// Moves the attempt's log into the bucket, if there is one. Removes all but the newest of the logs that stay in
+    /// the directory.
     pub async fn store(&self, job: &JobId, fence: Fence) {
         let path = self.path(job, fence);
         // A job that was not started has no log.

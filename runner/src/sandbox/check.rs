@@ -27,7 +27,7 @@ pub async fn check(limits: &Limits) -> Result<String, String> {
     let fallen: Vec<String> =
         walls(limits).await?.into_iter().filter(|wall| !wall.stands).map(|wall| wall.name).collect();
     if fallen.is_empty() {
-        return Ok("own network, no capability, no new privilege, seccomp".to_owned());
+        return Ok("the box has its own network, no capabilities, no new privileges, and seccomp filters".to_owned());
     }
     Err(format!("the box does not block the following on this machine: {}; report it", fallen.join(", ")))
 }

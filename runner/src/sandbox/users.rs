@@ -11,8 +11,8 @@ use super::purpose::{IMAGE_ROOT, IMAGE_USERS, Purpose};
 pub(super) const INSIDE_USER: u32 = 1000;
 /// The user id inside a box that is the runner's user outside, when the job runs as a user other than the runner's.
 pub(super) const RUNNER_INSIDE: u32 = 0;
-/// The user id of jobs when the runner is root. Neither systemd nor usual tools for users assign this number or the
-/// 65,535 after it.
+/// The user id of jobs when the runner is root. Neither systemd nor the usual tools that add users assign this number
+/// or the 65,535 after it.
 const OF_ROOT: u32 = 1_879_048_192;
 
 /// The user of the machine under which a job runs.
