@@ -16,8 +16,9 @@ use crate::work::job::{Job, StopReason};
 /// The time limit for the calls after a stop.
 const CALLS: Duration = Duration::from_secs(15);
 
-/// Returns `done`. If the job was cancelled or timed out during a change of the stack: first cancels a running update
-/// (only after a cancel), or logs that the change continues. The next deploy waits for the end of such a change.
+/// Returns `done`. If the job was cancelled during an update of the stack, first cancels the update. If the job was
+/// cancelled or timed out during any other change, or timed out during an update, first logs that the change continues.
+/// The next deploy waits for the end of such a change.
 pub(super) async fn halted(
     job: &Job,
     client: &Client,

@@ -162,8 +162,7 @@ impl Attempt<'_> {
             }
             Recovery::Uninstall { from } => {
                 self.job.log.line(&format!(
-                    "release `{name}` was left `{}` at revision {} by a killed attempt and was never deployed; \
-                     uninstalling the release",
+                    "release `{name}` was left `{}` at revision {} by a killed attempt; uninstalling the release",
                     from.status, from.number
                 ));
                 self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)

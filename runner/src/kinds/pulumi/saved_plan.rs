@@ -47,8 +47,9 @@ struct Difference {
     updates: BTreeMap<String, IgnoredAny>,
 }
 
-/// Returns whether an update by this plan changes neither a resource, nor one of its options, nor an output of the stack.
-/// `kept` are the URNs of the resources whose options stay. A plan that cannot be read counts as one that changes something.
+/// Returns whether an update by this plan changes nothing: no resource, no option of a resource, and no output of the
+/// stack. `kept` are the URNs of the resources whose options stay. A plan that cannot be read counts as one that
+/// changes something.
 pub(super) async fn is_noop(plan: &PlanFile, kept: BTreeSet<String>) -> bool {
     let path = plan.path();
     let read = tokio::task::spawn_blocking(move || {
@@ -66,7 +67,8 @@ impl SavedPlan {
     }
 }
 
-/// Returns whether Pulumi itself makes the resource, as the provider of resources that name none. No preview shows its step.
+/// Returns whether the resource is a default provider, which Pulumi itself makes for resources that name no provider. A
+/// preview does not show a step for it.
 fn is_default_provider(urn: &str) -> bool {
     urn.contains("::pulumi:providers:") && urn.rsplit("::").next().is_some_and(|name| name.starts_with("default"))
 }

@@ -28,8 +28,8 @@ const MAX_HEADER: u64 = 1 << 20;
 
 /// The directories that a box has of its own.
 const OWN: [&str; 3] = ["dev", "proc", "sys"];
-/// The beginning of a name that removes an entry of the layers below, and the name that removes all their entries in a
-/// directory.
+/// The prefix of the name of a whiteout, which removes an entry of the layers below, and the name of an opaque
+/// whiteout, which removes all their entries in a directory.
 const WHITEOUT: &[u8] = b".wh.";
 const OPAQUE: &[u8] = b".wh..wh..opq";
 
@@ -195,7 +195,7 @@ fn name_of(path: &Path) -> &[u8] {
     path.file_name().map(OsStrExt::as_bytes).unwrap_or_default()
 }
 
-/// Removes the entries of the layers below that the entry at `path` names for removal.
+/// Removes the entries of the layers below that the entry at `path` removes, if that entry is a whiteout.
 fn remove_below(root: &Path, path: &Path) -> Result<(), LayerError> {
     let name = name_of(path);
     let Some(hidden) = name.strip_prefix(WHITEOUT) else { return Ok(()) };

@@ -248,7 +248,7 @@ impl Attempt<'_> {
         held.begin();
         let reporter = Arc::new(self.reporter());
         if let Some(outcome) = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(order)) {
-            warn!(job.id = %order.job, "Did not start job `{}`: the customer has not accepted its contract", order.job);
+            warn!(job.id = %order.job, "Did not start job `{}`: the customer has not agreed to its order", order.job);
             return self.accept_and_finish(&reporter, outcome).await;
         }
         let credentials = match agent.roles.credentials(order).await {
@@ -300,7 +300,7 @@ impl Attempt<'_> {
                     sensitive_outputs: agent.sensitive_outputs.clone(),
                 };
                 let ended = supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await;
-                // The image of the next job may be unpacked only now.
+                // No box could be made in advance while its image was not unpacked. This job may have unpacked it.
                 if agent.boxes.is_empty() {
                     agent.boxes.refill();
                 }
