@@ -325,8 +325,8 @@ fn serial_of(name: &str, prefix: &str) -> Option<u64> {
     name.strip_prefix(prefix)?.split_once('.')?.0.parse().ok()
 }
 
-/// Returns whether the objects of `serial` can be removed, because no later order will name them. `now` is the serial of
-/// a job that ends well, and `counted` is the serial of the object that its order names. Objects of the serial `now`
+/// Returns whether the objects of `serial` can be removed, because no later order will name them. `now` is the serial
+/// of a job that ends well, and `counted` is the serial of the object that its order names. Objects of the serial `now`
 /// stay, because the control plane may have recorded an earlier attempt at the job.
 fn is_over(serial: u64, now: u64, counted: Option<u64>) -> bool {
     serial < now && Some(serial) != counted

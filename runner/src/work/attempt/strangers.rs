@@ -81,7 +81,10 @@ fn may_make_roles(work: &Work) -> bool {
 fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
     log.line(&format!("[freehold: cannot list the roles of the app: {reason}]"));
     let Outcome::Succeeded { .. } = outcome else { return outcome };
-    let reason = format!("the work is done, but the runner could not check whom the app's roles trust: {reason}");
+    let reason = format!(
+        "the work is done, but the runner could not check whom the app's roles trust: {reason}; start the deploy or the \
+         action again, which repeats the check"
+    );
     Outcome::Failed { reason, partial: true }
 }
 
