@@ -29,7 +29,7 @@ pub use schema::{SchemaKind, UnknownSchema, reference, schema, schema_kinds, sch
 /// Reads the app config in `dir` for a sync. The app has the name of the directory.
 ///
 /// # Errors
-/// All mistakes and warnings, ordered by file and line, if there is at least one mistake.
+/// All errors and warnings, ordered by file and line, if there is at least one error.
 pub fn load(dir: &Path) -> Result<Loaded, Diagnostics> {
     load_with(dir, &Fetched::new())
 }
@@ -59,12 +59,12 @@ fn finished((built, diagnostics): (Option<Loaded>, Diagnostics)) -> Result<Loade
     }
 }
 
-/// Reads the app config in `dir`. Returns all mistakes and warnings.
+/// Reads the app config in `dir`. Returns all errors and warnings.
 pub fn check(dir: &Path) -> Diagnostics {
     build::app::read(Box::new(Disk::new(dir)), Purpose::Check, &Fetched::new()).1
 }
 
-/// Reads the app config of `app` from memory, as [`load_files`] does. Returns all mistakes and warnings.
+/// Reads the app config of `app` from memory, as [`load_files`] does. Returns all errors and warnings.
 #[cfg(feature = "memory")]
 pub fn check_files(app: &str, files: &BTreeMap<String, Vec<u8>>) -> Diagnostics {
     build::app::read(Box::new(Memory::new(app, files)), Purpose::Check, &Fetched::new()).1

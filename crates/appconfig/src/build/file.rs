@@ -19,7 +19,7 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
             let file = app.files.add(path.to_owned(), String::new());
             let help = match app.files.tree().is_link(path) {
                 true => "correct the link, or remove it",
-                false => "save it as UTF-8 text that this user may read, or remove it",
+                false => "save it as UTF-8 text that you are permitted to read, or remove it",
             };
             let draft = Draft::error(Place { file, span: 0..0 }, format!("the file cannot be read: {reason}"));
             app.drafts.push(draft.help(help));

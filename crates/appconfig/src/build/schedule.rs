@@ -12,8 +12,8 @@ pub(crate) fn not_a_schedule(checked: &Checked, node: &Node) -> Option<Draft> {
     let text = node.as_text().filter(|text| !text.contains("{{"))?;
     let found = Schedule::parse(text).err()?;
     let mut place = checked.place(node);
-    // A one-line string without escapes is two bytes longer in the file than its value, because of its quotes. In such
-    // a string the wrong part can be marked. In any other string the whole value is marked.
+    // A one-line string without escapes is two bytes longer in the file than its value, because of its quotes. Only in
+    // such a string is the exact place of the mistake known; in any other string the whole value is marked.
     if place.span.len() == text.len() + 2 {
         let start = place.span.start + 1 + found.offset;
         place.span = start..start + found.length.max(1);

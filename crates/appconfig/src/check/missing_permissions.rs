@@ -158,7 +158,7 @@ fn unknown(app: &App, refused: &[NoRole]) -> Vec<Draft> {
         };
         let message = format!("{first}{more} would run under role `{role}`, which does not exist");
         let draft = Draft::error(naming(app, role)?, message);
-        Some(draft.help("the two names must be equal, letter by letter: copy the `name` of a role of the app"))
+        Some(draft.help("write the role exactly as the `name` of a role of the app, letter by letter"))
     };
     users.into_iter().filter_map(report).collect()
 }

@@ -44,7 +44,7 @@ pub(crate) fn check(app: &mut App, inputs: &[Input]) {
     app.drafts.extend(drafts);
 }
 
-/// The names of an install, for a policy that is rendered before there is one.
+/// The names of an example install, for a policy that is rendered before an install exists.
 struct Example {
     tenant: TenantName,
     app: AppName,
@@ -68,8 +68,8 @@ impl Example {
     }
 }
 
-/// Returns the answers to the inputs: a reference for each that the customer answers, and otherwise the default or a
-/// word.
+/// Returns the answers to the inputs: a reference for an input that the customer answers, and for any other input that
+/// is not sensitive its default, or the text `word` if it has none.
 fn answers(inputs: &[Input]) -> Answers {
     let mut answers = Answers::default();
     for input in inputs {
@@ -82,7 +82,7 @@ fn answers(inputs: &[Input]) -> Answers {
     answers
 }
 
-/// Reports two policies of a role that have one name in AWS.
+/// Reports two policies of a role that would have the same name in AWS.
 fn same_names(checked: &Checked, policies: &[Node], example: &Example) -> Option<Draft> {
     let named = |node: &Node| Some(RolePolicy::Inline { name: node.text("name")?.to_owned(), document: "{}".into() });
     let mut before = Vec::new();

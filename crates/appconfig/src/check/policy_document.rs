@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
                 );
             } else if !seen.insert(key) {
                 let message = format!("key `{key}` is given twice");
-                self.error(value, &message, "remove one of them; readers differ in which one they use");
+                self.error(value, &message, "remove one of them; JSON parsers differ in which value they use");
             } else if PLAIN.contains(&key) && (self.templated(value) || value.get().contains("\\u007")) {
                 let message = format!("`{key}` contains a template");
                 self.error(value, &message, "write the text itself, so that the contract shows what the role may do");
@@ -135,7 +135,7 @@ impl<'a> Reader<'a> {
                 "the statement has no `Effect`",
                 "add `\"Effect\": \"Allow\"` or `\"Effect\": \"Deny\"`",
             ),
-            // Templates are reported with the structure.
+            // `structure` reports an effect that is a template.
             Some(effect) if self.templated(effect) || ["\"Allow\"", "\"Deny\""].contains(&effect.get()) => {}
             Some(effect) => {
                 let message = format!("the statement's `Effect` is `{}`", effect.get().trim_matches('"'));

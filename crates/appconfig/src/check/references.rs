@@ -81,7 +81,7 @@ pub(crate) fn target(path: &[String]) -> Option<Target<'_>> {
     (!matches!(found.0, "" | "*")).then_some(found.1)
 }
 
-/// Reports a path that does not exist when the template is rendered.
+/// Reports a path that will not exist when the template is rendered.
 pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
     if reading.guarded {
         return None;

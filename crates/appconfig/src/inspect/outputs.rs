@@ -11,8 +11,8 @@ use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 use crate::state::source::Held;
 
-/// Reports each output of the part that `owner` defines, if a file reads the output, and the part's source in `held`
-/// does not declare it, or if it is sensitive and the file is not of a component or an action.
+/// Reports reads of the outputs of the part that `owner` defines: of an output that the source in `held` does not
+/// declare, and of a sensitive output in a file that defines neither a component nor an action.
 pub(super) fn check(reader: &mut Reader<'_>, files: &[Checked], owner: &Checked, held: &Held, declared: &Outputs) {
     if !declared.whole {
         return;

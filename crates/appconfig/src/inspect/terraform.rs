@@ -59,7 +59,8 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> M
     let mut calls: Vec<(String, String, Place)> = called("", std::mem::take(&mut root.calls));
     while let Some((from, source, place)) = calls.pop() {
         let Some(path) = normal(&join(&from, &source)) else {
-            let message = format!("`{source}` is outside of the source `{}`, and only the source is packed", held.word);
+            let message =
+                format!("module `{source}` is outside of the source `{}`, and only the source is packed", held.word);
             reader.say(
                 Draft::error(place, message)
                     .help("move the module into the source, or name a source directory that contains it"),

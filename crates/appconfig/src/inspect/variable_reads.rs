@@ -48,7 +48,7 @@ impl Visit for Visitor {
     }
 
     fn visit_for_template_expr(&mut self, node: &ForTemplateExpr) {
-        // The visitor of the `hcl` library does not visit the collection.
+        // The visitor of the `hcl` library does not visit the collection of a `for` in a template.
         self.visit_expr(&node.collection_expr);
         let key = node.key_var.as_ref().map(|key| key.as_str());
         if ![key, Some(node.value_var.as_str())].contains(&Some(OBJECT)) {

@@ -44,8 +44,8 @@ pub(crate) const TRIGGERS_WITHOUT_EVENT: &[&str] = &["role-enabled", "role-disab
 const TRIGGER: &[Key] = &[
     must("type", Text)
         .doc(
-            "`manual`, `cron`, or an event such as `post-deploy-component`. Freehold is not told when a customer switches a \
-             role on or off",
+            "`manual`, `cron`, or an event such as `post-deploy-component`. Freehold has no events yet for \
+             a role that the customer switches on or off",
         )
         .not_yet_for(TRIGGERS_WITHOUT_EVENT),
     may("index", Whole).doc("The place of the action among the actions that the same event starts").not_yet(),
@@ -59,7 +59,7 @@ const STEP: &[Key] = &[
     may("inline_contents", TemplateFile)
         .doc("A script, which is a template: its text, or the `./path` or address of a file with the text"),
     may("env_vars", Scalars).doc("Environment variables of the step; values are templates"),
-    may("enable_kube_config", Flag).doc("Whether the action's steps get a kubeconfig; `false` by default"),
+    may("enable_kube_config", Flag).doc("Whether all steps of the action get a kubeconfig; `false` by default"),
     may("public_repo", Table(REPO)).doc(
         "A git repository that anyone may read; `command` runs in a copy of its `directory` at the commit of `branch`",
     ),

@@ -43,13 +43,13 @@ pub(super) const COMPONENT: &[Key] = &[
     may("default_enabled", Flag)
         .doc("Whether an install has the component before somebody switches it on or off; `true` by default"),
     may("build_timeout", Duration(MAX_COMPONENT_SECS))
-        .doc("The time limit of a build: at most `1h`; `5m` by default, `15m` for images")
+        .doc("The time limit of a build: at most `1h`; `15m` by default")
         .not_yet(),
     may("deploy_timeout", Duration(MAX_COMPONENT_SECS))
         .doc("The time limit of a deploy: at most `1h`, which is also the default"),
     may("max_auto_retries", Whole)
         .doc("How often a failed deploy is retried automatically; `0` by default, at most `10`"),
-    may("skip_noops", Flag).doc("Whether nothing is applied when the plan has no changes; `false` by default"),
+    may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; `false` by default"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan that passes every policy is approved without a person; `false` by default")
         .not_yet(),
@@ -73,7 +73,8 @@ const HEALTH: &[Key] = &[
 ];
 
 const PROBE: &[Key] = &[
-    must("type", Word(&["http", "tcp", "exec"])).doc("`http` gets an address, `tcp` connects, `exec` runs a command"),
+    must("type", Word(&["http", "tcp", "exec"]))
+        .doc("`http` requests an address, `tcp` opens a connection, `exec` runs a command"),
     may("name", Text).doc("The probe's name; its address or command by default"),
     may("url", Template).doc("For `http` an address, for `tcp` also `host:port`; a template"),
     may("command", Texts).doc("For `exec`: the program and its arguments, without a shell; templates"),
@@ -107,7 +108,10 @@ pub(crate) fn component_keys(word: &str) -> &'static [Key] {
 }
 
 pub(super) const TERRAFORM_MODULE: &[Key] = &[
-    must("terraform_version", Text).doc("The version of Terraform, such as `1.11.3`"),
+    must("terraform_version", Text).doc(
+        "The version of Terraform that the module is written for, such as `1.11.3`. The runner uses its own Terraform \
+         and logs a difference",
+    ),
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,
@@ -120,7 +124,7 @@ pub(super) const TERRAFORM_MODULE: &[Key] = &[
 // Only Freehold knows the config key `providers`.
 pub(super) const PROVIDERS: Key = may("providers", Word(&["packed", "registry"])).doc(
     "The source of the module's providers: `packed` (the default) when the build packs them with the module, or \
-     `registry` when they are fetched from their registry, which the contract then names",
+     `registry` when each job downloads them from their registry, which the contract then names",
 );
 
 const IMAGE_URL: Key = must("image_url", Text).doc("The image without its tag, such as `docker.io/library/nginx`");
@@ -142,7 +146,8 @@ const GAR_IMAGE: &[Key] = &[
     IMAGE_URL,
     TAG,
     may("service_account_email", Text).doc("The service account that may read the repository"),
-    may("workload_identity_provider", Text).doc("The identity provider that lets others act as the service account"),
+    may("workload_identity_provider", Text)
+        .doc("The workload identity provider through which others act as the service account"),
 ];
 
 const ACR_IMAGE: &[Key] = &[
@@ -274,7 +279,9 @@ pub(super) const JOB: &[Key] = &[
 
 pub(super) const PULUMI: &[Key] = &[
     must("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program"),
-    may("pulumi_version", Text).doc("The version of Pulumi; the runner's by default"),
+    may("pulumi_version", Text).doc(
+        "The version of Pulumi that the program is written for. The runner uses its own Pulumi and logs a difference",
+    ),
     PUBLIC_REPO,
     CONNECTED_REPO,
     SOURCE,

@@ -7,9 +7,14 @@ use super::components::{PROVIDERS, REPO, VAR_FILE};
 
 pub(super) const SANDBOX: &[Key] = &[
     may("type", Word(&["terraform", "pulumi"])).doc("The tool that runs the module; default `terraform`"),
-    may("terraform_version", Text).doc("The version of Terraform, such as `1.11.3`; needed by `terraform`"),
+    may("terraform_version", Text).doc(
+        "The version of Terraform that the module is written for, such as `1.11.3`; needed by `terraform`. The runner \
+         uses its own Terraform and logs a difference",
+    ),
     may("runtime", Word(&["go", "nodejs", "python"])).doc("The language of the program; needed by `pulumi`"),
-    may("pulumi_version", Text).doc("The version of Pulumi; the newest known version if absent"),
+    may("pulumi_version", Text).doc(
+        "The version of Pulumi that the program is written for. The runner uses its own Pulumi and logs a difference",
+    ),
     may("pulumi_config", Values).doc("The configuration of a Pulumi program; strings are templates"),
     may("source", Text).doc("`./path` of a directory beside this file, or in the app's directory"),
     may("public_repo", Table(REPO)).doc("The public repository of the module"),
@@ -23,7 +28,7 @@ pub(super) const SANDBOX: &[Key] = &[
         .not_yet(),
     may("operation_roles", Any).doc("The role of each operation, such as `provision = \"...\"`; names are templates"),
     may("max_auto_retries", Whole).doc("How often a failed run is retried automatically; default `0`, at most `10`"),
-    may("skip_noops", Flag).doc("Whether nothing is applied when the plan has no changes; default `false`"),
+    may("skip_noops", Flag).doc("Whether to skip the apply when the plan has no changes; default `false`"),
     may("auto_approve_on_policies_passing", Flag)
         .doc("Whether a plan is approved without a person when it passes every policy; default `false`")
         .not_yet(),

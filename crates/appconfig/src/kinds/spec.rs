@@ -30,8 +30,8 @@ pub(crate) enum Effect {
 }
 
 impl Effect {
-    /// Returns the sentence that says that the key, or which of its values, has no effect; `None` for a key that works.
-    /// Editors and the reference show it after the key's description.
+    /// Returns the sentence that says that the key or some of its values have no effect; `None` for a key that works.
+    /// Editors and the reference show the sentence after the key's description.
     pub(crate) fn remark(self) -> Option<String> {
         match self {
             Self::Works => None,
@@ -39,7 +39,7 @@ impl Effect {
             Self::NotYetFor([word]) => Some(format!("`{word}` has no effect yet.")),
             Self::NotYetFor(words) => {
                 let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
-                Some(format!("Have no effect yet: {}.", words.join(", ")))
+                Some(format!("These values have no effect yet: {}.", words.join(", ")))
             }
             Self::Never => Some("Has no effect.".to_owned()),
         }

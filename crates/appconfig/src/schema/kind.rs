@@ -136,7 +136,7 @@ pub(super) const fn about(kind: Kind) -> (&'static str, &'static str) {
         ),
         Kind::OperationRoles => ("Which operation runs with which role", "Rules that choose the roles of operations."),
         Kind::Sandbox => ("The sandbox", "The infrastructure that is created before any component."),
-        Kind::Runner => ("The runner", "The program in the customer's account that does the work."),
+        Kind::Runner => ("The runner", "The program in the customer's account that deploys the app."),
         Kind::Stack => ("The install stack", "The stack that the customer deploys to begin an install."),
         Kind::Policies => (
             "Policies",

@@ -41,8 +41,8 @@ const FEATURES: &str = "\
 |---|---|
 | text | a string, used as it is |
 | template | a string; expressions such as `{{ .nuon.install.id }}` are evaluated when it is used |
-| text or file | a string, or the place of one; used as it is |
-| template or file | a string, or the place of one; its text is a template |
+| text or file | a string, or the path or address of a file with the string; used as it is |
+| template or file | a string, or the path or address of a file with the string; the string is a template |
 | duration | hours, minutes and seconds such as `90s`, `5m` or `1h30m` |
 | scalars | a table of strings, numbers and booleans; strings are templates |
 | values | a table of any values; strings in it are templates |
@@ -54,29 +54,28 @@ directory is an error.
 **Addresses.** `https://...`, `file://...` and `git::...//path?ref=...` are replaced by the text behind them, which is
 fetched when an app version is made.
 
-**Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one
-tree, `.nuon`, or `.freehold`, which is the same. It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
-`inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`, `components.<name>.outputs`,
-`actions.workflows.<name>.outputs`, `secrets`, `runner`, `domain` and `cloud_account`. A reference to the outputs of
-another component is a dependency on it. A reference to something that does not exist is an error, which suggests the
-nearest name.
+**Templates** are written in Go's template language, with the functions of Sprig that configs use. They read one tree, `.nuon`
+(`.freehold` is another name of the same tree). It holds `org`, `app`, `install` (`id`, `name`, `inputs`, `sandbox`),
+`inputs.inputs`, `install_stack.outputs`, `sandbox.outputs`, `components.<name>.outputs`, `actions.workflows.<name>.outputs`,
+`secrets`, `runner`, `domain` and `cloud_account`. A reference to the outputs of another component is a dependency on it. A
+reference to something that does not exist is an error, which suggests the nearest name.
 
-`install_stack.outputs` has `account_id`, `region`, `prefix`, `boundary_arn` and `role_path`. `prefix` is `<tenant>--<install>--`,
-which keeps names of two installs apart. Every role, policy and instance profile
-that a component creates needs the path `role_path`, and every role needs that permission boundary (`path` and
-`permissions_boundary` in Terraform, `Path` and `PermissionsBoundary` in CloudFormation); otherwise AWS denies it, whatever
-the policies of the mode allow. A role may trust this account and AWS's services; a job after which a role trusts anybody else
-has failed ([decision 0039](decisions/0039-a-ceiling-that-holds.md)).
+`install_stack.outputs` has `account_id`, `region`, `prefix`, `boundary_arn` and `role_path`. `prefix` is
+`<tenant>--<install>--`, which keeps names of two installs apart. Every role, policy and instance profile that a component
+creates needs the path `role_path`, and every role also needs `boundary_arn` as its permissions boundary (`path` and
+`permissions_boundary` in Terraform, `Path` and `PermissionsBoundary` in CloudFormation); otherwise AWS denies the call that
+creates it, whatever the policies of the mode allow. A role may trust this account and AWS's services; a job fails if a role
+trusts anybody else when the job ends ([decision 0039](decisions/0039-a-ceiling-that-holds.md)).
 
 An app with a sandbox, or with a component that reads one of these outputs, gets a network: `vpc_id`, `runner_subnet`,
-`public_subnets` and `private_subnets` (ids, separated by commas). The customer's stack makes it, or takes subnets that there
-are. `provision_iam_role_arn`, `maintenance_iam_role_arn` and `deprovision_iam_role_arn` are the roles of the modes;
-`break_glass_role_arns` and `custom_role_arns` are maps of the app's own roles. The runner reads these outputs in the customer's
-account.
+`public_subnets` and `private_subnets` (ids, separated by commas). The install stack creates the network, or uses subnets that
+the customer already has. `provision_iam_role_arn`, `maintenance_iam_role_arn` and `deprovision_iam_role_arn` are the roles of
+the modes; `break_glass_role_arns` and `custom_role_arns` are maps of the app's own roles. The runner reads these outputs in the
+customer's account.
 
-The module of a sandbox gets variables by itself when it declares them and the config does not set them: `nuon_id` and `region`,
-`tags` (a map), each output of the two lines above that is a text, and `internal_root_domain` and `public_root_domain`, under
-which no name resolves on the internet: set them where the app has a domain
+Freehold sets variables of a sandbox's module that the module declares and the config does not set: `nuon_id` and `region`,
+`tags` (a map), each output of the paragraph above except the two maps, and `internal_root_domain` and `public_root_domain`.
+Under the values of these two domains no name resolves on the internet, so an app with a domain has to set them
 ([decision 0048](decisions/0048-what-the-install-stack-gives-to-an-app.md)).
 
 ## What a check looks at
@@ -92,7 +91,7 @@ finding with its file, line and column.
 | CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities`, a role without `PermissionsBoundary` | a key that is given twice, a resource type of AWS that does not exist, a property that a resource type does not have, a required property that is missing, a literal of the wrong sort (a map where a list is needed, a text that is not a number), an action reads an output that it does not declare, a role under a condition without `PermissionsBoundary` |
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |
-| Dockerfile | it is not in the source or has no `FROM`, or not the stage `target` | |
+| Dockerfile | it is not in the source, has no `FROM`, or does not have the stage that `target` names | |
 
 A source in a repository is not checked; the check names the components that have one. The types and properties of
 CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer ones.
@@ -101,28 +100,29 @@ Values that a template computes are not checked: functions (both branches of `Fn
 makes; its properties are checked only if each macro is one of AWS that does not change them, such as `AWS::LanguageExtensions`. The
 arguments of Terraform's providers are not checked.
 
-**Policies of roles.** The contract lists a policy before its templates are rendered, so a template can only be a value: a key of a
-policy document that contains a template or is given twice, and a template in `Sid`, `Id`, `Version` or `Effect`, is an error. An input
-that the customer answers can stand in `Resource` and `Condition` of a statement that allows, and not directly next to `*` or `?`;
-elsewhere, and changed by a template, it is an error, because the install stack is not rendered. So is a sensitive input in a policy,
-and a default with `*`, `?` or `${` of an input that the customer answers and a policy reads. A text that is JSON only after it is
-rendered is listed as a text, and each change of it needs a new consent.
+**Policies of roles.** The contract lists a policy before its templates are rendered, so a template can only be a value: a key
+of a policy document that contains a template or is given twice, and a template in `Sid`, `Id`, `Version` or `Effect`, is an
+error. CloudFormation inserts the customer's answers into the install stack. A policy may therefore contain an input that the
+customer answers only unchanged, in `Resource` or `Condition` of an `Allow` statement, and not directly next to `*` or `?`;
+every other use is an error. It is also an error if a policy reads a sensitive input, or if an input that the customer answers
+and a policy reads has a default with `*`, `?` or `${`. A policy that is JSON only after it is rendered is listed in the
+contract as one text, and the customer has to accept each change of this text.
 
-**Permissions.** Each `cloudformation_stack` is held against the role that deploys it, with the calls that a
-[preflight](preflight.md) tries in the customer's account: in the first deploy the role of mode `provision`, later the role of
-mode `maintenance`, or a role of the component's own. What the role of the first deploy does not allow, or denies, is an
+**Permissions.** For each `cloudformation_stack`, the check compares the calls that a [preflight](preflight.md) tries in the
+customer's account with the role that deploys the stack: in the first deploy the role of mode `provision`, later the role of
+mode `maintenance`, or a role of the component's own. A call that the role of the first deploy denies or does not allow is an
 error; for later deploys it is a warning. A role that lists AWS managed policies which the check does not know gets a warning
 too. For each module and template, the check compares the call that creates a resource (`sqs:CreateQueue` for `aws_sqs_queue`
-and `AWS::SQS::Queue`) with the role, for some fifty common types, and warns. A policy that may allow a call (under a condition, or
-for some value of a template) counts as allowing it: the preflight decides at the customer.
+and `AWS::SQS::Queue`) with the role, for some fifty common types, and warns. A policy that may allow a call (under a condition,
+or for some value of a template) counts as allowing it: the preflight decides at the customer.
 
 ## Toggles and events
 
 **Toggles.** A component with `toggleable = true` is deployed unless the install leaves it out: `default_enabled = false`, or
-`freehold install toggles INSTALL --off NAME`. The next deploy of the whole app removes what is off and deploys what is on again.
-It removes under the mode `deprovision`, a component before those that it needs. A component that needs one that is off is an
-error, which names both; an action that needs one is skipped when an event starts it, and refused when a person does
-([decision 0057](decisions/0057-toggles-and-events.md)).
+`freehold install toggles INSTALL --off NAME`. The next deploy of the whole app removes what is off and deploys what is on
+again. It removes under the mode `deprovision`, a component before those that it needs. If a component needs another one that is
+off, the switch and the deploy are refused with an error that names both. An action that needs a component that is off is
+skipped when an event starts it, and refused when a person starts it ([decision 0057](decisions/0057-toggles-and-events.md)).
 
 **Events.** Each event starts each action that has it as a trigger once. `pre-` means that the action runs before it, and that the
 event does not happen when the action fails; `post-` means that it runs after the event succeeded.

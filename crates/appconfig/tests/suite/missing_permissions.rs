@@ -189,7 +189,7 @@ fn a_templated_name_of_a_role_that_does_not_exist_is_an_error() {
     2 | role = "{{.nuon.install.id}}-maintainance"
       |        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: the two names must be equal, letter by letter: copy the `name` of a role of the app
+      = help: write the role exactly as the `name` of a role of the app, letter by letter
     "#);
 }
 

@@ -122,7 +122,7 @@ fn a_module_that_is_called_is_looked_at_and_must_be_in_the_source() {
       |
       = help: write its files there, such as `main.tf`, or correct the path
 
-    error: `../c` is outside of the source `./modules/own`, and only the source is packed
+    error: module `../c` is outside of the source `./modules/own`, and only the source is packed
      --> modules/own/main.tf:8:12
       |
     8 |   source = "../c"

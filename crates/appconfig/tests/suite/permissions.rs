@@ -234,7 +234,7 @@ fn a_template_stands_for_a_value_alone() {
     12 |     { "Effect": "Allow", "Action": "s3:Get*", "Action": "*", "Resource": "{{ .nuon.install.id }}" }
        |                                                         ^^^
        |
-       = help: remove one of them; readers differ in which one they use
+       = help: remove one of them; JSON parsers differ in which value they use
     "#);
 }
 

@@ -107,8 +107,8 @@ impl Builder<'_> {
         Some((Source::Version, ComponentSpec::KubernetesManifest { namespace, manifest, kustomize: None }))
     }
 
-    /// Returns the source of a kustomization, and the entry that names the source. The source is a repository, beside
-    /// or inside of `[kustomize]`, or a directory. `path` names the directory only when no other key names a source.
+    /// Returns the source of a kustomization, and the entry that names the source: a directory, or a repository whose
+    /// table is beside or inside of the table `[kustomize]`. The key `path` counts only if no other key names a source.
     fn kustomization<'n>(&mut self, subject: Subject<'n>, node: &'n Node) -> Option<(Source, &'n Entry)> {
         let Subject { checked, .. } = subject;
         let inside = [REPOS.as_slice(), &["directory"]].concat();

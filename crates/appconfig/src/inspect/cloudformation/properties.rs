@@ -21,7 +21,7 @@ const TRANSFORMS: [&str; 5] = [
     "AWS::Serverless-2016-10-31",
 ];
 
-/// Texts that YAML and JSON read as nothing.
+/// Texts that YAML and JSON read as null.
 const NOTHING: [&str; 5] = ["", "~", "null", "Null", "NULL"];
 
 /// Warns of properties that do not match their schema. They are not errors, because a schema can be older than AWS.
@@ -75,7 +75,8 @@ struct Looker<'t> {
 }
 
 impl Looker<'_> {
-    /// Checks a value. `path` names the property, `at` is its key, and `owner` is where a required property is missing.
+    /// Checks a value. `path` names the property, and `at` is the place of its key. A missing required property is
+    /// reported at `owner`.
     fn value(&mut self, node: &Node, values: Values, path: &str, at: &Range<usize>, owner: &Range<usize>) {
         if let Some(branches) = branches(node) {
             branches.iter().for_each(|branch| self.value(branch, values, path, &branch.span, &start(branch)));
@@ -152,13 +153,13 @@ impl Looker<'_> {
     }
 }
 
-/// Returns the place of the first key of a map, or of another value.
+/// Returns the place of the first key of a map, or the place of a value that is not a map.
 fn start(node: &Node) -> Range<usize> {
     node.entries().first().map_or_else(|| node.span.clone(), |entry| entry.key_span.clone())
 }
 
-/// Returns whether a property may have the literal `node`. The parser has texts for numbers and booleans too, and a text
-/// with a template is not known yet.
+/// Returns whether a property may have the literal `node`. The parser returns numbers and booleans as texts too. The
+/// value of a text with a template is not known yet.
 fn may_have(values: Values, node: &Node) -> bool {
     match &node.data {
         Data::List(_) => values.may_be('l'),

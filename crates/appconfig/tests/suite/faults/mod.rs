@@ -40,7 +40,7 @@ fn names_in_a_file_that_cannot_be_read_are_not_reported_as_missing() {
     insta::assert_snapshot!(config.faults(), @r"
     error: the file cannot be read: it is not UTF-8 text
     --> inputs.toml
-     = help: save it as UTF-8 text that this user may read, or remove it
+     = help: save it as UTF-8 text that you are permitted to read, or remove it
     ");
 }
 
