@@ -148,7 +148,7 @@ impl Parser<'_> {
                     nodes.push(if word == "break" { Node::Break } else { Node::Continue });
                 }
                 _ => {
-                    return self.fail_at(word_at, format!("`{word}` is not supported; write its text here"));
+                    return self.fail_at(word_at, format!("`{word}` is not supported; write the text itself instead"));
                 }
             }
         }

@@ -207,7 +207,7 @@ fn a_syntax_error_names_its_place() {
     expected `)`, found the end of the action (line 1, column 8)
     expected a value or a function, found the end of the action (line 1, column 4)
     `break` is outside of `range` (line 1, column 4)
-    `define` is not supported; write its text here (line 1, column 4)
+    `define` is not supported; write the text itself instead (line 1, column 4)
     a second `else` in one `if` (line 1, column 25)
     the comment is never closed; end it with `*/}}` (line 1, column 1)
     `12ab` is not a number (line 1, column 4)
