@@ -32,7 +32,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, Unparsed> {
     Ok(document)
 }
 
-/// Parses JSON, and refuses an object with a key that is given twice: readers differ in which value they use.
+/// Parses JSON, and refuses an object with a key that is given twice: parsers differ in which value they use.
 pub(crate) fn without_repeated_keys(text: &str) -> Result<Value, String> {
     let OnceEach(value) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     Ok(value)

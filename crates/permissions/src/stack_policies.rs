@@ -99,7 +99,10 @@ impl InStack {
                     found.inline.push(json!({ "PolicyName": cleaned, "PolicyDocument": document }));
                 }
                 RolePolicy::GcpPredefined(role) => {
-                    return Err(format!("role `{role}` of Google Cloud cannot be in a stack of CloudFormation"));
+                    return Err(format!(
+                        "role `{role}` of Google Cloud cannot be in a stack of CloudFormation; remove it from the \
+                         policies of the role"
+                    ));
                 }
             }
         }
@@ -125,8 +128,9 @@ impl RolePlace<'_> {
         json!({ "aws": { "account_id": self.account, "region": self.region } })
     }
 
-    /// Returns the values of a policy document that no install stack may have because of the app's inputs, whatever the
-    /// answers are. A document whose structure is not clear and a text that cannot be rendered for other reasons have none.
+    /// Returns the values of a policy document that an install stack must not have, whatever the answers to the app's
+    /// inputs are. Returns none for a document with an unclear structure, and for a text that is not JSON and cannot be
+    /// rendered. A string that cannot be rendered is returned only if it reads a sensitive input.
     pub fn refusals(&self, text: &str, answers: &Answers) -> Vec<Refusal> {
         let tree = self.tree(answers);
         let (document, mut found) = match policy_text::parse(text) {
@@ -166,7 +170,8 @@ impl RolePlace<'_> {
             // The contract shows such a policy as a text that nobody can compare.
             Err(Unparsed::NotJson) => {
                 let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| chain(&e))?;
-                policy_text::without_repeated_keys(&rendered).map_err(|e| format!("policy is not JSON: {e}"))?
+                policy_text::without_repeated_keys(&rendered)
+                    .map_err(|e| format!("the policy is not JSON after its templates are rendered: {e}"))?
             }
         };
         if let Some(first) = refused(&document, answers).into_iter().next() {
@@ -537,6 +542,6 @@ mod tests {
         assert!(changed.starts_with("the template changes an input that"), "{changed}");
         assert!(key.contains("key `{{ .nuon.inputs.inputs.cluster }}` contains a template"), "{key}");
         assert!(secret.contains("password"), "{secret}");
-        assert!(text.contains("policy is not JSON"), "{text}");
+        assert!(text.contains("the policy is not JSON after"), "{text}");
     }
 }

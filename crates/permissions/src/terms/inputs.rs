@@ -45,7 +45,7 @@ impl TermsDiff {
 
     fn secret(&mut self, about: &str, before: &SecretTerms, after: &SecretTerms) {
         if before.generated != after.generated {
-            // Another person or program knows the value then.
+            // Either change is wider: another person or program than before then knows the value.
             self.widen(about, describe_value(after).to_owned());
         }
         match (before.shared, after.shared) {

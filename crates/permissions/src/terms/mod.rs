@@ -69,7 +69,10 @@ impl TermsDiff {
 pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
     let mut found = TermsDiff::default();
     if before.format != FORMAT || after.format != FORMAT {
-        found.widen("the terms", format!("are of format {} and {}, expected {FORMAT}", before.format, after.format));
+        found.widen(
+            "the terms",
+            format!("have formats {} and {}, and only {FORMAT} can be compared", before.format, after.format),
+        );
     }
     if before.app != after.app {
         found.widen("the terms", format!("are of app `{}`, not `{}`", after.app, before.app));
