@@ -39,7 +39,7 @@ impl FromStr for Own {
 }
 
 impl Own {
-    /// Returns the output `name` of the customer's.
+    /// Returns the customer's own output `name`.
     ///
     /// # Errors
     /// A message for a text that is not the logical id of an output.

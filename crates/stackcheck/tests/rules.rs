@@ -131,7 +131,7 @@ fn a_policy_that_is_not_written_out_is_found() {
         with("  Open: {Type: AWS::IAM::Role, Properties: {AssumeRolePolicyDocument: {Statement: !Ref HttpsProxy}}}");
 
     assert_eq!((queue.rule, queue.of.as_str()), (Rule::NoWildcardAssumeRole, "Open"));
-    assert_eq!(queue.reason, "`PolicyDocument` must be written out, so that it can be checked");
+    assert_eq!(queue.reason, "`PolicyDocument` must be written out as a policy document, so that it can be checked");
     assert!(line.starts_with("Open: "), "{line}");
     assert_eq!([key.rule, role.rule], [Rule::NoOutsidePrincipal; 2]);
 }

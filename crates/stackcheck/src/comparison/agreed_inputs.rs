@@ -38,7 +38,7 @@ impl Origin {
     }
 }
 
-/// Finds inputs and secrets that the template and the terms do not both have, or that go elsewhere.
+/// Finds inputs and secrets that only the template or only the terms have, or whose origins differ.
 pub(super) fn differences(root: &Node, inputs: &Inputs, terms: &Terms) -> Vec<Finding> {
     let agreed = of_terms(terms);
     let found = of_template(inputs);

@@ -1,5 +1,5 @@
-//! What the roles may do by the terms that the customer agreed to. The comparison uses this instead of the policies in
-//! the template.
+//! The permissions of the roles in the terms that the customer agreed to. The comparison uses them instead of the
+//! policies in the template.
 
 use std::collections::BTreeMap;
 
@@ -143,12 +143,12 @@ fn asked(terms: &Terms, inputs: &Inputs) -> BTreeMap<String, String> {
     asked.filter(|(_, parameter)| inputs.is_plain(parameter)).collect()
 }
 
-/// Finds a default in the template that gives a policy of the contract another meaning than the customer reads there:
-/// a default that the terms do not have, a pattern, and a variable of IAM.
+/// Finds a default in the template with which a policy allows something else than the contract shows: a default that
+/// the terms do not have, a pattern, or a variable of IAM.
 fn other_default(root: &Node, name: &str, parameter: &str, terms: &Terms) -> Option<Finding> {
     let default = root.at(&["Parameters", parameter, "Default"])?;
-    // An input without a default in the terms has an empty one in the template. A default that is no text counts as a
-    // pattern.
+    // An input without a default in the terms has an empty one in the template. A default that is not a text
+    // counts as a pattern.
     let text = default.text().unwrap_or("*");
     let known = terms.policy_inputs.get(name).unwrap_or(&Value::Null);
     let is_wide = text.contains(['*', '?']) || text.contains("${");

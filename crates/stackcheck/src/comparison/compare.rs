@@ -66,7 +66,10 @@ impl Comparison<'_> {
             return self.report(
                 found,
                 place,
-                format!("`{place}`: `{}` is {is} here, and Freehold renders {should}", shown(text)),
+                format!(
+                    "`{place}`: `{}` is {is} here, and in the template that Freehold renders it is {should}",
+                    shown(text)
+                ),
             );
         }
         // For a text of several lines, the message shows the first line that differs.

@@ -15,7 +15,7 @@ use crate::read::read;
 
 /// The install stack in the language of Go's `text/template`. The control plane renders the same file.
 const TEMPLATE: &str = include_str!("../../../../infra/install.yaml");
-/// Limits that the largest install stack does not reach.
+/// The limits of a rendering. The largest install stack does not reach them.
 const LIMITS: Limits = Limits { max_steps: 10_000_000, max_output_bytes: 16 * 1024 * 1024 };
 
 /// Returns the template that Freehold renders for this install.

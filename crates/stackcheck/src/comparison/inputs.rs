@@ -75,7 +75,7 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
                 node.line,
                 id,
                 format!(
-                    "the parameter is in {groups} groups of parameters, not in \
+                    "the parameter is in {groups} groups of parameters, and must be in \
                 one"
                 ),
             ));

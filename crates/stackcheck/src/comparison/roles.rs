@@ -69,7 +69,7 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Roles {
             findings.push(finding(
                 switch.line,
                 name,
-                "the parameter is not the switch of a role that an app can name".to_owned(),
+                "the template has no role of an app that this parameter could switch on and off".to_owned(),
             ));
         }
         role
@@ -85,7 +85,7 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Roles {
 fn named(root: &Node, name: &str, switch: &Node) -> Option<NamedRole> {
     let camel = name.strip_prefix("Enable")?;
     let role = format!("{camel}Role");
-    // The role's name ends with its key.
+    // The name of the role in AWS ends with the key of the role in terms.
     let whole = root.at(&["Resources", &role, "Properties", "RoleName"])?.text()?;
     let ends = whole.match_indices('-').filter_map(|(at, _)| whole.get(at + 1..)?.parse::<RoleKey>().ok());
     let key = ends.into_iter().find(|key| key.camel() == camel)?;

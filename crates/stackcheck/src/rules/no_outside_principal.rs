@@ -26,7 +26,11 @@ fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
     let unread = unread(resource.node).into_iter().filter(|(key, _)| admits(key));
     unread
         .map(|(key, policy)| {
-            resource.finding(RULE, policy, format!("`{key}` must be written out, so that it can be checked"))
+            resource.finding(
+                RULE,
+                policy,
+                format!("`{key}` must be written out as a policy document, so that it can be checked"),
+            )
         })
         .collect()
 }
