@@ -1,5 +1,5 @@
-//! Checks that an OpenID issuer or an endpoint belongs to an EKS cluster of the account. Its name does not show that:
-//! the clusters of all accounts in the region have names of the same form.
+//! Checks that an OpenID issuer or an endpoint belongs to an EKS cluster of the account. The name alone does not
+//! show that: the issuers and endpoints of all accounts in the region have names of the same form.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! JSON in which an object must not have the same name twice. Readers differ in which of the two values they use.
+//! JSON in which an object must not have the same name twice. Parsers differ in which of the two values they use.
 
 use std::collections::BTreeMap;
 use std::fmt;

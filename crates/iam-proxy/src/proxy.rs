@@ -32,7 +32,7 @@ const NAMES: [&str; 9] = [
 ];
 /// The maximum length of a text in a record, in characters, because a job can send texts of any length.
 const LONGEST: usize = 512;
-/// The maximum length of a recorded action name, in characters. IAM's longest name has 40 characters.
+/// The maximum length of a recorded action name, in characters. IAM's longest name has 45 characters.
 const LONGEST_ACTION: usize = 64;
 /// The maximum number of refusals of one job that are recorded one by one. All refusals are counted.
 const MOST_REFUSALS: usize = 1_000;
@@ -169,8 +169,8 @@ impl Proxy {
                     self.record_calmly(action, resource, Stage::Refused { reason }).await;
                 }
             }
-            // The request was not refused: the client retries it. If its change was announced, the change is recorded
-            // as failed.
+            // The request failed and was not refused, and the client retries it. If its change was announced, its
+            // failure has already been recorded.
             Refusal::Unavailable(_) => {}
         }
     }
@@ -183,12 +183,12 @@ impl Proxy {
         })
     }
 
-    /// Records a stage after which nothing more changes. An error of the recorder is logged and does not change the
-    /// answer.
+    /// Records the last stage of a change. An error of the recorder is logged and does not change the answer to the
+    /// job.
     async fn record_calmly(&self, action: &str, resource: &str, stage: Stage) {
         let change = Change { action: action.to_owned(), resource: resource.to_owned(), stage };
         if let Err(error) = self.recorder.record(change).await {
-            tracing::warn!("The end of `{action}` on `{resource}` could not be recorded: {error}");
+            tracing::warn!("The result of `{action}` on `{resource}` could not be recorded: {error}");
         }
     }
 }

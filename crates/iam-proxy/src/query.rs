@@ -9,7 +9,7 @@ use crate::refusal::Refusal;
 /// The version of the API. IAM has only this version.
 const VERSION: &str = "2010-05-08";
 
-/// The parameters of writes that are lists. Every other parameter has one value, and no dot in its name.
+/// The parameters of writes whose values are lists. Every other parameter has one value, and no dot in its name.
 const LISTS: [&str; 4] = ["ClientIDList", "TagKeys", "Tags", "ThumbprintList"];
 
 /// The action and the parameters of one request. A name occurs only once, so that every reader understands the same
@@ -86,7 +86,7 @@ impl Query {
     }
 
     /// Returns a parameter of a write whose name IAM could read differently: an element of something that is not a
-    /// list, a list with one value, or an element with another number than IAM's own clients write.
+    /// list, a list that is written as one value, or an element with another number than IAM's own clients write.
     pub(crate) fn unclear(&self) -> Option<&str> {
         let is_clear = |name: &str, value: &str| match *name.split('.').collect::<Vec<_>>().as_slice() {
             // Clients write an empty list as an empty value.

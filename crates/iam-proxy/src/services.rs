@@ -5,7 +5,7 @@ use crate::home::dns_suffix;
 
 /// The services that may assume a role that a job makes; they act inside the role's account. The list leaves out
 /// services that give the role's credentials to someone outside of the account: `rolesanywhere` and `credentials.iot`
-/// (for certificates), `ssm` (for activations of any machine), `cognito-identity` and `sso` (for users of others).
+/// (for certificates), `ssm` (for activations of any machine), `cognito-identity` and `sso` (for users from elsewhere).
 const TAKES_ROLES: [&str; 65] = [
     "airflow",
     "airflow-env",

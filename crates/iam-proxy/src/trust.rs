@@ -134,13 +134,17 @@ fn one_principal(kind: &str, one: &str, among_own: bool, home: &Home<'_>) -> Res
             home.account
         )),
         "Service" if services::may_take_roles(one, home.region) => Ok(None),
-        "Service" => Err(format!("service `{one}` is not among those that may assume a role of an install")),
+        "Service" => Err(format!(
+            "service `{one}` is not among those that may assume a role of an install; remove it from \
+             the trust policy"
+        )),
         "Federated" => {
             let provider = format!("{}oidc-provider/", home.arn_prefix());
             let issuer = one.strip_prefix(&provider).filter(|issuer| is_issuer(issuer, home));
             let stranger = || {
                 format!(
-                    "identity provider `{one}` is not of an EKS cluster of account {} in {}",
+                    "identity provider `{one}` is not of an EKS cluster of account {} in {}; trust the provider of such \
+                     a cluster, or remove this one from the trust policy",
                     home.account, home.region
                 )
             };
@@ -188,7 +192,7 @@ fn is_limited_to(condition: Option<&Json>, home: &Home<'_>) -> bool {
     })
 }
 
-/// Returns whether no other name of an object is `name` in another case.
+/// Returns whether an object has `name` in only one spelling of upper and lower case.
 fn is_once(name: &str, object: &BTreeMap<String, Json>) -> bool {
     object.keys().filter(|other| other.eq_ignore_ascii_case(name)).count() == 1
 }
