@@ -5,7 +5,7 @@
 const WORDS: [&str; 10] = ["", "~", "false", "n", "no", "null", "off", "on", "true", "y"];
 
 /// Returns whether every YAML reader reads a scalar without quotes as a text. Returns false if a reader may read it as
-/// a number or a date.
+/// a Boolean, null, a number or a date.
 pub(crate) fn is_text(plain: &str) -> bool {
     let word = plain.to_ascii_lowercase();
     let is_word = WORDS.contains(&word.as_str()) || word == "yes";
