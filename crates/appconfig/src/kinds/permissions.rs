@@ -60,9 +60,10 @@ pub(super) const TYPED_ROLE: &[Key] = &[
 pub(super) const ROLE_FILE: &[Key] = TYPED_ROLE;
 
 pub(super) const PERMISSIONS: &[Key] = &[
-    may("provision_role", Table(ROLE)).doc("The role that creates an install and deploys into it"),
-    may("maintenance_role", Table(ROLE)).doc("The role for actions, drift checks and updates"),
-    may("deprovision_role", Table(ROLE)).doc("The role that removes an install"),
+    may("provision_role", Table(ROLE))
+        .doc("The role of mode `provision`: for the first deploy of an install, and for the sandbox in every deploy"),
+    may("maintenance_role", Table(ROLE)).doc("The role of mode `maintenance`: for later deploys and for actions"),
+    may("deprovision_role", Table(ROLE)).doc("The role of mode `deprovision`: for removals"),
     may("custom_roles", Tables(ROLE)).doc("Roles for single operations: those that name the role"),
     may("roles", Tables(TYPED_ROLE)).doc("Roles of any type, each with `type`"),
 ];
