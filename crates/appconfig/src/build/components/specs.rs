@@ -14,8 +14,8 @@ use crate::read::paths::join;
 use crate::state::file::Checked;
 use crate::state::source::Held;
 
-/// The prefix of the names of an install's stacks, as a template. By default, the name of a stack is this prefix and the
-/// name of its component.
+/// The prefix of the names of an install's stacks, as a template. By default, the name of a stack is this prefix and
+/// the name of its component.
 const STACK_NAME: &str = "{{ .nuon.install_stack.outputs.prefix }}";
 /// The default namespace of a Helm release, as a template.
 const NAMESPACE: &str = "{{ .nuon.install.id }}";
