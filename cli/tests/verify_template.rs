@@ -154,7 +154,7 @@ fn an_invalid_template_is_invalid_input() {
 fn a_runner_is_found_in_the_signed_checksums_of_its_release_or_refused() {
     let (runner, other) = ("a".repeat(64), "b".repeat(64));
     let (url, sha256) =
-        ("of the vendor's can be reached then.\n    Default: \"", "starts no other program.\n    Default: \"");
+        ("reach no object of the vendor's.\n    Default: \"", "starts no other program.\n    Default: \"");
     let template = RENDERED.replacen(url, &format!("{url}https://downloads.acme.example/freehold-runner"), 1).replacen(
         sha256,
         &format!("{sha256}{runner}"),

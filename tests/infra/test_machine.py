@@ -136,7 +136,8 @@ class Script(StartScript, unittest.TestCase):
 
     def test_it_fits_and_the_drain_waits_for_the_group(self):
         text = self.script()
-        drain = text[text.index("#!/bin/bash\n# When the group") : text.index("\nEND", text.index("# When the group"))]
+        begin = text.index("#!/bin/bash\n# When the Auto Scaling group")
+        drain = text[begin : text.index("\nEND", begin)]
         self.tool("sleep", f'echo slept >> "{self.root}/calls"')
         self.tool("aws", f'echo aws "$@" >> "{self.root}/calls"')
         self.tool(
