@@ -82,7 +82,7 @@ impl Context {
     pub(crate) fn tenant(&self, name: Option<&TenantName>) -> Result<TenantName> {
         match name.cloned().or(self.profile()?.tenant) {
             Some(name) => Ok(name),
-            None => Err(Error::invalid("which tenant?").or("pass `--name NAME`, or set FREEHOLD_TENANT")),
+            None => Err(Error::invalid("no tenant is given").or("pass `--name NAME`, or set FREEHOLD_TENANT")),
         }
     }
 

@@ -23,7 +23,7 @@ impl FromStr for Input {
         let (name, value) = match (name.strip_suffix(':'), value.strip_prefix('@')) {
             (Some(name), _) => {
                 let value = serde_json::from_str(value)
-                    .map_err(|e| format!("what follows `:=` is not JSON ({e}); write `{name}={value}` for text"))?;
+                    .map_err(|e| format!("the text after `:=` is not JSON ({e}); write `{name}={value}` for text"))?;
                 (name, value)
             }
             (None, Some(path)) => {

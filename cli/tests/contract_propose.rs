@@ -124,7 +124,7 @@ fn actions_that_no_job_used_are_left_out_and_the_smaller_policies_written() {
         "app shop: 4 audit records of globex, ",
         "role provision: 2 jobs",
         "build   iam:*Role  iam:CreateRole, iam:GetRole, iam:TagRole",
-        "build   iam:*User  none, so the new policy does not allow it",
+        "build   iam:*User  not used; the new policy does not allow it",
         "ReadOnlyAccess stays: AWS manages it",
         "role maintenance: 0 jobs",
         "repair stays: no job ran under this role",

@@ -93,10 +93,10 @@ fn the_roles_are_compared_with_the_contract_alone() {
     let with = with_contract(&stack, &sealed(&signed, ROOT));
 
     assert_eq!([without.status.code(), with.status.code()], [Some(0), Some(0)], "{}", text(&with.stderr));
-    assert!(text(&without.stdout).contains("\nNot compared: what the roles may do; pass --contract\n"));
+    assert!(text(&without.stdout).contains("\nNot compared: the permissions of the roles (pass `--contract FILE`)\n"));
     assert!(!text(&with.stdout).contains("Not compared"), "{}", text(&with.stdout));
     let json: Value = serde_json::from_slice(&verify(&stack, "", &["--json"]).stdout).unwrap();
-    assert_eq!(json["not_compared"], json!(["what the roles may do; pass --contract"]));
+    assert_eq!(json["not_compared"], json!(["the permissions of the roles (pass `--contract FILE`)"]));
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl Profile {
     /// Returns the tenant's name. It is an error when neither the options nor the environment name a tenant.
     pub(crate) fn tenant(&self) -> Result<&TenantName> {
         self.tenant.as_ref().ok_or_else(|| {
-            Error::invalid("which tenant?")
+            Error::invalid("no tenant is given")
                 .or("pass `--tenant NAME` or `--api URL`, or set FREEHOLD_TENANT or FREEHOLD_API")
         })
     }

@@ -92,7 +92,7 @@ fn why(one: &ArtifactView) -> String {
         "remove" => "unused; the tenant's function `prune-artifacts` removes it at its next daily run".to_owned(),
         _ if one.state == "removed" => "nothing used it".to_owned(),
         _ => match (one.kept_by.is_empty(), one.removable_at) {
-            (true, Some(at)) => format!("unused; removed after {}", time(at)),
+            (true, Some(at)) => format!("unused; will be removed after {}", time(at)),
             (true, None) | (false, _) => one.kept_by.join(", "),
         },
     }

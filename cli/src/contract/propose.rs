@@ -191,7 +191,7 @@ fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
                     continue;
                 }
                 Some(_) => (name, "no `iam:` action in this policy can be left out"),
-                None => (name, "it is a template, or it is not a policy document"),
+                None => (name, "it is not a policy document in JSON, for example because it is a template"),
             },
             RolePolicy::Inline { name, .. } => (name, "no job ran under this role"),
             RolePolicy::Managed(name) => (name, "AWS manages it; name a policy of your own instead"),
@@ -237,7 +237,7 @@ fn text_of_role(role: &RoleProposal, out: Output) -> String {
         for PolicyProposal { policy, narrowed } in &role.policies {
             for change in &narrowed.changes {
                 let used = change.used.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-                let used = if used.is_empty() { "none, so the new policy does not allow it".to_owned() } else { used };
+                let used = if used.is_empty() { "not used; the new policy does not allow it".to_owned() } else { used };
                 table.row([clean(policy), clean(&change.action), clean(&used)]);
             }
         }

@@ -37,12 +37,13 @@ impl Launch {
         match (offered, was) {
             (None, _) if self.accept_contract => {
                 Err(Error::invalid(format!("template `{file}` names no contract, so there is nothing to accept"))
-                    .or("launch it without `--accept-contract`"))
+                    .or("leave out `--accept-contract`"))
             }
             (None, None) => Ok(()),
             (None, Some(was)) => Err(Error::conflict(format!(
-                "template `{file}` names no contract, but the stack has accepted {was}: the runner would then do what any \
-                 release orders; ask the vendor for a template that names its contract"
+                "template `{file}` names no contract, but the stack has accepted {was}: with this template, the \
+                 runner would carry out any release without your consent; ask the vendor for a template that names its \
+                 contract"
             ))),
             (Some(offered), Some(was))
                 if offered != was && !self.accept_contract && !parameters.contains_key(ACCEPTED) =>
@@ -141,7 +142,7 @@ mod tests {
         let first = set(false, None, Some("sha256:mine")).unwrap_err();
 
         insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract, then accept it with `--accept-contract`, or pass the template that was launched last to change parameters only");
-        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: the runner would then do what any release orders; ask the vendor for a template that names its contract");
+        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: with this template, the runner would carry out any release without your consent; ask the vendor for a template that names its contract");
         insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, and parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract sha256:new, or pass the template of the contract that you accept");
         assert_eq!(first.to_string(), mine.to_string());
         assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap_err().kind().exit_code(), 4);

@@ -27,7 +27,8 @@ struct Found {
 impl FindLeftovers {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.named_tenant()?.ok_or_else(|| {
-            Error::invalid("whose install?").or("pass `--tenant NAME` with the vendor's name, as the template gives it")
+            Error::invalid("the vendor of the install is not given")
+                .or("pass `--tenant NAME` with the vendor's name, as the template gives it")
         })?;
         let config = context.config().await?;
         let found = find(&config, &tenant, &self.install).await?;

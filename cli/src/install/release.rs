@@ -59,8 +59,10 @@ fn public_key(file: &Path) -> Result<PublicKey> {
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>> {
-    let bytes =
-        crate::file::read(file, "pass what `make dist KEY=FILE` wrote, or ask whoever makes the releases for it")?;
+    let bytes = crate::file::read(
+        file,
+        "pass the file that `make dist KEY=FILE` wrote, or ask whoever makes the releases for it",
+    )?;
     if bytes.len() > MOST {
         return Err(Error::invalid(format!("`{}` has more than {MOST} bytes", file.display())));
     }

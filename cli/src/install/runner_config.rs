@@ -86,7 +86,7 @@ fn only_one(install: &InstallId, stacks: Vec<String>) -> Result<Option<String>> 
         [] => Ok(None),
         [tenant] => Ok(Some(format!("freehold-{tenant}--{install}"))),
         several => Err(Error::invalid(format!(
-            "vendors {} have an install `{install}` here; name one with `--tenant`",
+            "vendors {} have an install `{install}` in this account; choose one with `--tenant`",
             several.iter().map(|tenant| format!("`{tenant}`")).collect::<Vec<_>>().join(" and ")
         ))),
     }
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(find(&["freehold-acme--globex"]).unwrap().as_deref(), Some("freehold-acme--globex"));
         assert_eq!(
             find(&["freehold-acme--globex", "freehold-initech--globex"]).unwrap_err().to_string(),
-            "vendors `acme` and `initech` have an install `globex` here; name one with `--tenant`"
+            "vendors `acme` and `initech` have an install `globex` in this account; choose one with `--tenant`"
         );
     }
 }

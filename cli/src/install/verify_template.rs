@@ -17,7 +17,7 @@ use crate::inputs::by_name;
 use crate::output::{Output, Table, clean, plural};
 
 /// The part of a template that is compared only with the option `--contract`.
-const POLICIES_OF_ROLES: &str = "what the roles may do; pass --contract";
+const POLICIES_OF_ROLES: &str = "the permissions of the roles (pass `--contract FILE`)";
 
 #[derive(Debug, Serialize)]
 struct Verified<'a> {

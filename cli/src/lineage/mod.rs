@@ -92,7 +92,7 @@ struct Verify {
     /// The id of a runner's key; a deploy that a runner with any other key reported fails verification. Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
     runners: Vec<String>,
-    /// A copy of `audit/` in the install's bucket: the keys of its runners count as `--runner`.
+    /// A copy of `audit/` in the install's bucket; the runner keys in it count as given with `--runner`.
     #[arg(long, value_name = "DIR")]
     audit: Option<PathBuf>,
 }
@@ -115,11 +115,11 @@ impl LineageArgs {
 
     async fn show(&self, context: &Context) -> Result<()> {
         if let (None, None) = (&self.artifact, &self.install) {
-            return Err(Error::invalid("the artifact is missing")
+            return Err(Error::invalid("no artifact is given")
                 .or("pass its digest, or `--install NAME --component NAME` for the artifact that is deployed there"));
         }
         if let (None, Some(install), None) = (&self.artifact, &self.install, &self.component) {
-            return Err(Error::invalid(format!("the component of install `{install}` is missing"))
+            return Err(Error::invalid(format!("no component of install `{install}` is given"))
                 .or("pass `--component NAME`, or the digest of an artifact"));
         }
         let api = context.api().await?;

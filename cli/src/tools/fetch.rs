@@ -55,7 +55,8 @@ impl Fetcher {
             Origin::File(file) => {
                 let path = dir.join(&file);
                 let mut from = File::open(&path).doing(format!("read `{}`", path.display())).map_err(|error| {
-                    error.or("make the file with the command in the comment above the item, or remove the item")
+                    error.or("make the file with the command in the comment above the item in `tools.toml`, or remove \
+                         the item")
                 })?;
                 let mut chunk = vec![0; 1 << 16];
                 while let read @ 1.. = from.read(&mut chunk).doing(format!("read `{}`", path.display()))? {

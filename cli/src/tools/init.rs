@@ -54,7 +54,7 @@ impl Init {
         let (app, tools) = (self.app.display(), self.app.join("tools"));
         let tools = tools.display();
         let next = [
-            (format!("freehold tools pin {tools}"), "fetches, and writes the checksums"),
+            (format!("freehold tools pin {tools}"), "fetches the items of the list and writes their checksums"),
             (format!("freehold tools build {tools}"), "makes the image"),
             (format!("freehold app sync {app}"), "makes a version of the app with the image"),
             ("freehold build APP".to_owned(), "copies the image to your registry, with the other artifacts"),

@@ -42,7 +42,7 @@ pub(super) struct Item {
     pub(super) sha256: String,
     #[serde(default)]
     pub(super) kind: Kind,
-    /// The file in a zip or a gzipped tar that is the program.
+    /// The path of the program inside a zip or a gzipped tar.
     pub(super) member: Option<String>,
     /// The path of the program in the image.
     pub(super) path: Option<String>,

@@ -59,8 +59,8 @@ pub(crate) async fn copy_private(
     // The login is valid for the registries of all accounts in the region. No other host may receive the login.
     if asked != given && (place(asked.authority()).is_none() || place(asked.authority()) != place(given.authority())) {
         return Err(Failure::new(format!(
-            "`{role_arn}` can only log in to registries of the region, such as `{}`, but the image is in `{}`; correct \
-             the image or the region",
+            "`{role_arn}` can only log in to registries of the component's `region`, such as `{}`, but the image is in \
+             `{}`; correct the image or the region",
             given.authority(),
             reference.host
         )));

@@ -30,8 +30,9 @@ Exit codes:
   1  stopped at once by a second signal, or the state directory cannot be used
      (doctor: something is blocked)
   2  the command line or the config file is wrong
-  3  AWS refused it for too long: it cannot enrol, or cannot take orders; or
-     the machine of `scaling_group` could not work for an hour
+  3  AWS refused the build runner for too long: it cannot enrol, or cannot take
+     orders; or the machine of `scaling_group` has been unable to work for
+     an hour
   4  there was nothing to build for `idle_secs`; the machine, which belongs to
      `scaling_group`, may end
 

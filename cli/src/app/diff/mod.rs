@@ -47,11 +47,11 @@ impl Diff {
             (None, None) => self.with_directory(context, Path::new(&self.from_or_dir)).await?,
             (Some(app), None) => {
                 return Err(Error::invalid(format!(
-                    "the version to compare with is missing; run `freehold app diff --app {app} FROM TO`"
+                    "no version to compare with is given; run `freehold app diff --app {app} FROM TO`"
                 )));
             }
             (None, Some(_)) => {
-                return Err(Error::invalid("the app is missing; run `freehold app diff --app NAME FROM TO`"));
+                return Err(Error::invalid("no app is given; run `freehold app diff --app NAME FROM TO`"));
             }
         };
         let diff = diff(&from.document, &to.document);

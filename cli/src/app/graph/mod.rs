@@ -67,7 +67,7 @@ impl Graph {
             return Ok(fetch_version(&context.api().await?, app, self.version.as_ref()).await?.document);
         }
         let Some(dir) = &self.dir else {
-            return Err(Error::invalid("the app is missing; pass the directory with its config, or `--app NAME`"));
+            return Err(Error::invalid("no app is given; pass the directory with its config, or `--app NAME`"));
         };
         let dir = checked_dir(dir)?;
         match freehold_appconfig::load(dir) {

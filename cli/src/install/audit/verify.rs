@@ -102,7 +102,7 @@ fn render(verified: &Verified, out: Output) -> String {
         verified.chains.iter().flat_map(|chain| &chain.without_end).map(ToString::to_string).collect();
     if !running.is_empty() {
         lines.push(format!(
-            "without a record of their end, because they run or were interrupted: {}",
+            "jobs without a record of their end (they still run, were interrupted, or later records are missing): {}",
             running.join(", ")
         ));
     }
