@@ -37,7 +37,7 @@ impl Create {
                 );
             }
             format!(
-                "install `{install}` is created ({}); {} continues when its runner announces itself\nnext: freehold install stack {install} -o {install}.yaml",
+                "install `{install}` is created ({}); workflow {} continues when the install's runner announces itself\nnext: freehold install stack {install} -o {install}.yaml",
                 created.install.state, created.workflow
             )
         })

@@ -48,7 +48,11 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
                 | Recipe::ModuleAlone,
             ),
             source,
-        ) => Err(Failure::new(format!("a Kubernetes manifest cannot be built from {} alone", source.describe()))),
+        ) => Err(Failure::new(format!(
+            "the order has no manifest or kustomization that can be built from {}; update the tenant with `freehold \
+             tenant deploy`, and then run `freehold build` again",
+            source.describe()
+        ))),
     }
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn find_template(directory: &Path) -> Result<PathBuf, String> {
         [] => Err("the source holds no template; add a file `template.yaml`".to_owned()),
         _ => Err(
             "the source holds several files and none is called `template.yaml`, `template.yml` or `template.json`; \
-                  leave one"
+                  give the template one of these names"
                 .to_owned(),
         ),
     }

@@ -33,9 +33,11 @@ impl Caught {
         let message = cause.as_ref().and_then(|cause| cause.get("errorMessage")?.as_str());
         match (self.error.as_str(), message) {
             (_, Some(message)) => message.to_owned(),
-            ("States.Timeout", None) => "a phase took longer than its time limit".to_owned(),
+            ("States.Timeout", None) => {
+                "a phase of the workflow (wait for the runner, plan or run) took longer than its time limit".to_owned()
+            }
             ("States.HeartbeatTimeout", None) => {
-                "no report about its jobs came in time; check that the install's runner is running".to_owned()
+                "no report about the workflow's jobs came in time; check that the install's runner is running".to_owned()
             }
             (error, None) if self.cause.is_empty() => error.to_owned(),
             (error, None) => format!("{error}: {}", self.cause),

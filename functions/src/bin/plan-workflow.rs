@@ -37,7 +37,7 @@ async fn main() -> Result<(), Error> {
             Phase::Run { workflow, token } => plan.run(&workflow, token).await.map(|()| Next::Run),
         };
         next.map(|next| Answer { next }).map_err(|error| {
-            log_failure("phase failed", &error);
+            log_failure("cannot wait for the runner, plan a workflow or start its jobs", &error);
             diagnostic(&error)
         })
     }))

@@ -45,7 +45,11 @@ async fn a_manifest_is_one_layer_of_its_own_text_however_the_order_carries_it() 
     let repository = ecr_repository(&cloud.tenant, TENANT_REPOSITORY).await.unwrap();
     assert_eq!(layer(&repository, &one).await, text.as_bytes());
     assert_eq!(empty, "the manifest is empty");
-    assert_eq!(none, "a Kubernetes manifest cannot be built from the app version itself alone");
+    assert_eq!(
+        none,
+        "the order has no manifest or kustomization that can be built from the app version itself; update the tenant \
+         with `freehold tenant deploy`, and then run `freehold build` again"
+    );
 }
 
 #[tokio::test]
