@@ -22,7 +22,8 @@ Examples:
   freehold build my-app
   freehold build my-app --version 3 --no-wait
 
-The build runner must be running; see `freehold tenant build-runner --help`.")]
+The build runner must be running, unless the tenant starts a machine for it (`freehold tenant deploy --build-subnet`); see
+`freehold tenant build-runner --help`.")]
 pub(crate) struct Build {
     /// Name of the app.
     app: AppName,

@@ -61,7 +61,7 @@ pub(crate) struct Init {
 Examples:
   freehold app diff ./my-app                  the directory against the app's latest version
   freehold app diff ./my-app --version 3      against version 3
-  freehold app diff --app my-app 3 4          two versions of the tenant
+  freehold app diff --app my-app 3 4          two versions that the tenant has
 
 The output lists keys that differ; inputs and secrets that need an answer; roles that may do more (+) or less (-);
 hosts that the app newly contacts from the customer's account, as far as URLs and image names of the config show them;

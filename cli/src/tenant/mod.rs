@@ -137,7 +137,7 @@ Otherwise you run it on a machine of yours.
 
 The build runner must run with the role `fh-<tenant>--build-runner`. EC2 instances with the instance profile of that name have it;
 elsewhere (a laptop, a CI job), run `freehold tenant deploy --build-runner-principal ARN` once with the ARN of the role or
-user that may assume it, and then assume it, for instance with `role_arn` in a profile of ~/.aws/config. The tenant accepts a build runner because it has that role.")]
+user that may assume this role, and then assume the role, for instance with `role_arn` in a profile of ~/.aws/config. The tenant accepts a build runner because it has that role.")]
 pub(crate) struct BuildRunner {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]

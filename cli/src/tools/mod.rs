@@ -45,8 +45,8 @@ pub(crate) struct Init {
     app: PathBuf,
 }
 
-/// Fetch each item of `tools.toml` that has no checksum yet, and write its SHA-256 into `tools.toml`. Compare each
-/// SHA-256 with the checksum that the item's publisher names.
+/// Fetch each item of `tools.toml` that has no checksum yet, and write its SHA-256 into `tools.toml`, for you to
+/// compare with the checksum that the item's publisher names.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

@@ -37,7 +37,8 @@ impl Caught {
                 "a phase of the workflow (wait for the runner, plan or run) took longer than its time limit".to_owned()
             }
             ("States.HeartbeatTimeout", None) => {
-                "no report about the workflow's jobs came in time; check that the install's runner is running".to_owned()
+                "no report about the workflow's jobs came in time; check that the install's runner is running"
+                    .to_owned()
             }
             (error, None) if self.cause.is_empty() => error.to_owned(),
             (error, None) => format!("{error}: {}", self.cause),
