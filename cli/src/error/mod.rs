@@ -220,8 +220,7 @@ fn first_line(text: &str) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        let between = if self.message.ends_with('?') { " " } else { "; " };
-        self.way_out.as_ref().map_or(Ok(()), |way_out| write!(f, "{between}{way_out}"))
+        self.way_out.as_ref().map_or(Ok(()), |way_out| write!(f, "; {way_out}"))
     }
 }
 
