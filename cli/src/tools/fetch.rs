@@ -48,7 +48,8 @@ impl Fetcher {
         Ok(Self { http })
     }
 
-    /// Returns the bytes of `item` of the list in `dir` without a check of their checksum.
+    /// Returns the bytes of `item`, and does not compare them with its checksum. `dir` is the directory of
+    /// `tools.toml`, in which the file of an item without an address is.
     pub(super) async fn any(&self, dir: &Path, item: &Item) -> Result<Fetched> {
         let mut taken = Taken::new()?;
         match item.origin()? {

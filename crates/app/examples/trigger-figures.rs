@@ -16,10 +16,10 @@ mod support;
 /// Simulates the lives of installs, counts the runs of their actions, and prints the figures.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The number of lives to simulate.
+    /// The number of installs to simulate, each from its provisioning to its teardown.
     #[arg(long, default_value_t = 200)]
     lives: u64,
-    /// The seed of the random choices. The same seed gives the same lives.
+    /// The seed of the random choices. The same seed gives the same simulation.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

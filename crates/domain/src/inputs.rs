@@ -29,9 +29,9 @@ pub enum InputProblem {
     #[error(transparent)]
     Wrong(#[from] InputError),
     #[error(
-        "input `{input}` is answered by the customer, who has not answered it yet; the customer launches the \
-         install's current template, with parameter `{parameter}`, and restarts the runner with a new config if it is \
-         not on the machine of the install stack"
+        "the customer has not answered input `{input}` yet; ask the customer to launch the install's current template \
+         with a value for parameter `{parameter}`, and, for a runner on another machine than the install stack's, to \
+         restart it with a new config (`freehold install runner-config`)"
     )]
     Unanswered { input: String, parameter: String },
     #[error("{error}; the customer changes parameter `{parameter}` of the install stack")]
@@ -51,8 +51,8 @@ fn list_problems(problems: &[InputProblem]) -> String {
 /// The maximum size of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const MAX_DEFAULT_BYTES: usize = 4096;
 
-/// Returns the default of an input's parameter in the install stack, as text. A sensitive input has no default, because a
-/// default is readable in the template.
+/// Returns the default of an input's parameter in the install stack, as text. A sensitive input has no default, because
+/// a default is readable in the template.
 ///
 /// # Errors
 /// [`InputError`] for a default that does not fit the type of the input.
@@ -107,8 +107,8 @@ pub fn resolve_inputs(
     resolve(version, given, answers, sealing, |_| true)
 }
 
-/// Returns the values of [`resolve_inputs`] for a job whose templates read the inputs in `reads` alone. Another sensitive
-/// input that lacks a value which the runner can read is left out.
+/// Returns the values of [`resolve_inputs`] for a job whose templates read the inputs in `reads` alone. Another
+/// sensitive input that lacks a value which the runner can read is left out.
 ///
 /// # Errors
 /// Those of [`resolve_inputs`] for all other inputs.
@@ -221,8 +221,8 @@ fn misplaced(version: &AppVersion, given: &BTreeMap<String, Value>) -> Vec<Input
     given.keys().filter_map(problem).collect()
 }
 
-/// Returns the value of an input that the vendor answers. The runner checks the type of a sealed value, because nobody else
-/// can read it.
+/// Returns the value of an input that the vendor answers. The runner checks the type of a sealed value, because nobody
+/// else can read it.
 fn chosen(input: &Input, given: Option<&Value>, sealing: Sealing<'_>) -> Result<Value, InputProblem> {
     let given = given.filter(|value| !value.is_null());
     if let Some(value) = given {
@@ -325,7 +325,7 @@ mod tests {
         6 mistakes in the inputs: (1) input `domain` is answered by the customer, with parameter `InputDomain` of the install stack; leave it out;
         (2) app `demo` has no input `greting`; did you mean `greeting`?;
         (3) input `days` must be a number, found a text of 4 characters;
-        (4) input `domain` is answered by the customer, who has not answered it yet; the customer launches the install's current template, with parameter `InputDomain`, and restarts the runner with a new config if it is not on the machine of the install stack;
+        (4) the customer has not answered input `domain` yet; ask the customer to launch the install's current template with a value for parameter `InputDomain`, and, for a runner on another machine than the install stack's, to restart it with a new config (`freehold install runner-config`);
         (5) input `greeting` is required; set it with `--input greeting=VALUE`;
         (6) input `zones` must be a number, found a text of 4 characters; the customer changes parameter `InputZones` of the install stack
         ");

@@ -184,8 +184,8 @@ impl Ledger {
                 port: 0,
                 word: "further",
                 reason: format!(
-                    "more than {DISTINCT_MAX} hosts or reasons were refused, and the other refusals are only counted; \
-                     the last refusal is: {}",
+                    "this job has more than {DISTINCT_MAX} different refusals (by host, port and reason); the others are \
+                     only counted; the latest of them: {}",
                     refusal.reason
                 ),
                 times: 0,

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::shape::Shape;
 
-/// The characters after `https://`, besides letters and digits. `?` and `#` are not among them: the policy of an endpoint
-/// is made from the URL, and there `?` stands for any character.
+/// The characters that are permitted after `https://`, besides letters and digits. `?` and `*` are not permitted: the
+/// install stack writes the URL into the policy of its VPC endpoint of S3, where they are wildcards.
 const AFTER_HTTPS: Shape = Shape::Letters { max: 2000, also: "._~:/&=%+-" };
 
 /// An https URL without a user name, a query or a fragment, or the empty text for none.
@@ -16,7 +16,8 @@ const AFTER_HTTPS: Shape = Shape::Letters { max: 2000, also: "._~:/&=%+-" };
 #[serde(transparent)]
 pub struct DownloadUrl(String);
 
-/// The reason why a text is not a [`DownloadUrl`]. The templates have the same text as a constraint of their parameters.
+/// The reason why a text is not a [`DownloadUrl`]. The templates have the same text as a constraint of their
+/// parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("must be empty, or an https URL without a user name, a query (?) or a fragment (#)")]
 pub struct NotDownloadUrl;

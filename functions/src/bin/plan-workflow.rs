@@ -1,4 +1,5 @@
-//! Lambda function that state machines call: waits for the runner, plans the graph of a workflow, and starts its jobs.
+//! Lambda function that state machines call: stores that a workflow waits for its runner, plans the
+//! workflow's graph, and starts its jobs.
 
 use freehold_app::workflow::plan_workflow::{Next, PlanWorkflow};
 use freehold_functions::settings::Settings;
@@ -31,13 +32,19 @@ async fn main() -> Result<(), Error> {
     let plan = PlanWorkflow { store, versions, outbox: settings.outbox()?, clock: settings.clock() };
     let plan = &plan;
     lambda_runtime::run(service_fn(|event: LambdaEvent<Phase>| async move {
-        let next = match event.payload {
-            Phase::AwaitRunner { workflow, token } => plan.await_runner(&workflow, token).await.map(|()| Next::Run),
-            Phase::Plan { workflow } => plan.plan(&workflow).await,
-            Phase::Run { workflow, token } => plan.run(&workflow, token).await.map(|()| Next::Run),
+        let (next, failure) = match event.payload {
+            Phase::AwaitRunner { workflow, token } => (
+                plan.await_runner(&workflow, token).await.map(|()| Next::Run),
+                format!("cannot store that workflow `{workflow}` waits for its runner"),
+            ),
+            Phase::Plan { workflow } => (plan.plan(&workflow).await, format!("cannot plan workflow `{workflow}`")),
+            Phase::Run { workflow, token } => (
+                plan.run(&workflow, token).await.map(|()| Next::Run),
+                format!("cannot start the jobs of workflow `{workflow}`"),
+            ),
         };
         next.map(|next| Answer { next }).map_err(|error| {
-            log_failure("cannot wait for the runner, plan a workflow or start its jobs", &error);
+            log_failure(&failure, &error);
             diagnostic(&error)
         })
     }))

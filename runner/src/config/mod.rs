@@ -75,7 +75,7 @@ pub struct Config {
     /// `db.corp.example:5432`, in addition to the hosts that the accepted contract marks in this way. This list alone
     /// does not permit a connection to a host.
     pub inside_hosts: Vec<String>,
-    /// The group of the build runner's machine, if that machine exists only while there is work.
+    /// The Auto Scaling group of the build runner's machine, if that machine exists only while there is work.
     pub scaling_group: Option<ScalingGroup>,
     pub sandbox: SandboxKind,
     /// The limits for one job's use of the machine.

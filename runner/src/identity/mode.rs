@@ -114,10 +114,10 @@ impl Roles {
                  the stack again"
             )),
             StackState::Unreadable(reason) => NoCredentials::ModeOff(format!(
-                "{} may be switched off: role `{role}` refuses this runner ({why}), and install stack `{stack}` cannot be \
-                 read ({reason}); to allow it, {}",
-                switch.what,
-                switch.way_on()
+                "{what} is probably switched off: role `{role}` refuses this runner ({why}), and its switch cannot be \
+                 looked up, because install stack `{stack}` cannot be read ({reason}); to switch {what} on, {}",
+                switch.way_on(),
+                what = switch.what
             )),
         }
     }
@@ -353,9 +353,11 @@ mod tests {
 
         assert_eq!(
             reason,
-            "mode `maintenance` may be switched off: role `arn:aws:iam::222222222222:role/fh-acme--globex-prod--maintenance` \
-             refuses this runner (not for you), and install stack `freehold-acme--globex-prod` cannot be read \
-             (Throttling: slow down); to allow it, set parameter `EnableMaintenance` of the install stack to `true`"
+            "mode `maintenance` is probably switched off: role \
+             `arn:aws:iam::222222222222:role/fh-acme--globex-prod--maintenance` refuses this runner (not for you), and \
+             its switch cannot be looked up, because install stack `freehold-acme--globex-prod` cannot be read \
+             (Throttling: slow down); to switch mode `maintenance` on, set parameter `EnableMaintenance` of the \
+             install stack to `true`"
         );
     }
 

@@ -141,9 +141,9 @@ impl AttemptMark {
         self.write(bucket, &self.ended(&[], false)).await
     }
 
-    /// Writes into the mark which of the locks in `held` the attempt left; it ended in order when it left none. `abrupt`
-    /// means that a program of the attempt may have been killed. Otherwise the program released its own lock, and a new
-    /// lock belongs to somebody else.
+    /// Writes into the mark which of the locks in `held` the attempt left; it ended in order when it left none.
+    /// `abrupt` means that a program of the attempt may have been killed. Otherwise the program released its own lock,
+    /// and a new lock belongs to somebody else.
     pub(super) async fn end_with(&self, bucket: &JobBucket, held: &[HeldLock], abrupt: bool) -> Result<(), Failure> {
         self.write(bucket, &self.ended(held, abrupt)).await
     }
@@ -164,7 +164,8 @@ impl AttemptMark {
     }
 }
 
-/// Divides locks into those that a killed attempt with the mark `before` may have left, and those of others.
+/// Divides the names of the locks `held`: first those that the previous attempt may have left, according to its mark
+/// `before`, then those of others. Without a mark, all locks are those of others.
 fn divided(before: Option<&Mark>, held: &[HeldLock]) -> (Vec<String>, Vec<String>) {
     let is_stale = |lock: &&HeldLock| before.is_some_and(|mark| mark.may_have_left(lock));
     let (stale, others): (Vec<&HeldLock>, Vec<&HeldLock>) = held.iter().partition(is_stale);

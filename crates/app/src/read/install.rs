@@ -40,7 +40,8 @@ pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<Install
         None => Vec::new(),
     };
     let mut view = install_view(store, install).await?;
-    // A later deploy makes the list obsolete.
+    // The list of leftovers is from the last teardown of everything. It is no longer true when a component is deployed
+    // again.
     if components.is_empty() {
         let record = load::<LeftoversRecord>(store, &table::leftovers_key(id)).await?;
         view.leftovers = record.map(|record| LeftoversView {

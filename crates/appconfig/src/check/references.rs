@@ -181,8 +181,8 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     })
 }
 
-/// Returns the references of the templates in `checked`. A component that a template reads by its `var_name` has its
-/// own name in the result.
+/// Returns what the templates in `checked` refer to. A component is in the result under its `name`, even where a
+/// template reads it by its `var_name`.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
     let named = checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index));
     named.chain(checked.uses.iter().flat_map(|reading| unnamed(&reading.path, index))).collect()

@@ -1,4 +1,4 @@
-//! Builds regular expressions for texts that have a form of their own.
+//! Builds the regular expression by which a JSON Schema checks a duration.
 
 /// Returns a pattern for durations such as `1h30m`. No single part may be longer than `most` seconds, and not all parts
 /// may be zero. A pattern cannot compute a sum, so only the reader of a config refuses a duration whose parts are too

@@ -14,7 +14,8 @@ pub(super) enum Rule {
     OneGiven(&'static [&'static str]),
     /// At most one of these keys is given.
     AtMostOneGiven(&'static [&'static str]),
-    /// At least one of the keys in the list is given, unless the second field, a key, has the third field as its text.
+    /// At least one of the keys in the list is given, unless the key in the second field has the text in the third
+    /// field as its value, such as `mode` and `build-only`.
     SomeGivenUnless(&'static [&'static str], &'static str, &'static str),
     /// When the first key is given, the others have to be given too.
     Needs(&'static str, &'static [&'static str]),

@@ -58,7 +58,8 @@ pub struct ArtifactView {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {
-    /// The reason that every later refusal shows; 1 to 500 characters.
+    /// Why the artifact is revoked or the install is disabled, in one line of 1 to 500 characters. Refused requests
+    /// show it.
     #[cfg_attr(feature = "schema", schemars(schema_with = "reason_schema"))]
     pub reason: String,
 }

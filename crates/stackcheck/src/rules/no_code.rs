@@ -39,8 +39,8 @@ fn transform(of: &str, node: &Node) -> Finding {
     Finding { line: node.line, of: of.to_owned(), rule: Rule::NoCode, reason }
 }
 
-/// Returns all transforms inside of `value`, whose key is `name`. If `name` is `Fn::Transform`, `value` itself is also
-/// returned.
+/// Returns the values of all keys `Fn::Transform` inside of `value`, at any depth. `name` is the key of `value` itself:
+/// if it is `Fn::Transform`, `value` is returned too.
 fn transforms<'n>(name: &str, value: &'n Node) -> Vec<&'n Node> {
     let mut found: Vec<&Node> = (name == "Fn::Transform").then_some(value).into_iter().collect();
     value.walk(&mut |node| found.extend(node.get("Fn::Transform")));

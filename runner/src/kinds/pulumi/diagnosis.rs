@@ -6,7 +6,7 @@ use serde::Deserialize;
 const MAX_ERRORS: usize = 20;
 /// The largest length of one error in the log, in characters.
 const MAX_ERROR: usize = 4_000;
-/// The largest length of the error in the reason of the job, in characters.
+/// The largest length of the error that is appended to the reason why a job failed, in characters.
 const MAX_SUMMARY: usize = 600;
 
 /// The messages of a preview.
@@ -25,8 +25,8 @@ struct Diagnostic {
 }
 
 impl Diagnosis {
-    /// Returns the same messages after `redact`. This must happen before messages are cut, because a part of a secret would
-    /// not be recognized.
+    /// Returns the same messages after `redact`. This must happen before messages are cut, because a part of a secret
+    /// would not be recognized.
     pub(super) fn redacted(mut self, redact: impl Fn(&str) -> String) -> Self {
         self.diagnostics.iter_mut().for_each(|one| one.message = redact(&one.message));
         self
@@ -40,7 +40,8 @@ impl Diagnosis {
         errors.take(MAX_ERRORS)
     }
 
-    /// Returns the first error on one line, to be appended to the reason of the job. It is empty when there is no error.
+    /// Returns the first error on one line, to be appended to the reason why the job failed. It is empty when there is
+    /// no error.
     pub(super) fn summary(&self) -> String {
         let Some(error) = self.errors().next() else { return String::new() };
         let line: String = error.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SUMMARY).collect();

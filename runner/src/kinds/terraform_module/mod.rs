@@ -63,12 +63,14 @@ async fn run(job: &Job, work: &ApplyTerraform, goal: Goal) -> Result<Done, Failu
     let aws =
         JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
     let mut terraform = Terraform::find(job, work, &aws)?;
-    // INVARIANT: the work of a Terraform module has a state.
-    let objects =
-        StateObjects::of(&job.order.work).ok_or_else(|| Failure::new("the job's work has no Terraform state"))?;
+    // INVARIANT: only orders for Terraform modules and sandboxes, and for their removal, come here. Each has a state.
+    let objects = StateObjects::of(&job.order.work).ok_or_else(|| {
+        Failure::new("this order is not for Terraform, so it has no state; this is a mistake in the runner")
+    })?;
     let Prepared { variable_files, providers } = until_stopped(job, prepare(job, work, &bucket, &objects)).await?;
     terraform.take_providers(providers);
-    // This is the last step that can fail or be stopped before the code below, which always writes how the attempt ended.
+    // This is the last step that can fail or be stopped before the code below, which always writes how the attempt
+    // ended.
     let lock = StateLock::take_over(job, &bucket, &objects).await?;
     let done = change(&terraform, &bucket, &lock, variable_files, goal).await;
     aws.finish().await;

@@ -34,7 +34,8 @@ async fn blocking(tree: &Path) -> io::Result<()> {
     tokio::task::spawn_blocking(move || files::remove_tree(&tree)).await.map_err(io::Error::other)?
 }
 
-/// Removes the content of `tree` from inside a box. The box maps every user that a job on this machine can have.
+/// Lets the first process of a new box remove the content of `tree`. This process may remove the files of every user
+/// that a job on this machine can have, because the box maps all of them.
 async fn clear(tree: &Path, config: &Config) -> io::Result<()> {
     let user = JobUser::find();
     let purpose = if user.can_build_images() { Purpose::ImageBuild } else { Purpose::Program };

@@ -104,7 +104,7 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
 
 #[tokio::test]
 async fn a_missing_or_unsuitable_answer_stops_the_plan_and_is_named() {
-    let unanswered = "input `zone` is answered by the customer, who has not answered it yet";
+    let unanswered = "the customer has not answered input `zone` yet";
     let wrong =
         "input `zone` must be a number, found a text of 4 characters; the customer changes parameter `InputZone`";
     for (answers, words) in [(&[][..], unanswered), (&[("InputZone", "east")][..], wrong)] {
