@@ -1,7 +1,8 @@
 // Reads worlds and questions as JSON lines from standard input; writes a line of answers for each world, `1` for allowed.
 //
-// Most of the simulator's time goes into the kind of the resource and into statements about other actions. Both depend on
-// the question's action, so they are found once for each. One question in `SAMPLE` is decided without either, and compared.
+// Most of the simulator's time goes into the kind of the resource, and into statements about other actions or resources.
+// Both depend on the question's action and resource, so they are found once for each. One question in `SAMPLE` is decided
+// without either, and compared.
 import { createValidatedPolicy, validateEndpointPolicy, validateIdentityPolicy, validateResourcePolicy } from '@cloud-copilot/iam-policy'
 import { anonymousPrincipal, runSimulation, runUnsafeSimulation } from '@cloud-copilot/iam-simulate'
 import { createInterface } from 'node:readline'
@@ -24,10 +25,13 @@ const cached = (cache, key, make) => {
   return cache.get(key)
 }
 
-// Equal policies become one object, so that what is found for one is found for all, in later worlds too.
+// Equal policies become one object, so that what is found for one is found for all, in later worlds too. Of many worlds
+// most policies are never seen again: then all are forgotten.
+const MANY = 4000
 const policies = new Map()
 const shared = (policy) => cached(policies, JSON.stringify(policy), () => policy)
 function sharing(world) {
+  if (policies.size > MANY) policies.clear()
   for (const principal of Object.values(world.principals)) {
     for (const kind of ['identity', 'boundary']) principal[kind] = principal[kind]?.map(shared)
     for (const [name, policy] of Object.entries(principal.endpoints ?? {})) principal.endpoints[name] = shared(policy)
@@ -41,21 +45,38 @@ const once = (policy, validate) => cached(validated, policy, () => createValidat
 
 const listed = (value) => [value].flat()
 const patterns = new Map()
-const matches = (pattern, action) => cached(cached(patterns, pattern, () => new Map()), action, () => {
+const matcher = (pattern) => cached(patterns, pattern, () => {
   const parts = pattern.split('*').map((part) => part.replace(/[.+^${}()|[\]\\]/g, '\\$&').replaceAll('?', '.'))
-  return new RegExp(`^${parts.join('.*')}$`, 'i').test(action)
+  return new RegExp(`^${parts.join('.*')}$`, 'i')
 })
+const matches = (pattern, name) => matcher(pattern).test(name)
 const isAbout = (statement, action) =>
   'Action' in statement
     ? listed(statement.Action).some((pattern) => matches(pattern, action))
     : !listed(statement.NotAction).some((pattern) => matches(pattern, action))
+// A wildcard covers colons here and a variable covers everything, so no statement is left out that names the resource.
+const mayName = (statement, arn) =>
+  !('Resource' in statement) ||
+  listed(statement.Resource).some((pattern) => matches(pattern.replace(/\$\{[^}]*\}/g, '*'), arn))
 
-// The statements of a policy that are about an action; `null` when there are none.
+// The statements of a policy that are about an action and may name a resource; `null` when there are none. Many
+// questions have the same ones.
 const reduced = new WeakMap()
-const about = (policy, action) => cached(cached(reduced, policy, () => new Map()), action, () => {
-  const Statement = listed(policy.Statement).filter((statement) => isAbout(statement, action))
-  return Statement.length === 0 ? null : createValidatedPolicy({ ...policy, Statement }, validateIdentityPolicy)
-})
+const inMap = () => new Map()
+function about(policy, action, arn) {
+  const kept = cached(reduced, policy, () => ({ byAction: inMap(), byPlaces: inMap() }))
+  const { statements, byArn } = cached(kept.byAction, action, () => ({
+    statements: [...listed(policy.Statement).entries()].filter(([, statement]) => isAbout(statement, action)),
+    byArn: inMap(),
+  }))
+  return cached(byArn, arn, () => {
+    const asked = statements.filter(([, statement]) => mayName(statement, arn))
+    return cached(kept.byPlaces, asked.map(([at]) => at).join(), () => {
+      const Statement = asked.map(([, statement]) => statement)
+      return asked.length === 0 ? null : createValidatedPolicy({ ...policy, Statement }, validateIdentityPolicy)
+    })
+  })
+}
 
 function simulation({ who, what, action, context }, policyOf) {
   const principal = world.principals[who]
@@ -63,7 +84,7 @@ function simulation({ who, what, action, context }, policyOf) {
   const anonymous = principal.kind === 'anonymous'
   const isRole = !anonymous && !principal.service
   const named = (documents) =>
-    documents.map((policy, at) => ({ name: `policy-${at}`, policy: policyOf(policy, action) })).filter(({ policy }) => policy)
+    documents.map((policy, at) => ({ name: `policy-${at}`, policy: policyOf(policy, action, resource.arn) })).filter(({ policy }) => policy)
   const session = principal.service ?? `arn:aws:sts::${principal.account}:assumed-role/${principal.role}/session`
   const who_is = !isRole ? {} : {
     'aws:PrincipalArn': `arn:aws:iam::${principal.account}:role/${principal.path ?? ''}${principal.role}`,
@@ -99,9 +120,9 @@ function throughEndpoint({ who, what }) {
   return policy && { name: 'endpoint', policy: once(policy, validateEndpointPolicy), account: resource.account }
 }
 
-async function decideWhole(question) {
+async function decideWhole(question, policyOf = (policy) => once(policy, validateIdentityPolicy)) {
   const endpoint = throughEndpoint(question)
-  const asking = simulation(question, (policy) => once(policy, validateIdentityPolicy))
+  const asking = simulation(question, policyOf)
   if (endpoint) {
     asking.vpcEndpointPolicies = [endpoint]
     asking.request.contextVariables['aws:ResourceAccount'] = endpoint.account
@@ -124,9 +145,9 @@ async function decide(question) {
   const context = asking.request.contextVariables
   const key = `${action} ${resource} ${Object.keys(context)}`
   if (!ignored.has(key)) {
-    const whole = await decideWhole(question)
-    ignored.set(key, whole.result.ignoredContextKeys)
-    return whole.overallResult
+    const first = await decideWhole(question, about)
+    ignored.set(key, first.result.ignoredContextKeys)
+    return first.overallResult
   }
   for (const other of ignored.get(key)) delete context[other]
   const result = runUnsafeSimulation(asking, OPTIONS)
