@@ -103,7 +103,8 @@ class Install:
         everywhere, off = [self.base, self.limits], [self.base, self.document(self.off, "Limits")]
         killed = [self.base, self.document(self.killed, "Limits")]
         self.account.add_principal(mode, mode, name, identity + everywhere, boundary)
-        self.account.add_principal(f"bare-{mode}", "bare-mode", name, everywhere, boundary)
+        bare = "bare-deprovision" if mode == "deprovision" else "bare-mode"
+        self.account.add_principal(f"bare-{mode}", bare, name, everywhere, boundary)
         self.account.add_principal(f"off-{mode}", "off-mode", name, identity + off, boundary)
         self.account.add_principal(f"killed-{mode}", "off-mode", name, identity + killed, boundary)
         self.account.add_principal(f"old-{mode}", "old-session", name, identity + everywhere, boundary, OLD_SESSION)
@@ -141,8 +142,11 @@ class Install:
         sts = policies.everything_of("sts")
         # Without a boundary, to see what Base itself permits.
         self.account.add_principal("base-alone", "base-alone", f"fh-{self.owner}--provision", [self.base])
-        # These may ask for every role: only the role's trust stops them.
-        self.account.add_principal("mighty-runner", "mighty-runner", f"fh-{self.owner}--runner", [sts])
+        # These may ask for every role, and the runner for every queue: only the policy of either stops them.
+        runner = f"fh-{self.owner}--runner"
+        self.account.add_principal("mighty-runner", "mighty-runner", runner, [sts, policies.everything_of("sqs")])
+        # A policy of a resource that names the account lets in nobody whose own policies do not.
+        self.account.add_principal("bare-runner", "bare-runner", runner)
         self.account.add_principal("host", "host" if self.is_elsewhere else "host-of-nothing", "host", [sts])
         # The customer's account lets its administrator, another role and a former runner do everything.
         for kind, role in (("admin", "admin"), ("other", "other"), ("former-runner", f"fh-{self.owner}--runner-old")):
@@ -190,7 +194,7 @@ class Install:
         for kind, arn, actions in (
             ("bucket", bucket, ["s3:PutBucketPolicy"]),
             ("audit", f"{bucket}/audit/1", objects),
-            ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", *objects]),
+            ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
             ("plans", f"{bucket}/plans/x", objects),
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
             ("audit-list", bucket, listing("audit/x", *both)),
@@ -213,6 +217,10 @@ class Install:
         self.account.add_resource("secrets-key", "secret", key_of_digests, secret_actions)
         app_secret = self.on.attribute("SecretAppSecretAdminPassword", "Id")
         self.account.add_resource("app-secret", "app-secret", app_secret, secret_actions)
+        answer = self.account.arn("secretsmanager", f"secret:fh-{self.owner}/input/api_token-AbCdEf")
+        self.account.add_resource("answer", "secret", answer, secret_actions)
+        tags = ["tag:GetResources", "tag:TagResources"]
+        self.account.add_resource("leftovers", "leftovers", "*", tags)
         self.account.add_resource("stack", "stack", self.on.values["AWS::StackId"], stack_actions)
 
     def add_roles_of_the_app(self):

@@ -7,9 +7,12 @@ import templates
 READ, WRITE, UPDATE = "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem"
 REMOVE = "dynamodb:DeleteItem"
 SEND, RECEIVE, SET = "sqs:SendMessage", "sqs:ReceiveMessage", "sqs:SetQueueAttributes"
+TAKEN = {RECEIVE, "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
+MADE = {SET, "sqs:CreateQueue", "sqs:TagQueue", "sqs:DeleteQueue"}
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
 PULL, PUSH = "ecr:BatchGetImage", "ecr:PutImage"
+PUSHES = {PUSH, "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"}
 TAKE, TAG = "sts:AssumeRole", "sts:TagSession"
 SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
 
@@ -68,6 +71,7 @@ CEILING = {
     "open-mode-role": {TAG},
     "own-role": {"iam:CreateRole", "iam:PassRole"},
     "stack": {"cloudformation:DescribeStacks"},
+    "leftovers": {"tag:GetResources", "tag:TagResources"},
     **shared_account.CEILING,
 }
 
@@ -80,11 +84,14 @@ FUNCTIONS = {
         "vendor-bucket": {LIST},
         "machine": {"states:StartExecution"},
     },
-    "register-install": {**ROWS, "orders": {SET, "sqs:DeleteQueue"}, "reports": {SET}},
+    "register-install": {**ROWS, "orders": MADE, "reports": {SET}},
     "plan-workflow": {**ROWS, "dispatch-queue": {SEND}, "versions": {GET_OBJECT}},
     "dispatch-job": {
         **ROWS,
-        "dispatch-queue": {RECEIVE},
+        "dispatch-queue": TAKEN,
+        "dead-letters": {SEND},
+        # Their queue is named like an install's.
+        "orders-dead-letters": {SEND},
         "orders": {SEND},
         "open-orders": {SEND},
         "build-queue": {SEND},
@@ -96,15 +103,18 @@ FUNCTIONS = {
         **ROWS,
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
-        "reports": {RECEIVE},
+        "reports": TAKEN,
         "open-reports": {RECEIVE},
+        "dead-letters": {SEND},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
     },
     "grant-artifact": {
         "rows": {READ},
         "grant-rows": {READ, WRITE},
-        "grants-queue": {RECEIVE},
+        "grants-queue": TAKEN,
+        "dead-letters": {SEND},
+        "orders-dead-letters": {SEND},
         "orders": {SEND},
         "open-orders": {SEND},
         "build-queue": {SEND},
@@ -123,6 +133,7 @@ FUNCTIONS = {
         "grants-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},
         # It puts messages back that SQS has moved to the dead letters.
+        **dict.fromkeys(("dead-letters", "orders-dead-letters"), {RECEIVE, "sqs:DeleteMessage"}),
         "reports": {SEND, SET},
         "open-reports": {SEND},
         "machine": {"states:StartExecution"},
@@ -149,12 +160,12 @@ VENDOR = {
         "function-finish-workflow": {INVOKE},
     },
     "build-runner": {
-        "build-queue": {RECEIVE},
+        "build-queue": TAKEN,
         "build-group": {"autoscaling:SetDesiredCapacity"},
         "source-credential": {"secretsmanager:GetSecretValue"},
         "reports": {SEND},
         "open-reports": {SEND},
-        "registry": {PUSH, PULL},
+        "registry": {*PUSHES, PULL},
         "sources": {GET_OBJECT},
         "source-role": {TAKE},
     },
@@ -173,7 +184,7 @@ VENDOR = {
         "root-key": {"kms:Sign", "kms:ScheduleKeyDeletion"},
         "vendor-elsewhere": {"kms:Decrypt", "kms:Sign", "kms:GetPublicKey"},
     },
-    "vendor-stranger": {},
+    **dict.fromkeys(("bare-dispatch-job", "vendor-stranger"), {}),
     # The policies of some resources deny an administrator too: signing, pushing images, orders, roles, credentials.
     "vendor-admin": {
         "rows": {READ, WRITE, "dynamodb:DeleteTable"},
@@ -182,10 +193,10 @@ VENDOR = {
         "tokens-given-back": {WRITE, UPDATE},
         "grant-rows": {READ, WRITE, REMOVE},
         **dict.fromkeys(
-            ("reports", "dispatch-queue", "grants-queue"),
-            {SEND, RECEIVE, "sqs:PurgeQueue", SET, "sqs:DeleteQueue"},
+            ("reports", "dispatch-queue", "grants-queue", "dead-letters", "orders-dead-letters"),
+            {SEND, "sqs:PurgeQueue", *TAKEN, *MADE},
         ),
-        **dict.fromkeys(("build-queue", "orders"), {"sqs:PurgeQueue", SET, "sqs:DeleteQueue"}),
+        **dict.fromkeys(("build-queue", "orders"), {"sqs:PurgeQueue", *MADE}),
         **OPEN_QUEUES,
         "source-role": {TAKE, TAG},
         "other-source": {TAKE},
@@ -207,7 +218,7 @@ VENDOR = {
 
 CUSTOMER = {
     "runner": {
-        "orders": {RECEIVE},
+        "orders": TAKEN,
         "open-orders": {RECEIVE},
         "reports": {SEND},
         "open-reports": {SEND},
@@ -242,10 +253,22 @@ CUSTOMER = {
         "elsewhere": {SEND, PUT_OBJECT, "autoscaling:CompleteLifecycleAction", "cloudformation:DescribeStacks"},
     },
     "bare-mode": MODE,
+    # What a teardown left behind is found by its tags.
+    "bare-deprovision": {**MODE, "leftovers": {"tag:GetResources"}},
     "base-alone": MODE,
     "off-mode": {},
     "old-session": {},
-    "mighty-runner": {"open-mode-role": {TAKE, TAG}, "mode-role": {TAKE}, "their-role": {TAKE}, **OPEN_ROLES},
+    "bare-runner": {},
+    "mighty-runner": {
+        "open-mode-role": {TAKE, TAG},
+        "mode-role": {TAKE},
+        "their-role": {TAKE},
+        **OPEN_ROLES,
+        "orders": TAKEN,
+        "reports": {SEND},
+        **OPEN_QUEUES,
+        "elsewhere": {SEND, RECEIVE, SET},
+    },
     "host": {"open-mode-role": {TAKE, TAG}, "runner-role-elsewhere": {TAKE}, "their-role": {TAKE}, **OPEN_ROLES},
     "host-of-nothing": {"open-mode-role": {TAKE, TAG}, "their-role": {TAKE}, **OPEN_ROLES},
     # The vendor's policies allow a mode everything; the boundary leaves this.
@@ -291,7 +314,8 @@ CUSTOMER = {
             "state-list": {LIST, LIST_VERSIONS},
             "open-mode-role": {TAKE, TAG},
             "audit": {PUT_OBJECT, DELETE_OBJECT},
-            "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
+            "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, "s3:PutObjectTagging"},
+            "leftovers": {"tag:GetResources", "tag:TagResources"},
             "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
             "bucket": {"s3:PutBucketPolicy"},
             "plans": {PUT_OBJECT, DELETE_OBJECT},

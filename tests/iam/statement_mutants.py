@@ -5,45 +5,17 @@ An allow is widened; a deny is dropped and narrowed.
 
 import copy
 import re
-from fnmatch import fnmatchcase
 
 import templates
-from customer import MODE_ROLES
-from endpoints import ENDPOINTS
-from vendor import ROLES
 
-MODE_PRINCIPALS = {*MODE_ROLES, "bare-mode", "base-alone", "beside-company", "off-mode", "old-session", "app-session"}
-# The kinds of principals whose decisions a statement can change, by the role or policy that has it.
-PRINCIPALS = {
-    **{f"{logical}Role": {kind} for kind, logical in ROLES.items()},
-    "RunnerRole": {"runner", "killed-runner"},
-    "LogDelivery": {f"{name}-machine" for name in templates.DEFINITIONS},
-    **dict.fromkeys(("Base", "Boundary"), MODE_PRINCIPALS),
-    "Limits": {*MODE_PRINCIPALS, "runner", "killed-runner", "killed-wide-runner"},
-}
-# The kind of resource whose decisions a statement can change, by the resource whose policy it is.
-RESOURCES = {
-    "BuildQueuePolicy": "build-queue",
-    "Repository": "registry",
-    "SigningKey": "root-key",
-    "Key": "key",
-    "OrdersPolicy": "orders",
-    "ReportsPolicy": "reports",
-}
 # What a deny exempts that is narrowed by one more value, by the key of its condition.
 EXEMPT = {
     "aws:PrincipalArn": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/admin"},
     "iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess",
 }
-TRUSTED_ROLES = (
-    "runner-role",
-    "runner-role-elsewhere",
-    "mode-role",
-    "off-mode-role",
-    "function-role",
-    "machine-role",
-    "build-role",
-)
+SYSTEMS_MANAGER = "arn:*:ssm:*:*:*"
+OUTSIDE = "arn:*:ssm:*:*:managed-instance/mi-*"
+THIS_ACCOUNT = {"Ref": "AWS::AccountId"}
 
 
 class Mutant:
@@ -65,36 +37,8 @@ class Mutant:
                 found for holder, key, found in _lists(template) if (holder, key) == (self.holder, self.key)
             ]
             statement, replacement = _sides(statements[self.at])[self.side]
-            statements[self.at : self.at + 1] = replacement(self.changed(statement))
+            statements[self.at : self.at + 1] = replacement(list(_changes(statement))[self.change][1])
         return template
-
-    def changed(self, statement):
-        """Returns the statements that replace a statement."""
-        return list(_changes(statement))[self.change][1]
-
-    def actions(self, template):
-        """Returns a function that says of an action whether the statement is about it, before or after the change."""
-        found = _lists(template)
-        [statements] = [listed for holder, key, listed in found if (holder, key) == (self.holder, self.key)]
-        before = _sides(statements[self.at])[self.side][0]
-        after = self.changed(before)
-        return lambda action: any(_is_about(statement, action) for statement in (before, *after))
-
-    def concerns_principal(self, principal):
-        """Returns whether the statement can change what is decided of a principal; of two tenants, one counts."""
-        if self.key == "trust":
-            return True
-        if principal.get("t", 0) != 0 or (principal.get("by") == "endpoint") != (self.holder in ENDPOINTS):
-            return False
-        return self.holder in RESOURCES or principal["kind"] in PRINCIPALS.get(self.holder, {principal["kind"]})
-
-    def concerns_resource(self, resource):
-        """Returns whether the statement can change what is decided about a resource."""
-        if self.key == "trust":
-            return resource["kind"] in TRUSTED_ROLES
-        if self.holder in ENDPOINTS:
-            return resource.get("through") == self.holder
-        return self.holder not in RESOURCES or resource["kind"] == RESOURCES[self.holder]
 
     def lets_everybody_in(self, template):
         """Returns whether the mutant widens a principal so that some statement's principal is everybody.
@@ -114,12 +58,70 @@ class Mutant:
 
 
 def mutants(name, template):
-    """Yields every way in which a statement of the template permits more."""
+    """Yields every way in which a statement of the template permits more, without those that only look like one."""
+    return (mutant for mutant, is_equal in _all(name, template) if not is_equal)
+
+
+def left_out(name, template):
+    """Yields the changes that are no mutants: see `permits_no_more`."""
+    return (mutant for mutant, is_equal in _all(name, template) if is_equal)
+
+
+def _all(name, template):
     for holder, key, statements in _lists(template):
+        kind_of_holder = template["Resources"][holder]["Type"]
         for at, statement in enumerate(statements):
             for side, (bare, _) in enumerate(_sides(statement)):
                 for change, (kind, _) in enumerate(_changes(bare)):
-                    yield Mutant(name, holder, key, at, side, change, kind, bare.get("Sid", ""))
+                    mutant = Mutant(name, holder, key, at, side, change, kind, bare.get("Sid", ""))
+                    yield mutant, permits_no_more(kind_of_holder, bare, kind, statements)
+
+
+def permits_no_more(holder, statement, kind, statements):
+    """Returns whether a change of a statement in the policy of a resource of the type `holder` changes no decision.
+
+    - What Systems Manager has that takes commands and sessions, besides documents, is machines outside of EC2.
+      Where another statement denies these altogether, a deny may as well exempt all of Systems Manager.
+    - A role of this account has no other account, so a condition that says so once more adds nothing.
+    - A queue's policy decides about that queue alone, whatever resource a statement names.
+    - Without its condition, an allow lets in those that a deny of the same policy refuses by the opposite condition.
+    - Everybody whose ARN is that of a role of another account is that role, as before; its own policies have to permit
+      the action in either case. Within one account they would not have to, so there this permits more.
+    """
+    if statement["Effect"] == "Deny":
+        actions = {action for action in statement.get("Action", ()) if action.startswith("ssm:")}
+        return (
+            kind == f"exempt {SYSTEMS_MANAGER}"
+            and actions <= {"ssm:SendCommand", "ssm:StartSession"}
+            and any("ssm:*" in each.get("Action", ()) and OUTSIDE in each.get("Resource", ()) for each in statements)
+        )
+    if kind == "condition" and statement["Condition"] == {"StringEquals": {"aws:PrincipalAccount": THIS_ACCOUNT}}:
+        return _is_of_this_account(statement["Principal"])
+    if holder != "AWS::SQS::QueuePolicy":
+        return False
+    if kind == "condition":
+        opposite = {operator.replace("Equals", "NotEquals"): test for operator, test in statement["Condition"].items()}
+        return any(
+            other["Effect"] == "Deny"
+            and _is_everybody(other["Principal"])
+            and set(templates.as_list(statement["Action"])) <= set(templates.as_list(other["Action"]))
+            and (other["Resource"], other["Condition"]) == (statement["Resource"], opposite)
+            for other in statements
+        )
+    if kind == "principal":
+        arn = statement.get("Condition", {}).get("ArnEquals", {}).get("aws:PrincipalArn", "")
+        return isinstance(arn, str) and _account(arn) not in ("", _account(statement["Resource"]))
+    return kind == "resource"
+
+
+def _is_of_this_account(principal):
+    """Returns whether the ARN of a principal of a template names the account of the stack."""
+    pattern = principal.get("AWS", {}).get("Fn::Sub", "") if isinstance(principal, dict) else ""
+    return templates.as_list(pattern)[0].startswith("arn:${AWS::Partition}:iam::${AWS::AccountId}:")
+
+
+def _account(arn):
+    return arn.split(":")[4] if arn.count(":") > 4 else ""
 
 
 def _lists(template):
@@ -203,7 +205,7 @@ def _narrowed(statement):
 def _wider(arn):
     """Yields wider patterns than one that ends in `*`: its folder, its parent, its service, and neighbours."""
     if ":ssm:" in arn:
-        service = re.sub(r"[^:]*$", "*", arn)
+        service = re.sub(r"[^:]+$", "*", arn)
         yield from [service] if service != arn else []
         return
     everything = re.sub(r"/[^/]*\*$", "/*", arn)
@@ -224,17 +226,6 @@ def _narrowed_test(operator, key, values):
     else:
         for at, value in enumerate(values if len(values) > 1 else []):
             yield f"without {templates.resource_text(value)}", _without(values, at)
-
-
-def _is_about(statement, action):
-    """Returns whether a statement's actions match an action."""
-
-    def matches(pattern):
-        return fnmatchcase(action.lower(), pattern.lower().replace("[", "[[]"))
-
-    if "NotAction" in statement:
-        return not any(map(matches, templates.as_list(statement["NotAction"])))
-    return any(map(matches, templates.as_list(statement["Action"])))
 
 
 def _without(values, at):

@@ -24,7 +24,12 @@ QUEUE_ACTIONS = [
     "sqs:PurgeQueue",
     "sqs:SetQueueAttributes",
     "sqs:DeleteQueue",
+    "sqs:DeleteMessage",
+    "sqs:ChangeMessageVisibility",
+    "sqs:CreateQueue",
+    "sqs:TagQueue",
 ]
+PUSH_ACTIONS = ["ecr:PutImage", "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"]
 
 
 def add_tenant(world, t, customers):
@@ -104,6 +109,8 @@ class Tenant:
         sts, kms = policies.everything_of("sts"), policies.everything_of("kms")
         self.account.add_principal("builder-host", host, "builder-host", [sts], account=self.builder_account)
         self.account.add_principal("mighty-dispatch-job", "mighty-dispatch-job", f"fh-{self.name}--dispatch-job", [kms])
+        # A policy of a resource that names the account lets in nobody whose own policies do not.
+        self.account.add_principal("bare-dispatch-job", "bare-dispatch-job", f"fh-{self.name}--dispatch-job")
         self.account.add_principal("stranger", "vendor-stranger", "stranger")
         self.account.add_principal("admin", "vendor-admin", "admin", [policies.EVERYTHING])
 
@@ -195,14 +202,14 @@ class Tenant:
         self.account.add_resource("sources", "sources", f"{bucket}/sources/x.tar.gz", objects)
 
     def add_queues(self, customers):
-        reports = self.world.queue_policy("Reports", tenant=self.name, tenant_account=self.account.number)
-        # The code lists the accounts of all installs; the file has the one of its only install.
-        reports["Statement"][0]["Condition"]["StringEquals"]["aws:PrincipalAccount"] = sorted(customers)
+        reports = self.world.queue_policy("Reports", customers, tenant=self.name, tenant_account=self.account.number)
         for name, logical, policy in (
             ("reports", "ReportsQueue", reports),
             ("build-queue", "BuildQueue", self.resolved("BuildQueuePolicy", "PolicyDocument")),
             ("dispatch-queue", "DispatchQueue", None),
             ("grants-queue", "GrantsQueue", None),
+            ("dead-letters", "DeadLetters", None),
+            ("orders-dead-letters", "OrdersDeadLetters", None),
         ):
             self.account.add_resource(name, name, self.stack.attribute(logical, "Arn"), QUEUE_ACTIONS, policy)
 
@@ -214,7 +221,7 @@ class Tenant:
             "registry",
             "registry",
             self.stack.attribute("Repository", "Arn"),
-            ["ecr:PutImage", "ecr:BatchGetImage", "ecr:BatchDeleteImage", "ecr:DeleteRepository"],
+            [*PUSH_ACTIONS, "ecr:BatchGetImage", "ecr:BatchDeleteImage", "ecr:DeleteRepository"],
             registry,
         )
         self.account.add_resource(

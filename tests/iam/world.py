@@ -2,6 +2,7 @@
 
 import templates
 from expectations import permitted
+from intrinsics import Evaluator
 from vendor import add_tenant
 
 
@@ -18,10 +19,18 @@ class World:
             add_tenant(self, t, [f"{2000 + 100 * t + i:04d}".ljust(12, "2") for i in range(installs)])
         self.principals["anonymous"] = {"kind": "anonymous"}
 
-    def queue_policy(self, name, **names):
-        """Returns the policy of the queue `Orders` or `Reports` under these names."""
-        template = self.change("queues", queue_template(**names))
-        return templates.properties(template, f"{name}Policy")["PolicyDocument"]
+    def queue_policy(self, name, customers=(), **names):
+        """Returns the policy of the queue `Orders` or `Reports` under these names.
+
+        The code lists the accounts of all installs, `customers`; the file has the one of its only install.
+        """
+        template = queue_template(**names)
+        if customers:
+            [statement] = templates.properties(template, f"{name}Policy")["PolicyDocument"]["Statement"]
+            statement["Condition"]["StringEquals"]["aws:PrincipalAccount"] = sorted(customers)
+        template = self.change("queues", template)
+        vendor = Evaluator(template, "queues", names["tenant_account"], {})
+        return vendor.resolve(templates.properties(template, f"{name}Policy")["PolicyDocument"])
 
     def keep(self, asked):
         """Leaves out whatever these questions are not about."""
