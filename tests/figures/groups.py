@@ -150,8 +150,8 @@ GROUPS = (
     Group(
         "iam",
         "decisions of an IAM simulator about what the templates permit",
-        "not measured without the mutants",
-        "tests/iam/run --tenants 10 --installs 5",
+        "5 min",
+        "tests/iam/run --tenants 5 --installs 2",
         "tests/iam/run",
         folder=ROOT,
         needs=("node", "npm"),
