@@ -86,7 +86,7 @@ def _mutate(pool, named):
     _print_figure("iam.mutants_killed", made - len(alive), made, made - len(alive))
     _print_figure("iam.mutants_seen", sum(looked), len(alive), sum(looked))
     _print_figure("iam.left_out", len(unforeseen), spared + equal, spared + equal - len(unforeseen))
-    return [*alive, *unforeseen]
+    return unforeseen
 
 
 def originals():
@@ -126,7 +126,8 @@ def _prepare():
 def _try_mutant(at):
     """Asks what the mutant can touch. It permits more, so that only what has to be denied is asked again.
 
-    A few questions that it should not be able to touch are asked too, to show that nothing is left out wrongly.
+    A few questions that it should not be able to touch are asked too, to show that nothing is left out wrongly. The
+    question that notices it is asked without it, too: there its answer has to be right.
     """
     simulator, (mutant, _, _) = SHARED["simulator"], SHARED["mutants"][at]
     world = World(2, 2, mutant.apply)
@@ -143,7 +144,9 @@ def _try_mutant(at):
     while done < len(asked):
         part = asked[done : done + size]
         done, size = done + len(part), 4 * size
-        if simulator.wrong_decisions(world, part):
+        if wrong := simulator.wrong(world, part):
+            before = SHARED["world"].of(wrong[:1])
+            unforeseen += [f"without {mutant}: {each}" for each in simulator.wrong_decisions(before, wrong[:1])]
             return Tried(True, done, len(others), unforeseen)
     return Tried(False, done, len(others), unforeseen)
 

@@ -199,8 +199,6 @@ class SharedAccount:
             "cdk-hnb659fds-cfn-exec-role",
             "stacksets-exec-1",
             "prod-eu-deploy",
-            # Wildcards cover colons, so one for the account in an ARN could cover more than the account.
-            f"freehold/{self.owner}/x:role/{self.owner}--api",
             *(f"freehold/{name}/api" for name in self.neighbours),
             *(f"{name}--api" for name in self.neighbours),
         ]

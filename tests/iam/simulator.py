@@ -41,12 +41,16 @@ class Simulator:
             sys.exit("the simulator ended; the lines above say why")
         return [answer == "1" for answer in answers]
 
+    def wrong(self, world, questions):
+        """Returns the questions whose decisions are not as `expectations.py` lists them."""
+        answers = self.decide(world, questions)
+        return [question for question, allowed in zip(questions, answers, strict=True) if allowed != question[-1]]
+
     def wrong_decisions(self, world, questions):
         """Returns the decisions that are not as `expectations.py` lists them, as sentences."""
         return [
-            f"{who} {'may' if allowed else 'may not'} {action} on {what}"
-            for (who, what, action, _, expected), allowed in zip(questions, self.decide(world, questions), strict=True)
-            if allowed != expected
+            f"{who} {'may not' if expected else 'may'} {action} on {what}"
+            for who, what, action, _, expected in self.wrong(world, questions)
         ]
 
     def wrong_canaries(self):

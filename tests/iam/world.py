@@ -1,5 +1,7 @@
 """Tenants, installs and attackers as the templates make them, and every question about who may do what."""
 
+import copy
+
 import templates
 from expectations import permitted
 from intrinsics import Evaluator
@@ -31,6 +33,12 @@ class World:
         template = self.change("queues", template)
         vendor = Evaluator(template, "queues", names["tenant_account"], {})
         return vendor.resolve(templates.properties(template, f"{name}Policy")["PolicyDocument"])
+
+    def of(self, asked):
+        """Returns a world with what these questions are about, and leaves this one as it is."""
+        other = copy.copy(self)
+        other.keep(asked)
+        return other
 
     def keep(self, asked):
         """Leaves out whatever these questions are not about."""
