@@ -50,10 +50,6 @@ CARGO = "cargo build --quiet"
 MAY_LACK_A_ROW = {
     "api.cases": "the long form takes 10 minutes, and `make test` runs the short form",
     "api.server_errors": "the same run as `api.cases`",
-    **dict.fromkeys(
-        ("iam.mutants_killed", "iam.mutants_seen", "iam.left_out"),
-        "`tests/figures/run --only iam-mutants` has to run again",
-    ),
 }
 # Rows whose command is not the one that their group runs now, each with the reason; they go when the group runs again.
 OF_ANOTHER_COMMAND = {
