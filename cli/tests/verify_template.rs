@@ -36,7 +36,7 @@ fn a_stack_that_keeps_every_rule_is_reported_with_its_hash() {
 
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     assert!(
-        text(&done.stdout).starts_with("stack.yaml follows all 10 rules:\n- each resource, parameter,"),
+        text(&done.stdout).starts_with("stack.yaml follows all 10 rules:\n- as-rendered: each resource, parameter,"),
         "{}",
         text(&done.stdout)
     );
@@ -65,7 +65,8 @@ fn findings_have_lines_and_end_with_1() {
 
     assert_eq!((shown.status.code(), json.status.code()), (Some(1), Some(1)));
     assert!(text(&shown.stdout).contains("no-public-access"), "{}", text(&shown.stdout));
-    assert!(text(&shown.stderr).starts_with(&format!("error: stack.yaml:{line}: ")), "{}", text(&shown.stderr));
+    let begins = format!("error: stack.yaml:{line}: no-public-access: ");
+    assert!(text(&shown.stderr).starts_with(&begins), "{}", text(&shown.stderr));
     assert!(!text(&shown.stderr).contains("more)"), "{}", text(&shown.stderr));
     let json: Value = serde_json::from_slice(&json.stdout).unwrap();
     assert_eq!(json["findings"][0]["line"], line);

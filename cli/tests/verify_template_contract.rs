@@ -150,12 +150,12 @@ fn a_role_that_may_do_more_than_the_contract_says_is_refused_with_line_and_reaso
     assert_eq!([everything.status.code(), powerful.status.code()], [Some(1), Some(1)]);
     let place = "Resources.ProvisionRole.Properties";
     let expected = format!(
-        "error: stack.yaml:{line}: `{place}.Policies[0].PolicyDocument.Statement[0].Action` is `*`, and Freehold renders \
+        "error: stack.yaml:{line}: as-rendered: `{place}.Policies[0].PolicyDocument.Statement[0].Action` is `*`, and Freehold renders \
          `dynamodb:*`\n"
     );
     assert_eq!(text(&everything.stderr), expected);
     let expected = format!(
-        "error: stack.yaml:{}: `{place}.ManagedPolicyArns[1]` is `arn:aws:iam::aws:policy/AdministratorAccess`, and Freehold \
+        "error: stack.yaml:{}: as-rendered: `{place}.ManagedPolicyArns[1]` is `arn:aws:iam::aws:policy/AdministratorAccess`, and Freehold \
          renders `arn:aws:iam::aws:policy/PowerUserAccess`\n",
         line - 1
     );
@@ -173,7 +173,7 @@ fn an_input_whose_answer_the_vendor_would_see_against_the_contract_is_refused_wi
 
     assert_eq!(done.status.code(), Some(1), "{}", text(&done.stdout));
     let expected = format!(
-        "error: stack.yaml:{line}: `InputDays` is an input whose answer is sent to the vendor, and in the contract `days` is \
+        "error: stack.yaml:{line}: as-rendered: `InputDays` is an input whose answer is sent to the vendor, and in the contract `days` is \
          an input whose answer stays in the account as a secret; ask the vendor for the contract of this template\n"
     );
     assert_eq!(text(&done.stderr), expected);

@@ -79,7 +79,8 @@ impl VerifyTemplate {
             [first, rest @ ..] => {
                 let more = rest.len() + left_out;
                 let more = if more == 0 { String::new() } else { format!(" ({more} more)") };
-                Err(Error::failed(format!("{shown}:{}: {}{more}", first.line, first.reason)))
+                let rule = first.rule.as_str();
+                Err(Error::failed(format!("{shown}:{}: {rule}: {}{more}", first.line, first.reason)))
             }
         }
     }
@@ -141,7 +142,7 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
 
 fn judgement(verified: &Verified<'_>, out: Output) -> String {
     if verified.findings.is_empty() {
-        let rules: Vec<String> = RULES.iter().map(|(_, asks)| format!("- {asks}")).collect();
+        let rules: Vec<String> = RULES.iter().map(|(rule, asks)| format!("- {}: {asks}", rule.as_str())).collect();
         return format!("{} follows all {} rules:\n{}", verified.file, verified.rules, rules.join("\n"));
     }
     let mut table = Table::new(&["LINE", "OF", "RULE", "REASON"]);
