@@ -26,37 +26,31 @@ impl Launch {
             return Err(Error::invalid(twice));
         }
         let (file, was) = (self.template.display(), former.and_then(accepted));
-        let named = parameters.get(ACCEPTED);
-        if let Some((named, offered)) = named.zip(offered).filter(|(named, offered)| named != offered) {
-            return Err(Error::conflict(format!(
-                "template `{file}` offers the contract {offered}, and parameter `{ACCEPTED}` names {named}: a launch would give \
-                 the roles the permissions of the template, so nothing was changed; read the contract {offered}, or pass the \
-                 template of the contract that you accept"
-            )));
-        }
-        match (offered, was) {
+        let agreed = match (parameters.get(ACCEPTED), was) {
+            (Some(named), _) => Some((named.as_str(), format!("parameter `{ACCEPTED}` names {named}"))),
+            (None, Some(was)) if !self.accept_contract => Some((was, format!("the stack has accepted {was}"))),
+            (None, _) => None,
+        };
+        match (offered, agreed) {
             (None, _) if self.accept_contract => {
                 Err(Error::invalid(format!("template `{file}` names no contract, so there is nothing to accept"))
                     .or("leave out `--accept-contract`"))
             }
-            (None, None) => Ok(()),
-            (None, Some(was)) => Err(Error::conflict(format!(
-                "template `{file}` names no contract, but the stack has accepted {was}: with this template, the \
-                 runner would carry out any release without your consent; ask the vendor for a template that names its \
-                 contract"
+            (None, _) if was.is_none() => Ok(()),
+            (None, _) => Err(Error::conflict(format!(
+                "template `{file}` names no contract, but the stack has accepted {}: the runner would then do what any \
+                 release orders; ask the vendor for a template that names its contract",
+                was.unwrap_or_default()
             ))),
-            (Some(offered), Some(was))
-                if offered != was && !self.accept_contract && !parameters.contains_key(ACCEPTED) =>
-            {
-                Err(Error::conflict(format!(
-                    "template `{file}` offers the contract {offered}, but the stack has accepted {was}: a launch would give \
-                     the roles the permissions of the template, so nothing was changed; read the contract, then accept it with \
-                     `--accept-contract`, or pass the template that was launched last to change parameters only"
-                )))
-            }
-            (Some(_), Some(_)) if !self.accept_contract => Ok(()),
-            (Some(offered), _) => {
-                parameters.entry(ACCEPTED.to_owned()).or_insert_with(|| offered.to_owned());
+            (Some(offered), Some((digest, agreed))) if offered != digest => Err(Error::conflict(format!(
+                "template `{file}` offers the contract {offered}, but {agreed}: a launch would give the roles the permissions of \
+                 the template, so nothing was changed"
+            ))
+            .or("read the contract of the template, then accept it with `--accept-contract`, or pass the template of the \
+                 contract that you accepted")),
+            (Some(_), Some(_)) => Ok(()),
+            (Some(offered), None) => {
+                parameters.insert(ACCEPTED.to_owned(), offered.to_owned());
                 Ok(())
             }
         }
@@ -141,9 +135,9 @@ mod tests {
         let mine = set(false, Some(&old), Some("sha256:mine")).unwrap_err();
         let first = set(false, None, Some("sha256:mine")).unwrap_err();
 
-        insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract, then accept it with `--accept-contract`, or pass the template that was launched last to change parameters only");
-        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: with this template, the runner would carry out any release without your consent; ask the vendor for a template that names its contract");
-        insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, and parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract sha256:new, or pass the template of the contract that you accept");
+        insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template, then accept it with `--accept-contract`, or pass the template of the contract that you accepted");
+        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: the runner would then do what any release orders; ask the vendor for a template that names its contract");
+        insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, but parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template, then accept it with `--accept-contract`, or pass the template of the contract that you accepted");
         assert_eq!(first.to_string(), mine.to_string());
         assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap_err().kind().exit_code(), 4);
         assert_eq!((other.kind().exit_code(), none.kind().exit_code(), mine.kind().exit_code()), (4, 4, 4));
