@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 from pathlib import Path
 
 from collection import actions, components
@@ -66,7 +67,9 @@ def _notes(result):
 
 
 def _line(reason):
-    return " ".join(reason.split()).replace("<", "&lt;")
+    # The product writes "component `x` is a `pulumi`", where the word is the type of the component.
+    text = re.sub(r"\bis an? (`\w+`)", r"is of type \1", " ".join(reason.split()))
+    return text.replace("<", "&lt;")
 
 
 def main():

@@ -281,6 +281,14 @@ class Pages(WithFolder):
         self.assertIn("on 2026-11-22, commit 0123456", text)
         self.assertIn("1 of 3 components were deployed as they are, and 0 of 2 actions ran.", text)
 
+    def test_type_of_what_was_left_out_is_named_as_a_type(self):
+        left_out = [["component", "rds", "is a `pulumi`"], ["action", "a", "needs component `rds`, which is left out"]]
+
+        text = page.text([{**self.RESULT, "left_out": left_out}], "2026-11-22", "0123456")
+
+        self.assertIn("- component `rds`: is of type `pulumi`\n", text)
+        self.assertIn("- action `a`: needs component `rds`, which is left out\n", text)
+
     def test_figures_count_the_apps_that_got_through_a_step(self):
         values_of = {one["name"]: (one["value"], one["attempted"]) for one in collection.figures([self.RESULT] * 2)}
 
