@@ -210,6 +210,66 @@ fn the_build_runners_machine_is_ended_before_its_group_leaves_the_stack_with_or_
     assert_eq!([without, made, again], [const { Vec::<String>::new() }; 3]);
 }
 
+/// Starts endpoints of CloudFormation and Auto Scaling for a stack with the machine, whose next update ends as `end`: the
+/// cleanup of an update lasts until the group is deleted. Returns the address and what was changed.
+fn update_that_ends(end: &'static str) -> (String, Arc<Mutex<Vec<String>>>) {
+    let changes: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = changes.clone();
+    let address = loopback::listen(move |_, _, body| {
+        let mut seen = seen.lock().unwrap();
+        let action = body.trim_start_matches("Action=").split('&').next().unwrap_or_default().to_owned();
+        let (is_updated, is_gone) = (!seen.is_empty(), seen.iter().any(|one| one == "DeleteAutoScalingGroup"));
+        let status = match (is_updated, end) {
+            (false, _) => "CREATE_COMPLETE",
+            (true, "UPDATE_COMPLETE") if !is_gone => "UPDATE_COMPLETE_CLEANUP_IN_PROGRESS",
+            (true, end) => end,
+        };
+        let subnets = if is_updated && end == "UPDATE_COMPLETE" { "" } else { "subnet-1" };
+        let result = match action.as_str() {
+            "DescribeStacks" => format!(
+                "<Stacks><member><StackName>freehold-acme</StackName><StackId>arn</StackId><StackStatus>{status}</StackStatus>\
+                 <CreationTime>2026-11-22T10:00:00Z</CreationTime><Parameters><member><ParameterKey>BuildSubnetIds</ParameterKey>\
+                 <ParameterValue>{subnets}</ParameterValue></member></Parameters></member></Stacks>"
+            ),
+            "CreateChangeSet" => "<Id>arn:set</Id><StackId>arn</StackId>".to_owned(),
+            "DescribeChangeSet" => "<Status>CREATE_COMPLETE</Status>".to_owned(),
+            "DescribeStackEvents" => "<StackEvents/>".to_owned(),
+            "DescribeAutoScalingGroups" if is_gone => "<AutoScalingGroups/>".to_owned(),
+            "DescribeAutoScalingGroups" => "<AutoScalingGroups><member><AutoScalingGroupName>fh-acme--build-runner\
+                                            </AutoScalingGroupName></member></AutoScalingGroups>"
+                .to_owned(),
+            _ => {
+                seen.push(action.clone());
+                String::new()
+            }
+        };
+        (200, answer(&action, &result))
+    });
+    (address, changes)
+}
+
+#[test]
+fn an_update_of_the_stack_that_is_rolled_back_keeps_the_build_runners_machine() {
+    let cloud = Cloud::up();
+    let functions = cloud.path("functions");
+    write_functions(&functions, 1);
+    let off = ["tenant", "deploy", "--name", "acme", "--functions", functions.to_str().unwrap(), "--build-subnet", ""];
+    let changes_of = |end: &'static str| {
+        let (address, changes) = update_that_ends(end);
+        let mut command = cloud.command("111111111111", &off);
+        command.env("AWS_ENDPOINT_URL_AUTO_SCALING", &address).env("AWS_ENDPOINT_URL_CLOUDFORMATION", &address);
+        let done = output(&command.output().unwrap());
+        (changes.lock().unwrap().clone(), done)
+    };
+
+    let (removed, _) = changes_of("UPDATE_COMPLETE");
+    let (kept, said) = changes_of("UPDATE_ROLLBACK_COMPLETE");
+
+    assert_eq!(removed, ["ExecuteChangeSet", "DeleteAutoScalingGroup"]);
+    assert_eq!(kept, ["ExecuteChangeSet"]);
+    assert!(said.contains("stack `freehold-acme` could not be updated (UPDATE_ROLLBACK_COMPLETE)"), "{said}");
+}
+
 #[test]
 fn the_credentials_of_sources_are_listed_by_their_addresses_and_never_shown() {
     let cloud = Cloud::up();

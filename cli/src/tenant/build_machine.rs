@@ -5,10 +5,11 @@ use std::time::Duration;
 use aws_config::SdkConfig;
 use aws_sdk_autoscaling::Client;
 use aws_sdk_autoscaling::types::{AutoScalingGroup, LifecycleState};
+use aws_sdk_cloudformation::types::StackStatus;
 use freehold_protocol::{TenantName, names};
 use serde::Serialize;
 
-use crate::cloudformation::Stack;
+use crate::cloudformation::{Stack, Stacks};
 use crate::error::{Error, Result, ResultExt};
 use crate::progress::Progress;
 
@@ -108,6 +109,33 @@ pub(super) async fn remove(
          then run the command again",
         LOOKS * LOOK_SECS / 60
     )))
+}
+
+/// Waits until an update of `stack`, which removes the group, has succeeded, and then removes the group. CloudFormation
+/// deletes the resources that an update removes in the cleanup after it, and would wait there for the machine. Returns
+/// only when the removal failed.
+pub(super) async fn remove_in_cleanup(
+    config: &SdkConfig,
+    tenant: &TenantName,
+    stack: Option<&Stack>,
+    progress: &Progress,
+) -> Error {
+    let Some(former) = stack else { return std::future::pending().await };
+    let stacks = Stacks::new(config);
+    loop {
+        tokio::time::sleep(Duration::from_secs(LOOK_SECS.into())).await;
+        // The loop of the update reports a failed request.
+        let Ok(Some(now)) = stacks.find(&former.name).await else { continue };
+        // The cleanup of an earlier update has the parameter of before.
+        let has_removed = now.parameters.get(SUBNETS).is_none_or(String::is_empty);
+        if now.status == StackStatus::UpdateCompleteCleanupInProgress && has_removed {
+            break;
+        }
+    }
+    match remove(config, tenant, stack, progress).await {
+        Ok(()) => std::future::pending().await,
+        Err(error) => error,
+    }
 }
 
 async fn look_up(client: &Client, group: &str) -> Result<Option<AutoScalingGroup>> {

@@ -1,15 +1,17 @@
 //! `freehold tenant deploy`: uploads code and definitions, applies the stack, and verifies the result.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
+use aws_config::SdkConfig;
 use freehold_protocol::{Digest, TenantName};
 use serde_json::json;
 
 use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
-use super::{Architecture, Bucket, Deploy, build_machine, code, table};
+use super::{Architecture, Bucket, Deploy, build_machine, code, functions_folder, table};
 use crate::api::stack_name;
 use crate::aws::Caller;
-use crate::cloudformation::{Change, Outcome, Stacks, Template};
+use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::install::NO_RUNNER;
@@ -47,12 +49,8 @@ impl Deploy {
             parameters: self.parameters(&tenant, &bucket, architecture, &objects),
             tags: [(TENANT_TAG.to_owned(), tenant.to_string())].into(),
         };
-        let stacks = Stacks::new(&config);
-        if change.parameters.get(build_machine::SUBNETS).is_some_and(String::is_empty) {
-            let former = stacks.find(&change.stack).await?;
-            build_machine::remove(&config, &tenant, former.as_ref(), &progress).await?;
-        }
-        let (outcome, stack) = stacks.apply(&change, &progress).await.map_err(|error| too_weak(error, &arn))?;
+        let applied = applied(&config, &tenant, &change, &progress).await;
+        let (outcome, stack) = applied.map_err(|error| too_weak(error, &arn))?;
         progress.now("checking the table and the functions");
         let mended = table::mend(&config, stack.output("TableName")?).await?;
         code::verify(&config, &tenant, &code).await?;
@@ -104,6 +102,27 @@ impl Deploy {
         let keys = objects.iter().filter_map(|object| Some((object.parameter.clone()?, object.key.clone())));
         fixed.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(keys).collect()
     }
+}
+
+/// Changes the stack. If the change removes the build runner's machine, this ends the machine, but only after the update
+/// of the stack has succeeded: an update that is rolled back keeps the machine and its group.
+async fn applied(
+    config: &SdkConfig,
+    tenant: &TenantName,
+    change: &Change,
+    progress: &Progress,
+) -> Result<(Outcome, Stack)> {
+    let stacks = Stacks::new(config);
+    if change.parameters.get(build_machine::SUBNETS).is_none_or(|subnets| !subnets.is_empty()) {
+        return stacks.apply(change, progress).await;
+    }
+    let former = stacks.find(&change.stack).await?;
+    let applied = tokio::select! {
+        applied = stacks.apply(change, progress) => applied?,
+        error = build_machine::remove_in_cleanup(config, tenant, former.as_ref(), progress) => return Err(error),
+    };
+    build_machine::remove(config, tenant, former.as_ref(), progress).await?;
+    Ok(applied)
 }
 
 /// Returns the commands to run after the deploy of a tenant.
