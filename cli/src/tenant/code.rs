@@ -15,6 +15,11 @@ use crate::error::{Error, Result, ResultExt};
 
 const FUNCTIONS_COUNT: usize = FUNCTIONS.len();
 
+/// How to get a folder with the code of the functions.
+pub(super) const WAY_OUT: &str = "unpack a release, or run `make dist` in a clone of Freehold, which writes \
+    target/dist/ARCH/functions (`make package`, without the programs: target/lambda/ARCH; `infra/package --local`: \
+    target/lambda/local), and pass that folder as `--functions DIR`";
+
 /// The zip file with the code of one function.
 #[derive(Debug)]
 pub(super) struct Code {
@@ -41,13 +46,14 @@ pub(super) fn find(dir: &Path) -> Result<Vec<Code>> {
             FUNCTIONS_COUNT => "has no code of any function".to_owned(),
             _ => format!("has no code for {}", missing.join(", ")),
         };
-        return Err(Error::invalid(format!("`{}` {what}", dir.display())).or(
-            "run `make dist` in a clone of Freehold, which writes target/dist/arm64/functions (`make package`, without the \
-             programs: target/lambda/arm64; `infra/package --local`: target/lambda/local), and pass that folder as \
-             `--functions DIR`",
-        ));
+        return Err(Error::invalid(format!("`{}` {what}", dir.display())).or(WAY_OUT));
     }
     paths.into_iter().filter_map(|(function, path)| Some(read(function, &path?))).collect()
+}
+
+/// Returns whether `dir` has the code of a function.
+pub(super) fn has_any(dir: &Path) -> bool {
+    FUNCTIONS.iter().any(|name| path_of(dir, name).is_some())
 }
 
 fn path_of(dir: &Path, name: &str) -> Option<PathBuf> {
@@ -189,7 +195,7 @@ mod tests {
             ),
             "{message}"
         );
-        assert!(message.contains("; run `make dist`"), "{message}");
+        assert!(message.contains("; unpack a release"), "{message}");
     }
 
     #[test]
@@ -199,7 +205,7 @@ mod tests {
         let empty = find(folder.path()).unwrap_err().to_string();
         let absent = find(&folder.path().join("no")).unwrap_err().to_string();
 
-        assert!(empty.contains("` has no code of any function; run `make dist`"), "{empty}");
-        assert!(absent.contains("no` is not a folder; run `make dist`"), "{absent}");
+        assert!(empty.contains("` has no code of any function; unpack a release"), "{empty}");
+        assert!(absent.contains("no` is not a folder; unpack a release"), "{absent}");
     }
 }

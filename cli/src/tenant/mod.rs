@@ -6,6 +6,7 @@ mod build_runner;
 mod code;
 mod deploy;
 mod destroy;
+mod functions_folder;
 mod leftovers;
 mod names;
 mod principal;
@@ -40,7 +41,7 @@ pub(crate) enum TenantCommand {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  make dist
+  freehold tenant deploy --name acme
   freehold tenant deploy --name acme --functions target/dist/arm64/functions
   freehold tenant deploy --name acme --alarm-email ops@acme.example
 
@@ -50,9 +51,10 @@ pub(crate) struct Deploy {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`, as `make dist` and `make package` make it.
-    #[arg(long, default_value = "target/lambda/arm64", value_name = "DIR")]
-    functions: PathBuf,
+    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`. By default, the functions of the release that this
+    /// program is in, or else those that `make dist` or `make package` wrote below the current directory; arm64 first.
+    #[arg(long, value_name = "DIR")]
+    functions: Option<PathBuf>,
     /// Processor that the functions are built for; read from the code when absent.
     #[arg(long, value_name = "NAME")]
     architecture: Option<Architecture>,

@@ -1,0 +1,91 @@
+//! Finds the folder with the code of the functions when `--functions` does not name one.
+
+use std::path::{Path, PathBuf};
+
+use super::code::{self, WAY_OUT};
+use crate::error::{Error, Result};
+
+/// Returns the folder of the release that this program belongs to, or else the folder that a build wrote below the
+/// current directory.
+pub(super) fn find() -> Result<PathBuf> {
+    first_with_code(candidates(std::env::current_exe().ok().as_deref()))
+}
+
+/// Returns the folders in which functions may be, for a program at `program`. A release has `ARCH/freehold` and
+/// `ARCH/functions` (`infra/dist`). Functions for arm64 come first, because Lambda runs them for less money.
+fn candidates(program: Option<&Path>) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    if let Some(folder) = program.and_then(Path::parent) {
+        all.extend(folder.parent().map(|release| release.join("arm64/functions")));
+        all.push(folder.join("functions"));
+        all.dedup();
+    }
+    let built =
+        ["target/dist/arm64/functions", "target/dist/x86_64/functions", "target/lambda/arm64", "target/lambda/x86_64"];
+    all.extend(built.map(PathBuf::from));
+    all
+}
+
+fn first_with_code(candidates: Vec<PathBuf>) -> Result<PathBuf> {
+    if let Some(found) = candidates.iter().find(|folder| code::has_any(folder)) {
+        return Ok(found.clone());
+    }
+    let looked: Vec<String> = candidates.iter().map(|folder| format!("`{}`", folder.display())).collect();
+    let message = format!("the code of the functions was not found; no zip of a function is in {}", looked.join(", "));
+    Err(Error::invalid("").with_message(message).or(WAY_OUT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_code(folder: &Path) {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("api.zip"), "PK").unwrap();
+    }
+
+    #[test]
+    fn the_functions_of_an_unpacked_release_are_found_beside_the_program() {
+        let place = tempfile::tempdir().unwrap();
+        let program = place.path().join("x86_64/freehold");
+        let find = || first_with_code(candidates(Some(&program))).unwrap();
+
+        with_code(&place.path().join("x86_64/functions"));
+        let own = find();
+        with_code(&place.path().join("arm64/functions"));
+        let both = find();
+
+        assert_eq!(own, place.path().join("x86_64/functions"));
+        assert_eq!(both, place.path().join("arm64/functions"));
+    }
+
+    #[test]
+    fn the_functions_that_a_build_in_the_tree_wrote_are_found_after_those_of_the_release() {
+        let all = candidates(Some(Path::new("/opt/freehold/arm64/freehold")));
+
+        let shown: Vec<&str> = all.iter().filter_map(|folder| folder.to_str()).collect();
+        let expected = [
+            "/opt/freehold/arm64/functions",
+            "target/dist/arm64/functions",
+            "target/dist/x86_64/functions",
+            "target/lambda/arm64",
+            "target/lambda/x86_64",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn without_any_code_each_folder_that_was_looked_into_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = ["one", "two"].map(|name| place.path().join(name));
+
+        let error = first_with_code(folders.to_vec()).unwrap_err();
+
+        let [one, two] = folders.each_ref().map(|folder| folder.display());
+        assert_eq!(error.kind().exit_code(), 2);
+        assert_eq!(
+            error.to_string(),
+            format!("the code of the functions was not found; no zip of a function is in `{one}`, `{two}`; {WAY_OUT}")
+        );
+    }
+}
