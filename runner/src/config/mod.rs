@@ -141,11 +141,14 @@ impl Modes {
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The runner cannot read the file.
-    #[error("cannot read the config file `{file}`; give its path with `--config`, and let this user read it")]
+    #[error(
+        "cannot read the config file `{file}`; with `--config`, give the file that `freehold install runner-config` or \
+         `freehold tenant build-runner` wrote, and let this user read it"
+    )]
     Unreadable { file: String, source: std::io::Error },
     /// The file is not TOML, or one of its keys is unknown, missing or of the wrong type.
-    #[error("config file `{file}` cannot be used: {detail}")]
-    Malformed { file: String, detail: String },
+    #[error("config file `{file}` cannot be used: {detail}\n{way_out}")]
+    Malformed { file: String, detail: String, way_out: String },
     /// The value of a key is not valid.
     #[error("config file `{file}`, key `{key}`: {problem}")]
     Value { file: String, key: &'static str, problem: String },
@@ -233,10 +236,7 @@ impl Config {
     /// # Errors
     /// The same errors as [`Config::load`], except [`ConfigError::Unreadable`].
     pub fn parse(text: &str, file: &str, role: Role) -> Result<Self, ConfigError> {
-        let raw: Raw = toml_edit::de::from_str(text).map_err(|e| ConfigError::Malformed {
-            file: file.to_owned(),
-            detail: e.to_string().trim_end().to_owned(),
-        })?;
+        let raw: Raw = toml_edit::de::from_str(text).map_err(|error| malformed(text, file, role, &error))?;
         let reader = Reader { file, role };
         let install = reader.install(&raw.install, role)?;
         let tenant = reader.parsed("tenant", &raw.tenant)?;
@@ -294,6 +294,29 @@ impl Config {
             _ => &self.region,
         }
     }
+}
+
+/// Returns the error about a file that is not a config. The position of a missing key says nothing, so the message
+/// then leaves it out.
+fn malformed(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -> ConfigError {
+    let is_missing = error.message().starts_with("missing field");
+    let detail = if is_missing {
+        error.message().replace("missing field", "it has no key")
+    } else {
+        error.to_string().trim_end().to_owned()
+    };
+    let parsed = text.parse::<toml_edit::DocumentMut>().ok();
+    let install = parsed.as_ref().and_then(|keys| keys.get("install")?.as_str()).unwrap_or("INSTALL");
+    let command = match role {
+        Role::Install => format!("freehold install runner-config {install} --out {file}"),
+        Role::Build => format!("freehold tenant build-runner --out {file}"),
+    };
+    let way_out = match parsed {
+        Some(_) => format!("correct the file, or write it again with `{command} --force`"),
+        // The command replaces a file only if it can read which settings of the machine to keep.
+        None => format!("correct the file, or remove it and write it again with `{command}`"),
+    };
+    ConfigError::Malformed { file: file.to_owned(), detail, way_out }
 }
 
 struct Reader<'a> {

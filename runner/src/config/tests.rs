@@ -115,7 +115,34 @@ fn an_unknown_or_missing_key_and_a_wrong_type_are_named() {
         let message = problem(&GOOD.replace(from, to));
 
         assert!(message.contains("runner.toml") && message.contains(word), "{message}");
+        assert!(
+            message.contains("`freehold install runner-config globex-prod --out runner.toml --force`"),
+            "{message}"
+        );
     }
+}
+
+#[test]
+fn a_missing_key_is_named_with_the_command_that_writes_the_file() {
+    let install = problem("tenant = \"acme\"\n");
+    let build = Config::parse("", "build-runner.toml", Role::Build).unwrap_err().to_string();
+
+    assert_eq!(
+        install,
+        "config file `runner.toml` cannot be used: it has no key `install`\ncorrect the file, or write it again with `freehold \
+         install runner-config INSTALL --out runner.toml --force`"
+    );
+    assert_eq!(
+        build,
+        "config file `build-runner.toml` cannot be used: it has no key `tenant`\ncorrect the file, or write it again with \
+         `freehold tenant build-runner --out build-runner.toml --force`"
+    );
+    let broken = problem("tenant = \"acme\n");
+    assert!(
+        broken
+            .ends_with("remove it and write it again with `freehold install runner-config INSTALL --out runner.toml`"),
+        "{broken}"
+    );
 }
 
 #[test]
