@@ -8,6 +8,10 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::Table;
 
+/// The detail of a check that has the same problem as the check of the credentials.
+const NOT_CHECKED: &str = "not checked, because the check of the credentials failed";
+const SAME: &str = "do first what the detail of `credentials` says";
+
 /// Check credentials, `git` and the tenant API.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,8 +30,12 @@ struct Check {
 
 impl Doctor {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let results =
-            [("credentials", credentials(context).await), ("git", git().await), ("tenant API", api(context).await)];
+        let (credentials, git) = (credentials(context).await, git().await);
+        let api = api(context).await.map_err(|error| match &credentials {
+            Err(first) if first.way_out() == error.way_out() => error.with_message(NOT_CHECKED.to_owned()).or(SAME),
+            Ok(_) | Err(_) => error,
+        });
+        let results = [("credentials", credentials), ("git", git), ("tenant API", api)];
         let checks = results.iter().map(|(check, result)| match result {
             Ok(detail) => Check { check, state: "ok", detail: detail.clone() },
             Err(error) => Check { check, state: "failed", detail: error.to_string() },
@@ -40,10 +48,21 @@ impl Doctor {
             }
             context.out.table(&table)
         })?;
-        match results.into_iter().find_map(|(check, result)| Some((check, result.err()?))) {
-            None => Ok(()),
-            Some((check, error)) => Err(error.within(check)),
-        }
+        failure(results)
+    }
+}
+
+/// Returns the error of this command: the names of the failed checks, and the kind of the first. The table has the
+/// reasons.
+fn failure<const N: usize>(results: [(&str, Result<String>); N]) -> Result<()> {
+    let count = results.len();
+    let failed: Vec<(&str, Error)> =
+        results.into_iter().filter_map(|(check, result)| Some((check, result.err()?))).collect();
+    let names: Vec<&str> = failed.iter().map(|(check, _)| *check).collect();
+    let message = format!("{} of {count} checks failed: {}", names.len(), names.join(", "));
+    match failed.into_iter().next() {
+        None => Ok(()),
+        Some((_, first)) => Err(first.with_message(message).or("the detail of each says why, and what to do about it")),
     }
 }
 
@@ -65,4 +84,24 @@ async fn api(context: &Context) -> Result<String> {
     let api = context.api().await?;
     let view: TenantView = api.get(&["v1", "tenant"]).await?;
     Ok(format!("tenant `{}` of account {} at {}", view.tenant, view.account, api.base()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_names_the_failed_checks_and_leaves_their_reasons_to_the_table() {
+        let results = [
+            ("credentials", Err(Error::denied("no usable AWS credentials; sign in"))),
+            ("git", Ok("git version 2".to_owned())),
+            ("tenant API", Err(Error::invalid("which tenant?"))),
+        ];
+
+        let error = failure(results).unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 6);
+        insta::assert_snapshot!(error, @"2 of 3 checks failed: credentials, tenant API; the detail of each says why, and what to do about it");
+        assert_eq!(failure([("git", Ok(String::new()))]), Ok(()));
+    }
 }
