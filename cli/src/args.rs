@@ -246,7 +246,8 @@ mod tests {
             let words = example.split_whitespace().take_while(|word| !word.starts_with('#'));
             // The files that hold the values of examples are not here.
             let words = words
-                .map(|word| word.split_once("=@").map_or_else(|| word.to_owned(), |(name, _)| format!("{name}=1")));
+                .map(|word| word.split_once("=@").map_or_else(|| word.to_owned(), |(name, _)| format!("{name}=1")))
+                .map(|word| if word == "HEX" { "0".repeat(64) } else { word });
             let parsed = Cli::try_parse_from(std::iter::once("freehold".to_owned()).chain(words));
             assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
         }

@@ -18,7 +18,7 @@ use crate::output::Output;
 pub(crate) struct Global {
     /// Address of the tenant API [env: FREEHOLD_API].
     #[arg(long, value_name = "URL", global = true)]
-    api: Option<Url>,
+    api: Option<Address>,
     /// Name of the tenant; without `--api`, the command reads the API's address from the tenant's stack [env:
     /// FREEHOLD_TENANT].
     #[arg(long, value_name = "NAME", global = true)]
@@ -32,6 +32,23 @@ pub(crate) struct Global {
     /// Print JSON; errors too, as one line on stderr.
     #[arg(long, global = true)]
     json: bool,
+}
+
+/// The address of a tenant API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Address(Url);
+
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.parse::<Url>() {
+            Ok(url) if matches!(url.scheme(), "https" | "http") && url.has_host() => Ok(Self(url)),
+            Ok(_) | Err(_) => Err(format!(
+                "`{text}` is not the address of a tenant API, which begins with `https://`; `freehold tenant deploy` prints it"
+            )),
+        }
+    }
 }
 
 /// The global options, and the output that they choose.
@@ -91,7 +108,7 @@ impl Context {
     fn profile(&self) -> Result<Profile> {
         let Global { api, tenant, idempotency_key, .. } = &self.global;
         Ok(Profile {
-            api: given("FREEHOLD_API", api.as_ref(), |name| std::env::var(name).ok())?,
+            api: given("FREEHOLD_API", api.as_ref(), |name| std::env::var(name).ok())?.map(|Address(url)| url),
             tenant: given("FREEHOLD_TENANT", tenant.as_ref(), |name| std::env::var(name).ok())?,
             idempotency_key: idempotency_key.clone(),
         })
@@ -129,6 +146,18 @@ mod tests {
         assert_eq!(tenant(Some("acme"), "other").unwrap().unwrap().as_str(), "acme");
         assert_eq!(tenant(None, "other").unwrap().unwrap().as_str(), "other");
         assert_eq!(tenant(None, "").unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_the_address_of_an_api_is_refused_in_plain_words() {
+        for text in ["foo", "ftp://foo", "localhost:4566", ""] {
+            let wrong = text.parse::<Address>().unwrap_err();
+            assert!(
+                wrong.starts_with(&format!("`{text}` is not the address of a tenant API, which begins")),
+                "{wrong}"
+            );
+        }
+        assert!("http://127.0.0.1:1".parse::<Address>().is_ok());
     }
 
     #[test]

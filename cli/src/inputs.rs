@@ -68,6 +68,23 @@ impl FromStr for Parameter {
     }
 }
 
+/// Parses a number from `MIN` to `MAX`.
+pub(crate) fn number<const MIN: u32, const MAX: u32>(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(number) if (MIN..=MAX).contains(&number) => Ok(number),
+        Ok(_) | Err(_) => Err(format!("`{text}` is not a number from {MIN} to {MAX}")),
+    }
+}
+
+/// Parses a SHA-256, which templates take in lower case; an empty text removes one.
+pub(crate) fn sha256(text: &str) -> Result<String, String> {
+    if text.is_empty() || (text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())) {
+        Ok(text.to_ascii_lowercase())
+    } else {
+        Err(format!("`{text}` is not a SHA-256, which has 64 hexadecimal digits; `sha256sum FILE` prints it"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,7 +118,21 @@ mod tests {
         assert!(problem("replicas").contains("`replicas:=3`"));
         assert!(problem("replicas:=three").contains("`replicas=three`"));
         assert!(problem("=3").contains("name before"));
-        assert!(problem("x=@/nowhere/at/all").contains("cannot read"));
+        assert_eq!(
+            problem("x=@/nowhere/at/all"),
+            "there is no file `/nowhere/at/all`; name a text file after `@`, or write `x:=\"@...\"` for a text that begins \
+             with `@`"
+        );
+    }
+
+    #[test]
+    fn numbers_and_checksums_that_are_refused_say_what_is_expected() {
+        assert_eq!(number::<1, 64>("64"), Ok(64));
+        for wrong in ["0", "65", "-1", "four", ""] {
+            assert_eq!(number::<1, 64>(wrong), Err(format!("`{wrong}` is not a number from 1 to 64")));
+        }
+        assert_eq!(sha256(&"AB".repeat(32)), Ok("ab".repeat(32)));
+        assert!(sha256("4b5e57f6eb2f...").unwrap_err().contains("has 64 hexadecimal digits"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use freehold_protocol::{Digest, InstallId, TenantName};
 use toml_edit::{Array, DocumentMut, Table, value};
 
 use crate::error::{Error, Result, ResultExt};
+use crate::inputs::number;
 
 /// The defaults of a new config: the directory for the runner's key and journal, and the maximum number of jobs that
 /// run at once.
@@ -45,7 +46,7 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
     /// The maximum number of jobs that run at once; 4 by default.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=64), value_name = "N")]
+    #[arg(long, value_parser = number::<1, 64>, value_name = "N")]
     slots: Option<u32>,
     /// The `terraform` or `tofu` to run; by default, the first of these two that is on PATH.
     #[arg(long, value_name = "FILE")]

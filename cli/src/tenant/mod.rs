@@ -23,6 +23,7 @@ use freehold_protocol::{DownloadUrl, TenantName};
 
 use crate::context::Context;
 use crate::error::Result;
+use crate::inputs::{number, sha256};
 
 pub(crate) use bucket::Bucket;
 pub(crate) use names::bucket_name;
@@ -84,19 +85,19 @@ pub(crate) struct Deploy {
     build_image: Option<String>,
     /// How long the build runner's machine waits for the next build before it ends, in seconds; 600 when it was never
     /// given.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(60..=86_400))]
+    #[arg(long, value_name = "SECONDS", value_parser = number::<60, 86_400>)]
     build_idle_secs: Option<u32>,
     /// URL from which the build runner's machine downloads `freehold-builder` for arm64.
     #[arg(long, value_name = "URL", requires = "builder_sha256")]
     builder_url: Option<DownloadUrl>,
     /// SHA-256 of the program at `--builder-url`; the machine refuses a download with another SHA-256.
-    #[arg(long, value_name = "HEX", requires = "builder_url")]
+    #[arg(long, value_name = "HEX", requires = "builder_url", value_parser = sha256)]
     builder_sha256: Option<String>,
     /// URL from which customers' machines download the runner for arm64.
     #[arg(long, value_name = "URL", requires = "runner_sha256")]
     runner_url: Option<DownloadUrl>,
     /// SHA-256 of the runner at `--runner-url`; a customer's machine refuses a download with another SHA-256.
-    #[arg(long, value_name = "HEX", requires = "runner_url")]
+    #[arg(long, value_name = "HEX", requires = "runner_url", value_parser = sha256)]
     runner_sha256: Option<String>,
     /// ARN of a managed policy that no role of the tenant may exceed; see docs/tenant-role.md.
     #[arg(long, value_name = "ARN")]
