@@ -119,7 +119,7 @@ Examples:
 /// The control plane in your own account.
 #[derive(Debug, clap::Args)]
 struct Tenant {
-    /// AWS region of the tenant; the region of the environment or the profile when absent.
+    /// AWS region of the tenant; the same as `--aws-region`.
     #[arg(long, global = true, value_name = "REGION")]
     region: Option<String>,
     #[command(subcommand)]
@@ -136,7 +136,7 @@ impl Cli {
     pub(crate) async fn run(self) -> Result<()> {
         let context = Context::new(self.global);
         match self.command {
-            Command::Tenant(tenant) => tenant.command.run(&context.in_region(tenant.region)).await,
+            Command::Tenant(tenant) => tenant.command.run(&context.in_region(tenant.region)?).await,
             Command::App(command) => command.run(&context).await,
             Command::Build(command) => command.run(&context).await,
             Command::Install(command) => command.run(&context).await,

@@ -34,10 +34,12 @@ pub(crate) async fn config(region: Option<&str>) -> Result<SdkConfig> {
         loader = loader.region(Region::new(region.to_owned()));
     }
     let config = loader.load().await;
-    if config.region().is_none() {
-        return Err(Error::invalid(
-            "no AWS region; pass `--aws-region`, or set AWS_REGION or a region in your profile",
-        ));
+    match config.region() {
+        Some(found) => crate::region::check(found.as_ref(), region.is_some())?,
+        None => {
+            let wrong = Error::invalid("no AWS region is named");
+            return Err(wrong.or("pass `--aws-region`, set AWS_REGION, or set a region in your AWS profile"));
+        }
     }
     // The SDK ignores a variable that it cannot parse, and would then call AWS itself.
     let variable = std::env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
@@ -53,9 +55,10 @@ async fn reached(endpoint: &str) -> Result<()> {
     let broken = |why: String| {
         Error::invalid(format!("AWS_ENDPOINT_URL is `{endpoint}`: {why}; correct it, or unset it to use AWS itself"))
     };
-    let url: Url = endpoint.parse().map_err(|e| broken(format!("{e}")))?;
+    let no_address = || broken("this is not an address such as `http://127.0.0.1:4566`".to_owned());
+    let url: Url = endpoint.parse().map_err(|_| no_address())?;
     let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-        return Err(broken("expected an address such as `http://127.0.0.1:4566`".to_owned()));
+        return Err(no_address());
     };
     let lost = |why: &str| {
         Error::transient(format!(

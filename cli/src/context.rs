@@ -65,9 +65,9 @@ impl Context {
     }
 
     /// Returns this context with another region, if `region` is given.
-    pub(crate) fn in_region(self, region: Option<String>) -> Self {
-        let aws_region = region.or(self.global.aws_region);
-        Self { global: Global { aws_region, ..self.global }, ..self }
+    pub(crate) fn in_region(self, region: Option<String>) -> Result<Self> {
+        let aws_region = crate::region::one_of(region, self.global.aws_region)?;
+        Ok(Self { global: Global { aws_region, ..self.global }, ..self })
     }
 
     /// Returns the configuration of AWS clients.

@@ -23,6 +23,7 @@ mod lineage;
 mod output;
 mod progress;
 mod random;
+mod region;
 mod release;
 mod runner_config;
 mod sealed_inputs;

@@ -49,7 +49,8 @@ pub(crate) async fn tenant_stack(config: &SdkConfig, tenant: &TenantName) -> Res
     }
     let place = crate::aws::place(config).await?;
     Err(Error::not_found(format!("there is no tenant `{tenant}` in {place} (no stack `{name}`)")).or(format!(
-        "check the tenant's name, AWS_PROFILE and AWS_REGION, or run `freehold tenant deploy --name {tenant}`"
+        "check the tenant's name, AWS_PROFILE, and the region (`--aws-region`, or else AWS_REGION), or run `freehold tenant deploy \
+         --name {tenant}`"
     )))
 }
 

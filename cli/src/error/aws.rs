@@ -37,7 +37,9 @@ where
             if chain.contains("credential") || chain.contains("profile") {
                 return no_credentials(&chain);
             }
-            Error::transient(format!("AWS could not be reached ({chain}); check the network and the region"))
+            Error::transient(format!(
+                "AWS could not be reached ({chain}); check the network, and the region in `--aws-region` or AWS_REGION"
+            ))
         }
         other => Error::transient(format!(
             "AWS gave an answer that cannot be read ({}); try again",

@@ -71,7 +71,10 @@ async fn install_stack(context: &Context, config: &SdkConfig, install: &InstallI
     let name = name.unwrap_or_else(|| format!("freehold-...--{install}"));
     let place = crate::aws::place(config).await?;
     Err(Error::not_found(format!("there is no stack `{name}` in {place}"))
-        .or(format!("check AWS_PROFILE and AWS_REGION, or run `freehold install launch {install}` first")))
+        .or(format!(
+            "check AWS_PROFILE and the region (`--aws-region`, or else AWS_REGION), or run `freehold install launch {install} \
+             --template FILE` first"
+        )))
 }
 
 /// Returns the name of the install's stack among `stacks`, if there is one. It is an error when several vendors have an

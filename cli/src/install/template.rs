@@ -43,11 +43,30 @@ pub(super) fn check_place(facts: &Facts, file: &str, account: &AccountId, region
     }
     let made_for: Vec<String> =
         facts.bound_to.iter().map(|bound| format!("account {} in {}", bound.account, bound.region)).collect();
-    Err(Error::invalid(format!(
-        "template `{file}` is made for {}, but your credentials are for account {account} in {region}; \
-         set AWS_PROFILE and AWS_REGION, or ask the vendor for a template for this account and region",
+    let message = format!(
+        "template `{file}` is made for {}, but your credentials are for account {account}, and the region is {region}",
         made_for.join(" or ")
-    )))
+    );
+    Err(Error::invalid(message).or(way_to(facts, account, region)))
+}
+
+/// Returns how to launch the template in the account and region that it is made for: what of the two differs.
+fn way_to(facts: &Facts, account: &AccountId, region: &str) -> String {
+    let of_account = facts.bound_to.iter().find(|bound| bound.account == account.as_str());
+    let of_region = facts.bound_to.iter().find(|bound| bound.region == region);
+    match (of_account, of_region) {
+        (Some(bound), _) => {
+            format!("pass `--aws-region {}`, or ask the vendor for a template for {region}", bound.region)
+        }
+        (None, Some(bound)) => format!(
+            "use credentials of account {} (AWS_PROFILE), or ask the vendor for a template for account {account}",
+            bound.account
+        ),
+        (None, None) => {
+            "set AWS_PROFILE and pass `--aws-region`, or ask the vendor for a template for this account and region"
+                .to_owned()
+        }
+    }
 }
 
 /// Refuses a parameter that the template does not have.
@@ -112,10 +131,20 @@ mod tests {
     fn a_wrong_account_or_region_is_refused_and_both_are_named() {
         let error = check_place(&facts(), "globex.yaml", &"111111111111".parse().unwrap(), "us-east-1").unwrap_err();
 
-        let text = error.to_string();
-        assert!(text.contains(
-            "made for account 222222222222 in eu-west-1, but your credentials are for account 111111111111 in us-east-1"
-        ));
+        let said = |account: &str, region: &str| {
+            check_place(&facts(), "globex.yaml", &account.parse().unwrap(), region).unwrap_err().to_string()
+        };
+        insta::assert_snapshot!(error, @"template `globex.yaml` is made for account 222222222222 in eu-west-1, but your credentials are for account 111111111111, and the region is us-east-1; set AWS_PROFILE and pass `--aws-region`, or ask the vendor for a template for this account and region");
+        let region = said("222222222222", "us-east-1");
+        assert!(
+            region.ends_with("; pass `--aws-region eu-west-1`, or ask the vendor for a template for us-east-1"),
+            "{region}"
+        );
+        let account = said("111111111111", "eu-west-1");
+        assert!(
+            account.contains("; use credentials of account 222222222222 (AWS_PROFILE), or ask the vendor"),
+            "{account}"
+        );
         check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "us-east-1").unwrap_err();
         check_place(&facts(), "globex.yaml", &"222222222222".parse().unwrap(), "eu-west-1").unwrap();
     }

@@ -8,10 +8,17 @@ pub(crate) const SIGNED_IN: [(&str, &str); 3] =
 /// Nothing listens on port 1.
 const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
 
-pub(crate) const MISTAKES: [Mistake; 41] = [
+pub(crate) const MISTAKES: [Mistake; 45] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
+    mistake("a region with a typo", &["install", "list", "--tenant", "acme", "--aws-region", "EU-West-1"], 2),
+    with("an empty AWS_REGION", &[("AWS_REGION", "")], &["install", "list", "--tenant", "acme"], 2),
+    mistake(
+        "two regions",
+        &["tenant", "status", "--name", "acme", "--region", "eu-west-1", "--aws-region", "us-east-1"],
+        2,
+    ),
     mistake("no credentials", &["install", "list", "--tenant", "acme", "--aws-region", "eu-west-1"], 6),
     with(
         "a profile that does not exist",
@@ -23,9 +30,10 @@ pub(crate) const MISTAKES: [Mistake; 41] = [
     with(
         "no address in AWS_ENDPOINT_URL",
         &[("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL", "localhost")],
-        &["doctor", "--tenant", "acme"],
+        &["tenant", "status", "--name", "acme"],
         2,
     ),
+    mistake("doctor without a region", &["doctor", "--tenant", "acme"], 2),
     with("nothing listens at --api", &SIGNED_IN, &["install", "list", "--api", "http://127.0.0.1:1"], 5),
     mistake("bad tenant name", &["install", "list", "--tenant", "Acme"], 2),
     with("bad tenant name in the environment", &[("FREEHOLD_TENANT", "Acme Corp")], &["install", "list"], 2),
