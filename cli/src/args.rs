@@ -44,9 +44,14 @@ In the customer's account, with the customer's credentials:
   freehold install runner-config globex
   freehold-runner run --config globex-runner.toml
 
-In the vendor's account again; the first deploy begins by itself when the
-runner has announced itself:
+In the vendor's account again. The first deploy begins by itself as soon as
+the runner has announced itself; these commands show it:
   freehold install show globex
+  freehold workflow list globex
+
+Later, to deploy a new version of the app:
+  freehold app sync ./my-app
+  freehold build my-app
   freehold deploy globex
 
 Without `--build-runner-principal`, only EC2 instances may take the build
@@ -129,6 +134,30 @@ struct Tenant {
 /// Returns whether arguments that the parser refused contain `--json`.
 pub(crate) fn wants_json(args: impl Iterator<Item = OsString>) -> bool {
     args.take_while(|arg| arg != "--").any(|arg| arg == "--json")
+}
+
+/// Returns `args` without the options behind the subcommand `help`: the parser takes each word there for a subcommand,
+/// and refuses `freehold help --help`.
+pub(crate) fn without_options_of_help(args: Vec<OsString>, root: &clap::Command) -> Vec<OsString> {
+    let mut command = root;
+    for (at, arg) in args.iter().enumerate().skip(1) {
+        let word = arg.to_string_lossy();
+        if word == "help" && command.has_subcommands() {
+            let is_option = |arg: &OsString| arg.to_string_lossy().starts_with('-');
+            return args
+                .into_iter()
+                .enumerate()
+                .filter(|(i, arg)| *i <= at || !is_option(arg))
+                .map(|(_, arg)| arg)
+                .collect();
+        }
+        match command.find_subcommand(word.as_ref()) {
+            Some(sub) => command = sub,
+            None if word.starts_with('-') => {}
+            None => break,
+        }
+    }
+    args
 }
 
 impl Cli {
@@ -217,6 +246,54 @@ mod tests {
         }
     }
 
+    /// Returns the page that `args` print on a terminal of `width` columns.
+    fn page(args: &[&str], width: usize) -> String {
+        let root = Cli::command();
+        let words = std::iter::once("freehold").chain(args.iter().copied()).map(OsString::from).collect();
+        let words = without_options_of_help(words, &root);
+        let shown = crate::output::fitted(root.term_width(width), width).try_get_matches_from(words).unwrap_err();
+        assert!(!shown.use_stderr(), "{args:?}: {shown}");
+        shown.to_string()
+    }
+
+    #[test]
+    fn help_about_help_is_the_help() {
+        for (args, same) in [
+            (&["help", "--help"][..], &["--help"][..]),
+            (&["help", "-h"], &["--help"]),
+            (&["help", "--json"], &["--help"]),
+            (&["help", "app", "init", "--help"], &["app", "init", "--help"]),
+            (&["install", "help", "--help"], &["install", "--help"]),
+        ] {
+            assert_eq!(page(args, 80), page(same, 80), "{args:?}");
+        }
+        let kept: Vec<OsString> = ["freehold", "install", "show", "help", "--json"].map(OsString::from).into();
+        assert_eq!(without_options_of_help(kept.clone(), &Cli::command()), kept);
+    }
+
+    #[test]
+    fn every_page_of_help_has_one_layout_and_fits_the_terminal() {
+        fn walk(command: &clap::Command, path: &[&str], width: usize) {
+            let shown = page(&[path, &["--help"]].concat(), width);
+            assert!(!shown.contains("see a summary"), "{path:?} has a layout of its own: {shown}");
+            for line in shown.lines() {
+                let wide = line.chars().count();
+                assert_eq!(line.trim_end(), line, "{path:?} at {width}");
+                let is_one_word = line.split_whitespace().count() == 1;
+                let is_usage = width < 80 && line.starts_with("Usage: ");
+                assert!(wide <= width || is_one_word || is_usage, "{path:?} at {width}: {line}");
+                let is_prose = !line.starts_with([' ', '-']) && shown.lines().next() != Some(line);
+                assert!(wide <= 120 || !is_prose, "{path:?} at {width}: {line}");
+            }
+            for sub in command.get_subcommands() {
+                walk(sub, &[path, &[sub.get_name()]].concat(), width);
+            }
+        }
+        for width in [60, 80, 200] {
+            walk(&Cli::command(), &[], width);
+        }
+    }
+
     /// Returns the examples in a help text: commands of `freehold`, without what explains them.
     fn examples(help: &str) -> Vec<String> {
         let whole = help.replace("\\\n", " ");
@@ -265,13 +342,17 @@ mod tests {
             "install verify-template",
             "install launch",
             "install runner-config",
+            "workflow list globex",
             "deploy globex",
         ];
         let found = examples(EXAMPLES);
+        let (first_install, later) = EXAMPLES.split_once("\nLater, ").unwrap();
 
         let missing: Vec<_> = steps.iter().filter(|step| !found.iter().any(|one| one.starts_with(**step))).collect();
 
         assert!(missing.is_empty(), "{missing:?}");
+        assert!(first_install.contains("The first deploy begins by itself"), "{first_install}");
+        assert!(!first_install.contains("freehold deploy ") && later.contains("freehold deploy "), "{later}");
         assert!(EXAMPLES.lines().all(|line| line.chars().count() < 80), "a line is too long for a terminal");
         for option in ["--functions", "--build-runner-principal", "--runner-url", "--runner-sha256"] {
             assert!(EXAMPLES.contains(option), "{option}");

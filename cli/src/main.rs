@@ -40,9 +40,11 @@ use args::Cli;
 use error::{Error, Result};
 
 fn main() -> ExitCode {
-    let width = output::help_width();
-    let asked = output::fitted(Cli::command().term_width(width), width).try_get_matches();
-    match asked.and_then(|matches| Cli::from_arg_matches(&matches)).map_err(error::with_tip) {
+    let (width, command) = (output::help_width(), Cli::command());
+    let words = args::without_options_of_help(std::env::args_os().collect(), &command);
+    let asked = output::fitted(command.clone().term_width(width), width).try_get_matches_from(words);
+    let asked = asked.and_then(|matches| Cli::from_arg_matches(&matches));
+    match asked.map_err(|error| error::with_tip(error, &command)) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
         // The parser returns help and the version as errors, but they are not errors of the command.
         Err(other) if !other.use_stderr() || !args::wants_json(std::env::args_os()) => other.exit(),

@@ -101,12 +101,16 @@ pub(crate) struct VerifyTemplate {
 
 /// Create an install of an app in a customer's account.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "freehold install create [OPTIONS] --app <NAME> --account <ID>\n                               \
+                      --region <REGION> <INSTALL>",
+    after_help = "\
 Example:
   freehold install create globex --app my-app --account 222222222222 --region eu-west-1 --input domain=globex.example
 
 The customer needs only the stack's template, and you need no secret of the customer's: the runner proves to AWS that it
-has the role that the stack makes in the customer's account.")]
+has the role that the stack makes in the customer's account."
+)]
 pub(crate) struct Create {
     /// Name of the install.
     install: InstallId,

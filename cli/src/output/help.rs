@@ -9,12 +9,13 @@ const CONTINUATION: usize = 4;
 /// An indented line whose first part is not longer than this is a row of a list, such as an exit code.
 const LABEL: usize = 6;
 
+/// The maximum width of a paragraph, in columns. Longer lines are hard to read.
+const PROSE: usize = 100;
+
 /// Returns `command` with the text below its options wrapped to `width`, and the same for its subcommands; 0 means no
-/// limit.
+/// limit except for paragraphs.
 pub(crate) fn fitted(command: Command, width: usize) -> Command {
-    if width == 0 {
-        return command;
-    }
+    let width = if width == 0 { usize::MAX } else { width };
     let text = command.get_after_help().map(|text| fit(&text.to_string(), width));
     let command = command.mut_subcommands(|sub| fitted(sub, width));
     match text {
@@ -78,6 +79,7 @@ fn joined(row: &[&str], width: usize) -> Vec<String> {
 
 /// Returns a paragraph; unchanged when all its lines fit.
 fn filled(paragraph: &[&str], width: usize) -> Vec<String> {
+    let width = width.min(PROSE);
     if paragraph.iter().all(|line| display_width(line) <= width) {
         return paragraph.iter().map(|line| (*line).to_owned()).collect();
     }
@@ -160,6 +162,16 @@ Exit codes:
           130 stopped by ctrl-c
         ");
         assert_eq!(fit(codes, 60), codes);
+    }
+
+    #[test]
+    fn a_paragraph_with_a_long_line_is_filled_on_a_wide_terminal_too() {
+        let text = "A sentence that goes on and on and on and on and on and on and on and on and on and on and on and on, and on.\nShort.";
+
+        insta::assert_snapshot!(fit(text, 200), @r"
+        A sentence that goes on and on and on and on and on and on and on and on and on and on and on and
+        on, and on. Short.
+        ");
     }
 
     #[test]

@@ -36,9 +36,9 @@ Examples:
   freehold app graph ./my-app --format dot | dot -Tsvg > graph.svg
   freehold app graph --app my-app --version 3 --format mermaid
 
-Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)` means that a template reads the other component's outputs,
-`(declared)` that the component lists the other one in `dependencies`. A directory needs no account and no network. Exit code 2 when the
-config has errors.")]
+Components of one step are deployed in parallel. An install may leave `toggleable` components out. `(template)` means that
+a template reads the other component's outputs, `(declared)` that the component lists the other one in `dependencies`. A
+directory needs no account and no network. Exit code 2 when the config has errors.")]
 pub(crate) struct Graph {
     /// The directory of the app config.
     #[arg(value_name = "DIR", required_unless_present = "app", conflicts_with = "app")]
@@ -49,7 +49,10 @@ pub(crate) struct Graph {
     /// The version: its number, its digest or the beginning of its digest; the latest version when absent.
     #[arg(long, value_name = "VERSION", conflicts_with = "dir")]
     version: Option<VersionName>,
-    #[arg(long, value_enum, default_value = "text", help = "The format of the output")]
+    /// The format: `text`, a table in the order of a deploy; `dot`, the language of Graphviz; or `mermaid`, a flowchart
+    /// that Markdown pages show.
+    // With a help for each value, the parser would print this page in another layout than all others.
+    #[arg(long, value_enum, default_value = "text", hide_possible_values = true)]
     format: Format,
 }
 
