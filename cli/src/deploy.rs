@@ -125,8 +125,12 @@ impl Deploy {
 
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
         let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
-        view.app
-            .ok_or_else(|| Error::invalid(format!("`{}` is the build runner, not an install of an app", self.install)))
+        view.app.ok_or_else(|| {
+            Error::invalid(format!(
+                "`{}` is the build runner, not an install of an app; `freehold install list` shows the installs",
+                self.install
+            ))
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Reads and writes the files of commands. A file is written completely or not at all. It replaces an existing file only when the
 //! user allows it.
 
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::Path;
 
@@ -13,10 +13,39 @@ use crate::output::bytes;
 /// The largest file that a command reads into memory, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
+/// What to do about a folder that is not a copy of an install's audit records.
+pub(crate) const COPY_OF_AUDIT: &str =
+    "copy all below `audit/` of the install's bucket into a folder (`aws s3 cp --recursive`), and pass that folder";
+
 /// Returns the content of a file that the user names. `way_out` is the advice in the error about a path that does not
 /// exist, is a folder, or is too large: it says which file to pass.
 pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
     read_at_most(path, MAX_BYTES, way_out)
+}
+
+/// Returns the text of a file that the user names, as [`read`] does.
+pub(crate) fn read_text(path: &Path, way_out: &str) -> Result<String> {
+    String::from_utf8(read(path, way_out)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to() + 1;
+        Error::invalid(format!("`{}` is not text: byte {at} is not UTF-8", path.display())).or(way_out)
+    })
+}
+
+/// Returns what is in a folder that the user names. `way_out` says which folder to pass.
+pub(crate) fn entries(folder: &Path, way_out: &str) -> Result<Vec<DirEntry>> {
+    let shown = folder.display();
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => Error::invalid(format!("there is no folder `{shown}`")).or(way_out),
+        ErrorKind::NotADirectory => Error::invalid(format!("`{shown}` is a file, and not a folder")).or(way_out),
+        ErrorKind::PermissionDenied => unreadable(folder, &error),
+        _ => Error::invalid(format!("cannot read the folder `{shown}`: {error}")).or(way_out),
+    };
+    std::fs::read_dir(folder).map_err(failed)?.map(|entry| entry.map_err(failed)).collect()
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::invalid(format!("cannot read `{}`: {error}", path.display()))
+        .or("let this user read it, or pass a copy of it")
 }
 
 fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<u8>> {
@@ -24,7 +53,8 @@ fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<u8>> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => Error::invalid(format!("there is no file `{shown}`")).or(way_out),
         ErrorKind::IsADirectory => Error::invalid(format!("`{shown}` is a folder")).or(way_out),
-        _ => Error::invalid(format!("cannot read `{shown}`: {error}")),
+        ErrorKind::PermissionDenied => unreadable(path, &error),
+        _ => Error::invalid(format!("cannot read `{shown}`: {error}")).or(way_out),
     };
     let mut content = Vec::new();
     let file = File::open(path).map_err(failed)?;
@@ -125,6 +155,34 @@ mod tests {
         assert_eq!(said(folder.path()), format!("`{shown}` is a folder; ask the vendor for it"));
         std::fs::write(&path, "text").unwrap();
         assert_eq!(read(&path, "").unwrap(), b"text");
+    }
+
+    #[test]
+    fn a_file_that_is_not_text_is_named_with_the_place_and_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tools.toml");
+        std::fs::write(&path, b"ok\n\xff\xfe").unwrap();
+
+        let refused = read_text(&path, "write it again").unwrap_err();
+
+        let expected = format!("`{}` is not text: byte 4 is not UTF-8; write it again", path.display());
+        assert_eq!((refused.kind().exit_code(), refused.to_string()), (2, expected));
+        std::fs::write(&path, "text").unwrap();
+        assert_eq!(read_text(&path, "").unwrap(), "text");
+    }
+
+    #[test]
+    fn a_folder_that_is_not_one_is_named_with_the_way_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("audit.json");
+        std::fs::write(&file, "{}").unwrap();
+
+        let said = |path: &Path| entries(path, "copy `audit/` into it").unwrap_err().to_string();
+
+        let absent = folder.path().join("audit");
+        assert_eq!(said(&absent), format!("there is no folder `{}`; copy `audit/` into it", absent.display()));
+        assert_eq!(said(&file), format!("`{}` is a file, and not a folder; copy `audit/` into it", file.display()));
+        assert_eq!(entries(folder.path(), "").unwrap().len(), 1);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Parses inputs and stack parameters from arguments.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::str::FromStr;
 
 use serde_json::Value;
@@ -27,7 +28,9 @@ impl FromStr for Input {
                 (name, value)
             }
             (None, Some(path)) => {
-                let text = std::fs::read_to_string(path).map_err(|e| format!("cannot read `{path}`: {e}"))?;
+                let way_out =
+                    format!("name a text file after `@`, or write `{name}:=\"@...\"` for a text that begins with `@`");
+                let text = crate::file::read_text(Path::new(path), &way_out).map_err(|e| e.to_string())?;
                 (name, Value::String(text))
             }
             (None, None) => (name, Value::String(value.to_owned())),

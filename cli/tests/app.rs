@@ -112,6 +112,9 @@ fn schemas_are_listed_printed_and_written_for_editors() {
     assert!(schema["properties"]["chart_name"].is_object(), "{schema}");
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown.stderr).contains("there is no schema `helm_chrt`"), "{}", text(&unknown.stderr));
+    std::fs::write(place.path().join("file"), "").unwrap();
+    let into_a_file = freehold(place.path(), &["app", "schema", "--dir", "file"]);
+    assert!(text(&into_a_file.stderr).contains("`file` is not a directory; pass the directory"), "{into_a_file:?}");
     assert_eq!(written["written"].as_array().unwrap().len(), kinds.len() + 1);
     assert_eq!(again, written);
     let config = std::fs::read_to_string(place.path().join("demo/.taplo.toml")).unwrap();

@@ -239,7 +239,7 @@ fn an_invalid_bundle_is_refused_by_name() {
     assert_eq!((wrong.status.code(), missing.status.code()), (Some(2), Some(2)));
     assert_eq!((nothing.status.code(), half.status.code()), (Some(2), Some(2)));
     insta::assert_snapshot!(text(&wrong.stderr) + &text(&missing.stderr), @r"
-    error: `x.json` is not a lineage bundle: missing field `tenant` at line 1 column 13
+    error: `x.json` is not a lineage bundle: missing field `tenant` at line 1 column 13; pass the file that `freehold lineage --bundle FILE` wrote
     error: there is no file `y.json`; pass the file that `freehold lineage --bundle FILE` wrote
     ");
 }
@@ -314,7 +314,7 @@ fn a_deploy_without_a_record_is_a_gap() {
     insta::assert_snapshot!(text(&done.stderr) + &text(&unknown.stderr), @r"
     nobody checked the root key 34750f98bd59fcfc946da45aaabe933b, which comes from the tenant API; pass the root key that you know as `--root-key KEY`
     error: link `deploy report` of globex job_00000000000000000000 failed verification: the record of the deploy is missing
-    error: component `api` is not deployed to install `globex`
+    error: component `api` is not deployed to install `globex`; `freehold install show globex` lists what is deployed there
     ");
 }
 

@@ -175,6 +175,21 @@ fn a_new_list_is_written_once_and_is_part_of_an_app() {
 }
 
 #[test]
+fn a_list_that_is_missing_or_not_text_is_wrong_input_like_any_other_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path();
+
+    let absent = fails(dir, 2);
+    std::fs::write(dir.join("tools.toml"), [0xff, 0xfe]).unwrap();
+    let binary = fails(dir, 2);
+
+    let list = dir.join("tools.toml");
+    let way_out = "pass the directory of the list; `freehold tools init APP` writes one to start from";
+    assert_eq!(absent, format!("error: there is no file `{}`; {way_out}\n", list.display()));
+    assert_eq!(binary, format!("error: `{}` is not text: byte 1 is not UTF-8; {way_out}\n", list.display()));
+}
+
+#[test]
 fn a_list_is_written_into_a_folder_of_an_app_only() {
     let directory = tempfile::tempdir().unwrap();
     let nowhere = directory.path().join("nowhere");

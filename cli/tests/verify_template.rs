@@ -146,7 +146,11 @@ fn an_invalid_template_is_invalid_input() {
     let absent = run(tempfile::tempdir().unwrap().path(), &[]);
 
     assert_eq!([empty.status.code(), binary.status.code()], [Some(2); 2]);
-    assert_eq!(text(&empty.stderr), "error: `stack.yaml` is not a template: line 1: the template is empty\n");
+    assert_eq!(
+        text(&empty.stderr),
+        "error: `stack.yaml` is not a template: line 1: the template is empty; pass the template that the vendor sent, which \
+         `freehold install stack INSTALL -o FILE` wrote\n"
+    );
     assert!(text(&binary.stderr).contains("is not text"), "{}", text(&binary.stderr));
     assert!(text(&absent.stderr).contains("`stack.yaml`"), "{}", text(&absent.stderr));
 }

@@ -55,7 +55,10 @@ pub(super) fn checked_dir(dir: &Path) -> Result<&Path> {
     if dir.is_dir() {
         return Ok(dir);
     }
-    Err(Error::invalid(format!("`{}` is not a directory; pass the directory with the app config", dir.display())))
+    let (shown, exists) = (dir.display(), dir.symlink_metadata().is_ok());
+    let what =
+        if exists { format!("`{shown}` is not a directory") } else { format!("there is no directory `{shown}`") };
+    Err(Error::invalid(what).or("pass the directory with the app config; `freehold app init DIR` writes a new one"))
 }
 
 fn counted(errors: usize, warnings: usize) -> String {

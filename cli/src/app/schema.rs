@@ -10,6 +10,7 @@ use freehold_appconfig::taplo_config;
 use serde_json::{Value, json};
 
 use super::Schema;
+use super::check::checked_dir;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::output::{Table, plural, print_json};
@@ -42,6 +43,9 @@ fn list(context: &Context) -> Result<()> {
 
 /// Writes every schema, and the `.taplo.toml` that tells editors the schema of each file.
 fn write_all(context: &Context, dir: &Path) -> Result<()> {
+    if dir.symlink_metadata().is_ok() {
+        checked_dir(dir)?;
+    }
     let folder = dir.join("schemas");
     std::fs::create_dir_all(&folder).doing(format!("make `{}`", folder.display()))?;
     let mut written = Vec::new();

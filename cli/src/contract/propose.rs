@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::envelope_file;
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
+use crate::file::COPY_OF_AUDIT;
 use crate::output::{Output, Table, clean, note, plural, time};
 
 /// The service whose used actions a runner records. The runner's proxy sees all calls of its jobs to IAM.
@@ -108,8 +109,7 @@ fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).doing(format!("read the folder `{}`", folder.display()))? {
-            let entry = entry.doing(format!("read the folder `{}`", folder.display()))?;
+        for entry in crate::file::entries(&folder, COPY_OF_AUDIT)? {
             let kind = entry.file_type().doing(format!("look at `{}`", entry.path().display()))?;
             if kind.is_dir() {
                 folders.push(entry.path());
@@ -125,7 +125,9 @@ fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
         for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
             let record = Envelope::parse(line).and_then(|envelope| envelope.peek::<AuditRecord>());
             records.push(record.map_err(|error| {
-                Error::invalid(format!("`{}`, line {}, is not an audit record: {error}", file.display(), at + 1))
+                Error::invalid("")
+                    .with_message(format!("`{}`, line {}, is not an audit record: {error}", file.display(), at + 1))
+                    .or(COPY_OF_AUDIT)
             })?);
         }
     }

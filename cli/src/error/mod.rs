@@ -234,7 +234,15 @@ pub(crate) trait ResultExt<T> {
 
 impl<T> ResultExt<T> for std::io::Result<T> {
     fn doing(self, what: impl fmt::Display) -> Result<T> {
-        self.map_err(|error| Error::invalid(format!("cannot {what}: {error}")))
+        self.map_err(|error| {
+            let wrong = Error::invalid(format!("cannot {what}: {error}"));
+            match error.kind() {
+                std::io::ErrorKind::PermissionDenied => wrong.or("give this user the permission, or use another path"),
+                std::io::ErrorKind::ReadOnlyFilesystem => wrong.or("use another path"),
+                std::io::ErrorKind::StorageFull => wrong.or("make space on the disk"),
+                _ => wrong,
+            }
+        })
     }
 }
 

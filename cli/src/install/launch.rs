@@ -71,9 +71,7 @@ impl Launch {
 
     fn checked_template(&self) -> Result<String> {
         let path = self.template.display();
-        let template = String::from_utf8(crate::file::read(&self.template, template::WAY_OUT)?).map_err(|_| {
-            Error::invalid(format!("`{path}` is not a template: it is not text; ask the vendor for it again"))
-        })?;
+        let template = crate::file::read_text(&self.template, template::WAY_OUT)?;
         let found = Digest::of(template.as_bytes());
         match &self.digest {
             Some(wanted) if *wanted != found => Err(Error::invalid(format!(

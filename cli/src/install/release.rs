@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// The file name of the runner in a release.
 const RUNNER: &str = "freehold-runner";
+const WAY_OUT: &str = "pass the file that `make dist KEY=FILE` wrote, or ask whoever makes the releases for it";
 /// The maximum size of a file of checksums, of its signature and of a key, in bytes.
 const MOST: usize = 1024 * 1024;
 
@@ -24,6 +25,7 @@ pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result
              the runner is not the program of this release",
             sums.display()
         ))
+        .or("do not launch the template; ask the vendor which release its runner is of")
     })
 }
 
@@ -39,7 +41,7 @@ fn signed_sums(sums: &Path, key: &Path) -> Result<String> {
             key.display()
         )));
     }
-    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("`{}` is not text", sums.display())))
+    String::from_utf8(bytes).map_err(|_| Error::invalid(format!("`{}` is not text", sums.display())).or(WAY_OUT))
 }
 
 fn public_key(file: &Path) -> Result<PublicKey> {
@@ -55,16 +57,15 @@ fn public_key(file: &Path) -> Result<PublicKey> {
     }
     let key = pem::public_key(&text).map_err(|wrong| wrong.to_string());
     let key = key.and_then(|der| PublicKey::from_spki_der(&der).map_err(|_| "it is not an Ed25519 key".to_owned()));
-    key.map_err(|wrong| Error::invalid(format!("`{}` is not the public key of a release: {wrong}", file.display())))
+    key.map_err(|wrong| {
+        Error::invalid(format!("`{}` is not the public key of a release: {wrong}", file.display())).or(WAY_OUT)
+    })
 }
 
 fn bytes(file: &Path) -> Result<Vec<u8>> {
-    let bytes = crate::file::read(
-        file,
-        "pass the file that `make dist KEY=FILE` wrote, or ask whoever makes the releases for it",
-    )?;
+    let bytes = crate::file::read(file, WAY_OUT)?;
     if bytes.len() > MOST {
-        return Err(Error::invalid(format!("`{}` has more than {MOST} bytes", file.display())));
+        return Err(Error::invalid(format!("`{}` has more than {MOST} bytes", file.display())).or(WAY_OUT));
     }
     Ok(bytes)
 }

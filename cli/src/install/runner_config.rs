@@ -135,7 +135,12 @@ fn network(stack: &Stack) -> BTreeMap<String, String> {
 
 fn parsed<T: FromStr<Err: Display>>(stack: &Stack, key: &str) -> Result<T> {
     let text = stack.output(key)?;
-    text.parse().map_err(|e| Error::invalid(format!("output `{key}` of stack `{}` is not valid: {e}", stack.name)))
+    text.parse().map_err(|e| {
+        Error::invalid(format!(
+            "output `{key}` of stack `{}` is not valid: {e}; launch the current template of the vendor again",
+            stack.name
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -10,11 +10,11 @@ use serde_json::json;
 use similar::TextDiff;
 use url::Url;
 
-use super::template::Facts;
+use super::template::{self, Facts};
 use super::{NO_RUNNER, Stack};
 use crate::api::{Api, until_ready};
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Result};
 use crate::output::{note, print, print_exactly};
 use crate::progress::Progress;
 use crate::tenant::{Bucket, bucket_name};
@@ -72,7 +72,7 @@ impl Stack {
     async fn differing(&self, context: &Context, api: &Api, stack: &InstallStack, file: Option<&Path>) -> Result<()> {
         let (from, before) = match file {
             Some(path) => {
-                let text = std::fs::read_to_string(path).doing(format!("read the template `{}`", path.display()))?;
+                let text = crate::file::read_text(path, template::WAY_OUT)?;
                 (path.display().to_string(), text)
             }
             None => {

@@ -56,9 +56,8 @@ impl VerifyTemplate {
                 digest.hex()
             )));
         }
-        let text = String::from_utf8(bytes).map_err(|_| {
-            Error::invalid(format!("`{shown}` is not text; name the template that `install stack` wrote"))
-        })?;
+        let text = String::from_utf8(bytes)
+            .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(template::WAY_OUT))?;
         let Checked { findings, left_out, added, names, overview } = self.checked(&text, &shown)?;
         let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
@@ -90,7 +89,8 @@ impl VerifyTemplate {
         let own = [self.allow.as_slice(), &self.allow_output].concat();
         let check = |agreed: Option<&Agreed<'_>>| {
             verify(template, &own, agreed)
-                .map_err(|wrong| Error::invalid(format!("`{file}` is not a template: {wrong}")))
+                .map_err(|wrong| Error::invalid("").with_message(format!("`{file}` is not a template: {wrong}")))
+                .map_err(|error| error.or(template::WAY_OUT))
         };
         let checked = check(None)?;
         let (Some(path), Some(names)) = (&self.contract, &checked.names) else { return Ok(checked) };
@@ -102,7 +102,8 @@ impl VerifyTemplate {
                 "`{}` is a contract of vendor `{tenant}`, and `{file}` is of `{}`",
                 path.display(),
                 names.tenant
-            )));
+            ))
+            .or("pass a template and a contract of the same vendor"));
         }
         check(Some(&Agreed { terms: &contract.terms, answers: &by_name(&self.inputs)? }))
     }
@@ -116,6 +117,7 @@ impl VerifyTemplate {
                     "`{file}` contains no SHA-256 of a runner, so the runner cannot be looked up in `{}`",
                     sums.display()
                 ))
+                .or("leave `--release` out, and check the runner that you start yourself with `sha256sum`")
             })?;
         runner_of_release(sums, key, sha256).map(Some)
     }

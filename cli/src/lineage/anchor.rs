@@ -5,25 +5,25 @@ use std::path::Path;
 use freehold_protocol::envelope::PublicKey;
 
 use crate::error::{Error, Result, ResultExt};
+use crate::file::COPY_OF_AUDIT;
 
 /// Returns the ids of the keys in `directory`, which has a file `KEY.pub` for each runner key.
 pub(super) fn keys(directory: &Path) -> Result<Vec<String>> {
-    let what = || format!("read the directory `{}`", directory.display());
     let mut found = Vec::new();
-    for entry in std::fs::read_dir(directory).doing(what())? {
-        let path = entry.doing(what())?.path();
+    for entry in crate::file::entries(directory, COPY_OF_AUDIT)? {
+        let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "pub") {
             let text = std::fs::read_to_string(&path).doing(format!("read `{}`", path.display()))?;
-            let key: PublicKey = text
-                .trim()
-                .parse()
-                .map_err(|error| Error::invalid(format!("`{}` is not a runner's key: {error}", path.display())))?;
+            let key: PublicKey = text.trim().parse().map_err(|error| {
+                Error::invalid(format!("`{}` is not a runner's key: {error}", path.display())).or(COPY_OF_AUDIT)
+            })?;
             found.push(key.key_id().to_string());
         }
     }
     if found.is_empty() {
-        return Err(Error::invalid(format!("`{}` has no file with a runner's key", directory.display()))
-            .or("copy all below `audit/` of the install's bucket into it (`aws s3 cp --recursive`)"));
+        return Err(
+            Error::invalid(format!("`{}` has no file with a runner's key", directory.display())).or(COPY_OF_AUDIT)
+        );
     }
     found.sort();
     Ok(found)

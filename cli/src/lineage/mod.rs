@@ -153,6 +153,7 @@ impl LineageArgs {
         let deployed = view.components.into_iter().find(|one| one.component == *component && !one.attempted);
         let deployed = deployed.ok_or_else(|| {
             Error::not_found(format!("component `{component}` is not deployed to install `{install}`"))
+                .or(format!("`freehold install show {install}` lists what is deployed there"))
         })?;
         Ok((deployed.artifact, Some(deployed.job)))
     }
@@ -163,12 +164,17 @@ impl LineageArgs {
     }
 }
 
+/// What to do about a file that is not a bundle.
+const WAY_OUT: &str = "pass the file that `freehold lineage --bundle FILE` wrote";
+
 impl Verify {
     fn run(&self, context: &Context) -> Result<()> {
         let shown = self.file.display();
-        let bytes = crate::file::read(&self.file, "pass the file that `freehold lineage --bundle FILE` wrote")?;
+        let bytes = crate::file::read(&self.file, WAY_OUT)?;
         let lineage = Lineage::parse(&bytes).map_err(|error| match error {
-            ParseError::Malformed(error) => Error::invalid(format!("`{shown}` is not a lineage bundle: {error}")),
+            ParseError::Malformed(error) => Error::invalid("")
+                .with_message(format!("`{shown}` is not a lineage bundle: {error}"))
+                .or(WAY_OUT),
             ParseError::Format(_) => Error::invalid(format!(
                 "cannot read the lineage bundle `{shown}`: {error}; use the `freehold` command of the release that wrote it"
             )),

@@ -182,7 +182,7 @@ impl Add {
 /// left out.
 fn host_keys(path: Option<&Path>) -> Result<Vec<String>> {
     let Some(path) = path else { return Ok(Vec::new()) };
-    let text = std::fs::read_to_string(path).doing(format!("read the server's keys in `{}`", path.display()))?;
+    let text = crate::file::read_text(path, "pass the file that `ssh-keyscan HOST` wrote")?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let key = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

@@ -70,12 +70,10 @@ impl List {
     /// Reads the list in `dir`.
     pub(super) fn read(dir: &Path) -> Result<Self> {
         let path = dir.join(LIST);
-        let text = std::fs::read_to_string(&path).map_err(|error| {
-            let shown = path.display();
-            Error::not_found(format!(
-                "cannot read `{shown}`: {error}; `freehold tools init APP` writes a list to start from"
-            ))
-        })?;
+        let text = crate::file::read_text(
+            &path,
+            "pass the directory of the list; `freehold tools init APP` writes one to start from",
+        )?;
         Self::parse(&text).map_err(|error| error.within(format!("`{}`", path.display())))
     }
 

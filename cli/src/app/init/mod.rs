@@ -51,8 +51,11 @@ fn name_of(dir: &Path) -> Result<AppName> {
         Some(_) => Some(dir),
         None => dir.canonicalize().ok(),
     });
-    let name = whole.as_deref().and_then(Path::file_name).and_then(|name| name.to_str()).unwrap_or_default();
-    name.parse().map_err(|e| {
+    let Some(name) = whole.as_deref().and_then(Path::file_name) else {
+        let unnamed = format!("`{}` has no name, and the name of the directory is the name of the app", dir.display());
+        return Err(Error::invalid(unnamed).or("name a new directory"));
+    };
+    name.to_string_lossy().parse().map_err(|e| {
         Error::invalid(format!("{e}; give the directory such a name, because its name is the name of the app"))
     })
 }

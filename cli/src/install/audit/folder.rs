@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::error::{Error, Result, ResultExt};
+use crate::file::COPY_OF_AUDIT;
 
 /// The files of one runner key.
 #[derive(Debug, Default)]
@@ -27,9 +28,7 @@ pub(super) fn read(directory: &Path) -> Result<BTreeMap<String, Files>> {
         }
     }
     if all.values().all(|files| files.records.is_empty()) {
-        return Err(Error::invalid(format!(
-            "`{shown}` has no audit records; copy all below `audit/` of the install's bucket into it (`aws s3 cp --recursive`)"
-        )));
+        return Err(Error::invalid(format!("`{shown}` has no audit records")).or(COPY_OF_AUDIT));
     }
     Ok(all)
 }
@@ -47,11 +46,6 @@ fn records(directory: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
 
 /// Returns names and paths of all that is in a directory.
 fn entries(directory: &Path) -> Result<Vec<(String, std::path::PathBuf)>> {
-    let what = || format!("read the directory `{}`", directory.display());
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(directory).doing(what())? {
-        let entry = entry.doing(what())?;
-        all.push((entry.file_name().to_string_lossy().into_owned(), entry.path()));
-    }
-    Ok(all)
+    let entries = crate::file::entries(directory, COPY_OF_AUDIT)?;
+    Ok(entries.iter().map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path())).collect())
 }
