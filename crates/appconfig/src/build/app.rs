@@ -1,6 +1,6 @@
 //! Reads a directory and builds its app version, step by step.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
@@ -25,7 +25,7 @@ use crate::check::absent_dependencies;
 use crate::check::cycles;
 use crate::check::ignored_files;
 use crate::check::links;
-use crate::check::missing_permissions;
+use crate::check::missing_permissions::{self, DefinedRoles};
 use crate::check::operation_roles;
 use crate::check::policy_answers;
 use crate::check::pulumi_programs;
@@ -49,6 +49,7 @@ pub(crate) fn read(tree: Box<dyn Tree>, purpose: Purpose, fetched: &Fetched) -> 
         checked: Vec::new(),
         broken: Vec::new(),
         drafts: Vec::new(),
+        unreadable: BTreeMap::new(),
         purpose,
         fetched: fetched.clone(),
         addresses: Addresses::default(),
@@ -115,7 +116,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     let runner = stack::runner(app, &components);
     installs::check(app, &index, &inputs);
     branch::check(app);
-    let role_places = roles.places;
+    let (role_places, incomplete_roles) = (roles.places, roles.incomplete);
     let version = AppVersion {
         display_name: metadata.display_name,
         description: metadata.description,
@@ -141,7 +142,12 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     pulumi_programs::check(app, &version);
     absent_dependencies::check(app, &version);
     let made = inspect::look(app, &sources.held);
-    missing_permissions::check(app, &version, &role_places, &made);
+    missing_permissions::check(
+        app,
+        &version,
+        DefinedRoles { places: &role_places, incomplete: &incomplete_roles },
+        &made,
+    );
     ignored_files::check(app, &sources.held);
     let (sources, unresolved) = sources.finish(app);
     let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();

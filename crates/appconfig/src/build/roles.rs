@@ -1,6 +1,6 @@
 //! Reads the roles that an app asks for: `permissions.toml`, `permissions/`, `break_glass.toml` and `break_glass/`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{ModeRole, NamedRole, RolePolicy};
 use freehold_protocol::order::Mode;
@@ -25,6 +25,8 @@ pub(crate) struct Roles {
     pub(crate) named: Vec<NamedRole>,
     /// The place that defines each role, by the role's name in the config.
     pub(crate) places: BTreeMap<String, Place>,
+    /// The names of roles with a policy that cannot be read. This was reported.
+    pub(crate) incomplete: BTreeSet<String>,
 }
 
 /// The use of a role.
@@ -41,6 +43,7 @@ pub(crate) fn build(app: &mut App) -> Roles {
     let mut named: BTreeMap<String, NamedRole> = BTreeMap::new();
     let mut seen: BTreeMap<String, Place> = BTreeMap::new();
     let mut places: BTreeMap<String, Place> = BTreeMap::new();
+    let mut incomplete = BTreeSet::new();
     let mut reader = Reader { files: &app.files, drafts: Vec::new(), unsupported: app.purpose.unsupported() };
     for checked in &app.checked {
         for (purpose, node) in roles_in(checked) {
@@ -62,6 +65,9 @@ pub(crate) fn build(app: &mut App) -> Roles {
             }
             seen.insert(plain, place.clone());
             places.insert(name.to_owned(), place.clone());
+            if policies.len() < node.tables("policies").len() {
+                incomplete.insert(name.to_owned());
+            }
             let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
             let (name, description) = (name.to_owned(), text("description"));
             match purpose {
@@ -87,7 +93,8 @@ pub(crate) fn build(app: &mut App) -> Roles {
     }
     let drafts = reader.drafts;
     app.drafts.extend(drafts);
-    Roles { modes: modes.into_values().map(|(role, _)| role).collect(), named: named.into_values().collect(), places }
+    let modes = modes.into_values().map(|(role, _)| role).collect();
+    Roles { modes, named: named.into_values().collect(), places, incomplete }
 }
 
 /// Returns the policies of each role of a file.

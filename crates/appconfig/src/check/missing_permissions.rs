@@ -1,7 +1,7 @@
 //! Reports permissions that the app's own roles lack, so that the vendor learns of them before a preflight finds them
 //! at a customer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_domain::preflight::shortfall::{NoRole, Roles, Shortfall, unknown_roles};
 use freehold_permissions::Answer;
@@ -17,12 +17,18 @@ use crate::state::app::App;
 use crate::state::file::Checked;
 use crate::state::source::Made;
 
-/// The names of roles, each with the place that defines the role.
-pub(crate) type RolePlaces = BTreeMap<String, Place>;
+/// The roles that the files of an app define.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DefinedRoles<'a> {
+    /// The place that defines each role, by the role's name.
+    pub(crate) places: &'a BTreeMap<String, Place>,
+    /// The names of roles with a policy that cannot be read: it may allow what the others do not.
+    pub(crate) incomplete: &'a BTreeSet<String>,
+}
 
 /// Compares the permissions that components need with those that their roles allow. Does nothing if a file of roles
-/// could not be parsed.
-pub(crate) fn check(app: &mut App, version: &AppVersion, places: &RolePlaces, made: &[Made]) {
+/// could not be parsed, and reports nothing about a role with a policy that cannot be read.
+pub(crate) fn check(app: &mut App, version: &AppVersion, defined: DefinedRoles<'_>, made: &[Made]) {
     let unsure = [Kind::Permissions, Kind::Role, Kind::BreakGlass, Kind::OperationRoles];
     let elsewhere = version.stack.as_ref().is_some_and(|stack| stack.platform != Platform::AwsCloudformation);
     if unsure.iter().any(|kind| app.broken.contains(kind)) {
@@ -32,8 +38,8 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, places: &RolePlaces, ma
     if !elsewhere {
         let roles = Roles::of(version);
         let owners = components(app);
-        let looker = Looker { owners, places };
-        drafts.extend(roles.stacks().iter().filter_map(|one| looker.stack(one)));
+        let looker = Looker { owners, defined };
+        drafts.extend(roles.stacks().iter().filter(|one| looker.is_certain(one)).filter_map(|one| looker.stack(one)));
         drafts.extend(looker.creations(&roles, made));
     }
     app.drafts.extend(drafts);
@@ -46,10 +52,15 @@ fn components(app: &App) -> BTreeMap<&str, &Checked> {
 struct Looker<'a> {
     /// The file of each component, by the component's name.
     owners: BTreeMap<&'a str, &'a Checked>,
-    places: &'a RolePlaces,
+    defined: DefinedRoles<'a>,
 }
 
 impl Looker<'_> {
+    /// Returns whether every policy of the role is known.
+    fn is_certain(&self, lacks: &Shortfall) -> bool {
+        lacks.role.as_ref().is_none_or(|role| !self.defined.incomplete.contains(role))
+    }
+
     /// Reports a stack that its role may not deploy. This is an error only if a first deploy is certain to fail,
     /// otherwise a warning.
     fn stack(&self, lacks: &Shortfall) -> Option<Draft> {
@@ -78,7 +89,8 @@ impl Looker<'_> {
         for (owner, made) in by_owner {
             let Ok(component) = owner.parse() else { continue };
             for one in first_of_each(&made) {
-                for lacks in roles.creations(&component, [one.kind.as_str()]) {
+                let found = roles.creations(&component, [one.kind.as_str()]);
+                for lacks in found.into_iter().filter(|lacks| self.is_certain(lacks)) {
                     let what = format!("component `{owner}` creates a resource of type `{}`", one.kind);
                     drafts.push(self.described(Severity::Warning, one.place.clone(), &what, &lacks, "*"));
                 }
@@ -122,7 +134,7 @@ impl Looker<'_> {
         };
         let draft = Draft::new(severity, place, format!("{what}, and role `{role}` {verb} {actions}"));
         let draft = draft.help(help);
-        match self.places.get(role) {
+        match self.defined.places.get(role) {
             Some(place) => draft.related(place.clone(), "the role is defined here"),
             None => draft,
         }

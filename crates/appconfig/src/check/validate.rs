@@ -227,16 +227,21 @@ impl Validator<'_> {
         match self.app.files.read(&relative) {
             Ok(file) => Content::Text { file, text: self.app.files.text(file).to_owned() },
             Err(reason) => {
+                // A file that two files name is one mistake.
+                let place = self.place(&node.span);
+                let App { drafts, unreadable, .. } = &mut *self.app;
+                if let Some(first) = unreadable.get(&relative).and_then(|at| drafts.get_mut(*at)) {
+                    first.also(place, "named here too");
+                    return Content::Unreadable;
+                }
+                unreadable.insert(relative, drafts.len());
                 let draft = match self.app.files.absent_folder(self.file, path) {
-                    Some(folder) => {
-                        let (severity, place) = (self.app.purpose.unsupported(), self.place(&node.span));
-                        Draft::absent(severity, place, &format!("`{text}`"), folder)
-                    }
+                    Some(folder) => Draft::absent(self.app.purpose.unsupported(), place, &format!("`{text}`"), folder),
                     None => {
                         let message = format!("`{text}` cannot be read: {reason}");
                         let help = "create the file, or correct the path: it is relative to this file or to the app's \
                                     directory";
-                        Draft::error(self.place(&node.span), message).help(help)
+                        Draft::error(place, message).help(help)
                     }
                 };
                 self.drafts().push(draft);

@@ -58,6 +58,11 @@ impl Draft {
         self
     }
 
+    /// Adds a place to a mistake that was reported before.
+    pub(crate) fn also(&mut self, place: Place, message: impl Into<String>) {
+        self.related.push((place, message.into()));
+    }
+
     pub(crate) fn finish(self, files: &Files) -> Diagnostic {
         let (file, line, column) = files.position(&self.place);
         let related = self

@@ -205,6 +205,7 @@ fn mistake(kind: Kind, text: &str) -> Option<String> {
         checked: Vec::new(),
         broken: Vec::new(),
         drafts: Vec::new(),
+        unreadable: std::collections::BTreeMap::new(),
         purpose: Purpose::Check,
         fetched: Fetched::new(),
         addresses: Addresses::default(),

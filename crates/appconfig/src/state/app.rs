@@ -1,6 +1,6 @@
 //! The state of an app while its directory is read.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::kinds::Kind;
 use crate::read::addresses::{Addresses, Fetched};
@@ -36,6 +36,8 @@ pub(crate) struct App {
     /// The kinds of the files that could not be parsed.
     pub(crate) broken: Vec<Kind>,
     pub(crate) drafts: Vec<Draft>,
+    /// The files that a config names and that cannot be read, by path, each with the number of the draft about it.
+    pub(crate) unreadable: BTreeMap<String, usize>,
     pub(crate) purpose: Purpose,
     /// The texts that the caller fetched, by the address that the config names.
     pub(crate) fetched: Fetched,

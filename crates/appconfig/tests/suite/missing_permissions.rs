@@ -222,3 +222,33 @@ fn a_stack_name_that_a_stack_of_the_customers_could_have_is_an_error() {
     assert!(named("{{ .nuon.install.id }}-topic").contains("could be a stack"));
     assert!(named("{{ .nuon.install_stack.outputs.prefix }}").contains("could be a stack"));
 }
+
+#[test]
+fn a_policy_file_that_is_not_there_is_one_mistake_for_all_roles_that_name_it() {
+    let file = "[[policies]]\nname = \"own\"\ncontents = \"./topic.json\"\n";
+
+    insta::assert_snapshot!(topic(file, file).check(), @r#"
+    error: `./topic.json` cannot be read: it does not exist
+     --> permissions/maintenance.toml:6:12
+      |
+    6 | contents = "./topic.json"
+      |            ^^^^^^^^^^^^^^
+      |
+     ::: permissions/provision.toml:6:12
+      |
+    6 | contents = "./topic.json"
+      |            -------------- named here too
+      |
+      = help: create the file, or correct the path: it is relative to this file or to the app's directory
+    "#);
+}
+
+#[test]
+fn a_policy_that_is_not_json_says_nothing_of_the_permissions_of_its_role() {
+    let broken = "[[policies]]\nname = \"own\"\ncontents = '{\"Statement\": [}'\n";
+
+    let found = topic(broken, ALL).check();
+
+    let messages: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
+    assert_eq!(messages, ["the policy document is not JSON: expected value"]);
+}
