@@ -52,6 +52,7 @@ pub(crate) struct Index {
     pub(crate) actions: Names,
     pub(crate) components: Names,
     pub(crate) runbooks: Names,
+    pub(crate) has_sandbox: bool,
     /// The Kubernetes contexts that `metadata.toml` defines.
     pub(crate) contexts: Names,
     /// The name of the component that creates the cluster of each Kubernetes context.
@@ -142,7 +143,9 @@ fn plain(name: &str) -> String {
 /// Collects all names. Reports names that are defined twice.
 pub(crate) fn index(app: &mut App) -> Index {
     let unsure = app.broken.iter().flat_map(|kind| named_by(*kind)).copied().collect();
-    let mut collector = Collector { app, index: Index { unsure, ..Index::default() }, drafts: Vec::new() };
+    let has_sandbox = app.of(Kind::Sandbox).next().is_some();
+    let index = Index { unsure, has_sandbox, ..Index::default() };
+    let mut collector = Collector { app, index, drafts: Vec::new() };
     for checked in &app.checked {
         collector.file(checked);
     }

@@ -6,6 +6,7 @@ use freehold_protocol::app_version::Reference;
 use freehold_template::nearest;
 
 use crate::check::index::{Index, Thing};
+use crate::kinds::Kind;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
@@ -185,20 +186,62 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
 /// template reads it by its `var_name`.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {
     let named = checked.uses.iter().filter_map(|reading| reference(target(&reading.path)?, index));
-    named.chain(checked.uses.iter().flat_map(|reading| unnamed(&reading.path, index))).collect()
+    named.chain(checked.uses.iter().flat_map(|reading| unnamed(&reading.path, checked, index))).collect()
 }
 
-/// Returns the inputs and secrets that a template can read by a path that names none of them, such as `.nuon.secrets`.
-fn unnamed(path: &[String], index: &Index) -> Vec<Reference> {
-    let leads_to = |place: &[&str]| {
-        let is_below = path.get(place.len()).is_none_or(|word| word == "*");
-        is_below && path.iter().zip(place).all(|(word, key)| word == key || word == "*")
+/// The place of all components in the tree.
+const COMPONENTS: [&str; 2] = ["nuon", "components"];
+
+/// Returns what a template of a component, an action or the sandbox can read by a path that names none of it, such as
+/// `.nuon.secrets` or `.nuon.install`: inputs, secrets, the outputs of the sandbox, and those of all other components.
+fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> {
+    let mut found = Vec::new();
+    if takes_in(path, &["nuon", "inputs", "inputs"]) || takes_in(path, &["nuon", "install", "inputs"]) {
+        found.extend(index.inputs.keys().cloned().map(Reference::Input));
+    }
+    if takes_in(path, &["nuon", "secrets"]) {
+        found.extend(index.secrets.keys().cloned().map(Reference::Secret));
+    }
+    // The sandbox is made before all components, and a job has the outputs of its own part in any case.
+    if checked.kind == Kind::Sandbox {
+        return found;
+    }
+    let outputs: [&[&str]; 2] = [&["nuon", "sandbox", "outputs"], &["nuon", "install", "sandbox", "outputs"]];
+    if index.has_sandbox && outputs.iter().any(|place| takes_in(path, place)) {
+        found.push(Reference::Sandbox(String::new()));
+    }
+    if takes_in(path, &COMPONENTS) {
+        let own = checked.root.text("name").filter(|_| checked.kind == Kind::Component);
+        let others = index.components.keys().filter(|name| Some(name.as_str()) != own);
+        found.extend(others.filter_map(|name| name.parse().ok().map(Reference::Component)));
+    }
+    found
+}
+
+/// Returns whether a path is the one of `place` or above it, or may be below it without naming what it reads there. `*`
+/// in a path is any key.
+fn takes_in(path: &[String], place: &[&str]) -> bool {
+    let meets = path.iter().zip(place).all(|(word, key)| word == key || word == "*");
+    meets && (path.len() <= place.len() || path.iter().take(place.len() + 1).any(|word| word == "*"))
+}
+
+/// Warns about a template of a component or the sandbox that reads all components: nothing says which of them are deployed
+/// before.
+pub(crate) fn all_components(checked: &Checked) -> Option<Draft> {
+    let owner = match checked.kind {
+        Kind::Component => format!("component `{}`", checked.root.text("name")?),
+        Kind::Sandbox => "the sandbox".to_owned(),
+        _ => return None,
     };
-    let inputs = leads_to(&["nuon", "inputs", "inputs"]) || leads_to(&["nuon", "install", "inputs"]);
-    let inputs = index.inputs.keys().filter(|_| inputs).map(|name| Reference::Input(name.clone()));
-    let secrets = leads_to(&["nuon", "secrets"]);
-    let secrets = index.secrets.keys().filter(|_| secrets).map(|name| Reference::Secret(name.clone()));
-    inputs.chain(secrets).collect()
+    let reading = checked.uses.iter().find(|reading| !reading.guarded && takes_in(&reading.path, &COMPONENTS))?;
+    let shown = reading.path.join(".");
+    let message = format!(
+        "`.{shown}` has the outputs of all components that are deployed at that time, and {owner} waits for none of them"
+    );
+    Some(
+        Draft::warning(reading.place.clone(), message)
+            .help("read the outputs of one component: `.nuon.components.NAME.outputs`"),
+    )
 }
 
 fn reference(target: Target<'_>, index: &Index) -> Option<Reference> {

@@ -26,3 +26,4 @@ mod schemas;
 mod settings;
 mod sources;
 mod templates;
+mod whole_subtrees;
