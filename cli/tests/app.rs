@@ -21,15 +21,22 @@ fn json(dir: &Path, args: &[&str]) -> Value {
     serde_json::from_slice(&done.stdout).unwrap()
 }
 
+/// Returns the file of each finding.
+fn files_of(checked: &Value) -> Vec<&str> {
+    checked["found"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect()
+}
+
 #[test]
-fn a_new_app_passes_check_without_warnings_and_is_named() {
+fn a_new_app_passes_check_with_a_warning_about_its_program_alone_and_is_named() {
     let place = tempfile::tempdir().unwrap();
 
     let written = json(place.path(), &["app", "init", "web-shop"]);
     let checked = json(place.path(), &["app", "check", "web-shop"]);
 
     assert_eq!(written["app"], "web-shop");
-    assert_eq!(checked["found"], serde_json::json!([]), "{checked}");
+    let message = checked["found"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("component `naming` needs `terraform`, which"), "{message}");
+    assert_eq!(files_of(&checked), ["components/naming.toml"], "{checked}");
     let metadata = std::fs::read_to_string(place.path().join("web-shop/metadata.toml")).unwrap();
     assert!(metadata.contains("display_name = \"web-shop\"") && !metadata.contains("my-app"), "{metadata}");
 }
@@ -142,7 +149,7 @@ fn an_app_with_schemas_beside_it_still_passes_check() {
 
     let checked = json(place.path(), &["app", "check", "demo"]);
 
-    assert_eq!(checked["found"], serde_json::json!([]), "{checked}");
+    assert_eq!(files_of(&checked), ["components/naming.toml"], "{checked}");
 }
 
 #[test]

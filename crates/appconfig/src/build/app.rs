@@ -26,6 +26,7 @@ use crate::check::cycles;
 use crate::check::ignored_files;
 use crate::check::links;
 use crate::check::missing_permissions::{self, DefinedRoles};
+use crate::check::missing_programs;
 use crate::check::operation_roles;
 use crate::check::policy_answers;
 use crate::check::pulumi_programs;
@@ -140,6 +141,7 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     refuse_unwritable(app, &version);
     undeployable_parts::check(app, &version, &role_places);
     pulumi_programs::check(app, &version);
+    missing_programs::check(app, &version);
     absent_dependencies::check(app, &version);
     let made = inspect::look(app, &sources.held);
     missing_permissions::check(

@@ -8,6 +8,7 @@ pub(crate) mod index;
 pub(crate) mod input_values;
 pub(crate) mod links;
 pub(crate) mod missing_permissions;
+pub(crate) mod missing_programs;
 pub(crate) mod names;
 pub(crate) mod operation_roles;
 pub(crate) mod policy_answers;

@@ -95,6 +95,10 @@ finding with its file, line and column.
 | kustomization | no `kustomization.yaml` | |
 | Dockerfile | it is not in the source, has no `FROM`, or does not have the stage that `target` names | |
 
+**Programs.** Without a `tool_image`, jobs have the programs of the runner's machine, and the machine of the install stack has none of
+`terraform`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these that a part needs, and finds it in the
+scripts of actions where a command starts with it. A script that names the program's path, or looks whether it exists, is left out.
+
 A source in a repository is not checked; the check names the components that have one. The types and properties of
 CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer ones.
 Values that a template computes are not checked: functions (both branches of `Fn::If` are), dynamic references

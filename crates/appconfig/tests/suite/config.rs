@@ -121,14 +121,21 @@ impl Config {
     }
 }
 
-/// Leaves out the warnings about what Freehold does not do yet: they have tests of their own, in `effects`, and the other
-/// tests do not change when a part gets its effect.
+/// Leaves out the warnings about what Freehold does not do yet, and about an app without a tool image: they have tests of
+/// their own, in `effects` and `missing_programs`, and the other tests do not change when a part gets its effect.
 fn mistakes(found: Diagnostics) -> Diagnostics {
     let not_yet = |message: &str| {
         let no_effect = message.ends_with("` has no effect yet") || message.ends_with("` has no effect");
-        message.starts_with('`') && no_effect || message.starts_with("the app cannot be deployed yet: ")
+        message.starts_with('`') && no_effect
+            || message.starts_with("the app cannot be deployed yet: ")
+            || is_of_programs(message)
     };
     found.filter(|one| !not_yet(&one.message))
+}
+
+/// Returns whether a message is about a program that the machine of an install stack does not have.
+pub(crate) fn is_of_programs(message: &str) -> bool {
+    message.contains(", which the machine of the install stack does not have, ")
 }
 
 fn texts(fetched: &[(&str, &str)]) -> Fetched {

@@ -15,6 +15,7 @@ mod links;
 mod loading;
 mod memory;
 mod missing_permissions;
+mod missing_programs;
 mod modules;
 mod outputs;
 mod permissions;
