@@ -222,6 +222,24 @@ fn a_new_app_with_a_tool_image_has_no_mistake_once_the_image_is_built() {
 }
 
 #[test]
+fn before_the_image_is_built_check_names_the_command_and_the_graph_is_shown() {
+    let directory = tempfile::tempdir().unwrap();
+    let app = directory.path().join("my-app");
+    let shown = app.to_str().unwrap();
+    assert!(freehold(&["app", "init", shown]).status.success());
+    assert!(freehold(&["tools", "init", shown]).status.success());
+
+    let checked = freehold(&["app", "check", shown]);
+    let graph = freehold(&["app", "graph", shown]);
+
+    let said = String::from_utf8_lossy(&checked.stdout);
+    assert!(checked.status.success() && said.contains("no errors, 1 warning"), "{said}");
+    assert!(said.contains(&format!("= help: make it with `freehold tools build {shown}/tools`")), "{said}");
+    assert!(graph.status.success(), "{graph:?}");
+    assert!(String::from_utf8_lossy(&graph.stdout).contains("tools "), "{graph:?}");
+}
+
+#[test]
 fn a_directory_that_is_no_image_is_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path();

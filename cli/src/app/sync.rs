@@ -19,7 +19,7 @@ impl Sync {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let dir = checked_dir(&self.dir)?;
         let progress = Progress::start();
-        let mut loaded = fetch::load(dir, &progress).await?;
+        let mut loaded = fetch::load(dir, &progress, freehold_appconfig::load_with).await?;
         if !loaded.warnings.is_empty() {
             progress.say(&loaded.warnings.to_string());
         }

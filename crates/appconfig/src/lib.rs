@@ -42,6 +42,22 @@ pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
     finished(build::app::read(Box::new(Disk::new(dir)), Purpose::Sync, fetched))
 }
 
+/// Reads the app config in `dir` for a comparison with a version. Succeeds also when only a sync would refuse the
+/// directory, because a part of it has to be made first: [`Loaded::refused`] has these mistakes.
+///
+/// # Errors
+/// The errors of [`load`], if [`check`] reports an error too.
+pub fn load_for_comparison(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
+    let refused = match load_with(dir, fetched) {
+        Err(found) => found.filter(|one| one.severity == Severity::Error),
+        loaded => return loaded,
+    };
+    match finished(build::app::read(Box::new(Disk::new(dir)), Purpose::Check, fetched)) {
+        Ok(loaded) => Ok(Loaded { refused, ..loaded }),
+        Err(_) => load_with(dir, fetched),
+    }
+}
+
 /// Reads the app config of `app` from memory, for a sync. `files` has the bytes of each file by its path, which is
 /// relative and has forward slashes. No file is executable, and there are no links.
 ///

@@ -21,6 +21,9 @@ pub struct Loaded {
     /// The addresses whose texts are missing, sorted. The caller has to fetch the texts and call [`crate::load_with`].
     pub addresses: Vec<String>,
     pub warnings: Diagnostics,
+    /// The mistakes for which a sync refuses the directory; empty except after [`crate::load_for_comparison`]. What the
+    /// version lacks because of them counts as changed.
+    pub refused: Diagnostics,
 }
 
 /// A directory or file on the vendor's machine, packed for upload.

@@ -4,6 +4,7 @@ mod text;
 
 use std::path::Path;
 
+use freehold_appconfig::{Fetched, Loaded};
 use freehold_domain::diff::{Diff as Found, diff};
 use freehold_protocol::AppName;
 use freehold_protocol::api::VersionDocument;
@@ -100,18 +101,20 @@ async fn of_tenant(api: &Api, app: &AppName, name: Option<&VersionName>) -> Resu
 /// Reads a directory as a sync would: fetches texts and resolves branches to commits.
 async fn resolved(dir: &Path) -> Result<Side> {
     let progress = Progress::start();
-    let mut loaded = fetch::load(dir, &progress).await?;
+    let mut loaded = fetch::load(dir, &progress, freehold_appconfig::load_for_comparison).await?;
     sync::resolve(&mut loaded, &progress).await?;
+    note_refused(&loaded);
     let json = json!({ "dir": dir });
     Ok(Side { name: dir.display().to_string(), json, document: loaded.version })
 }
 
 /// Reads a directory without a network: branches are not resolved to commits.
 fn read(dir: &Path) -> Result<Side> {
-    let loaded = freehold_appconfig::load(dir).map_err(|found| {
+    let loaded = freehold_appconfig::load_for_comparison(dir, &Fetched::new()).map_err(|found| {
         note(&found.to_string());
         has_errors(dir, &found)
     })?;
+    note_refused(&loaded);
     let branches: Vec<String> = loaded.unresolved.iter().map(|git| format!("{} of {}", git.branch, git.url)).collect();
     let open: Vec<&String> = branches.iter().chain(&loaded.addresses).collect();
     if !open.is_empty() {
@@ -122,4 +125,11 @@ fn read(dir: &Path) -> Result<Side> {
     }
     let json = json!({ "dir": dir, "unresolved": open });
     Ok(Side { name: format!("{} (offline)", dir.display()), json, document: loaded.version })
+}
+
+/// Says why a sync refuses the directory, if it does.
+fn note_refused(loaded: &Loaded) {
+    if !loaded.refused.is_empty() {
+        note(&format!("warning: a sync refuses this directory; what it lacks counts as changed\n{}", loaded.refused));
+    }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
+use freehold_appconfig::Diagnostics;
 use freehold_appconfig::Fetched;
 use freehold_appconfig::GitAddress;
 use freehold_appconfig::Loaded;
@@ -32,11 +33,15 @@ const TRIES: u32 = 3;
 /// The maximum depth of fetched texts that name further addresses.
 const ROUNDS: u32 = 8;
 
-/// Reads the app config in `dir` with every text that it names by address. Prints the mistakes in the config to stderr.
-pub(super) async fn load(dir: &Path, progress: &Progress) -> Result<Loaded> {
+/// Reads an app config, given the texts that it names by address.
+type Read = fn(&Path, &Fetched) -> std::result::Result<Loaded, Diagnostics>;
+
+/// Reads the app config in `dir` by `read`, with every text that it names by address. Prints the mistakes in the config
+/// to stderr.
+pub(super) async fn load(dir: &Path, progress: &Progress, read: Read) -> Result<Loaded> {
     let mut texts = Texts::new()?;
     for _ in 0..ROUNDS {
-        let loaded = freehold_appconfig::load_with(dir, &texts.fetched).map_err(|found| {
+        let loaded = read(dir, &texts.fetched).map_err(|found| {
             if stderr_is_json() {
                 return has_errors(dir, &found).with_found(json!(found));
             }

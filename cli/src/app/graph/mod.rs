@@ -6,6 +6,7 @@ mod table;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use freehold_appconfig::Fetched;
 use freehold_domain::graph::{Graph as Found, graph};
 use freehold_protocol::AppName;
 use freehold_protocol::app_version::AppVersion;
@@ -73,7 +74,7 @@ impl Graph {
             return Err(Error::invalid("no app is given; pass the directory with its config, or `--app NAME`"));
         };
         let dir = checked_dir(dir)?;
-        match freehold_appconfig::load(dir) {
+        match freehold_appconfig::load_for_comparison(dir, &Fetched::new()) {
             Ok(loaded) => {
                 if !loaded.addresses.is_empty() {
                     note(
@@ -85,8 +86,6 @@ impl Graph {
             }
             Err(found) => {
                 Check { dir: dir.to_owned() }.run(context)?;
-                // `freehold app check` does not report this mistake, but a sync refuses it.
-                note(&found.to_string());
                 Err(has_errors(dir, &found))
             }
         }

@@ -153,7 +153,8 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     ignored_files::check(app, &sources.held);
     let (sources, unresolved) = sources.finish(app);
     let addresses = std::mem::take(&mut app.addresses.missing).into_iter().collect();
-    Some(Loaded { version, sources, unresolved, addresses, warnings: Diagnostics::default() })
+    let (warnings, refused) = (Diagnostics::default(), Diagnostics::default());
+    Some(Loaded { version, sources, unresolved, addresses, warnings, refused })
 }
 
 /// Reports an error if the version cannot be written in canonical form, or is too large.

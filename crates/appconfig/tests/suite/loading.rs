@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use freehold_appconfig::check;
-use freehold_appconfig::load;
+use freehold_appconfig::{Diagnostic, Fetched, Severity, check, load, load_for_comparison};
 use freehold_protocol::app_version::{ComponentSpec, Reference, RolePolicy, Trigger};
 use freehold_protocol::order::{Mode, Source};
 use proptest::prelude::*;
@@ -288,6 +287,25 @@ fn written(images: &[(String, String)], inputs: &[String], style: bool) -> Confi
         config = config.with(&path, &format!("name = \"{name}\"\n{keys}\n"));
     }
     config
+}
+
+#[test]
+fn what_a_sync_refuses_and_a_check_only_warns_of_is_loaded_for_a_comparison() {
+    let whole = good();
+    let layout = "name = \"tools\"\ntype = \"container_image\"\n[oci_layout]\npath = \"./image\"\n";
+    let unmade = good().with("components/tools.toml", layout);
+    let faulty = good().with("components/tools.toml", "name = \"tools\"\n");
+    let compared = |config: &Config| load_for_comparison(&config.dir, &Fetched::new());
+
+    assert!(compared(&whole).unwrap().refused.is_empty());
+    let loaded = compared(&unmade).unwrap();
+    assert_eq!(loaded.refused.to_string(), load(&unmade.dir).unwrap_err().filter(is_error).to_string());
+    assert!(loaded.refused.has_errors() && loaded.version.component(&"tools".parse().unwrap()).is_some());
+    assert_eq!(compared(&faulty).unwrap_err(), load(&faulty.dir).unwrap_err());
+}
+
+fn is_error(one: &Diagnostic) -> bool {
+    one.severity == Severity::Error
 }
 
 proptest! {

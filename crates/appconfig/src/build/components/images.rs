@@ -1,5 +1,6 @@
 //! Reads where the images that components copy come from, and which signatures the images need.
 
+use freehold_protocol::Digest;
 use freehold_protocol::app_version::{ComponentSpec, Verification};
 use freehold_protocol::order::Source;
 use freehold_protocol::pem;
@@ -45,17 +46,30 @@ impl Builder<'_> {
         let Subject { checked, .. } = subject;
         let node = entry.value.get("path")?;
         let word = node.as_text()?;
-        let path = self.files.named(checked.file, word);
-        if path.is_some_and(|path| self.files.tree().is_file(&join(&path, "index.json"))) {
+        let path = self.sources.inside(self.files, checked, node, word)?;
+        if self.files.tree().is_file(&join(&path, "index.json")) {
             return self.sources.directory(self.files, checked, node, word, &subject.owner());
         }
         // A layout is often created just before a sync, so a check only warns when the layout is missing.
-        let message = format!("`{word}` is not an OCI image layout: there is no `index.json` in it");
+        let message =
+            format!("`{word}` is not an OCI image layout: there is no `index.json` in it, so a sync refuses the app");
         let draft = Draft::new(self.sources.unsupported, checked.place(node), message);
-        self.sources
-            .drafts
-            .push(draft.help("make a layout, for example with `skopeo copy docker://IMAGE oci:DIRECTORY`"));
-        None
+        self.sources.drafts.push(draft.help(self.how_to_make(checked, word)));
+        // The component stays in the version, so that a comparison shows a change of its source.
+        Some(Source::Directory { digest: Digest::of(b"") })
+    }
+
+    /// Returns how to make the layout `word`: `freehold tools build` makes it when a list of programs is beside it.
+    fn how_to_make(&self, checked: &Checked, word: &str) -> String {
+        let folder = word.trim_end_matches('/').rsplit_once('/').map_or(".", |(folder, _)| folder);
+        let list = self.files.named(checked.file, &format!("{folder}/tools.toml"));
+        match list.filter(|list| self.files.tree().is_file(list)) {
+            Some(list) => {
+                let folder = list.rsplit_once('/').map_or("", |(folder, _)| folder);
+                format!("make it with `freehold tools build {}`", self.files.locate(folder).display())
+            }
+            None => "make a layout, for example with `skopeo copy docker://IMAGE oci:DIRECTORY`".to_owned(),
+        }
     }
 
     /// Returns the image reference, `host/name:tag` or `host/name@digest`.
