@@ -44,8 +44,9 @@ pub(crate) const TRIGGERS_WITHOUT_EVENT: &[&str] = &["role-enabled", "role-disab
 const TRIGGER: &[Key] = &[
     must("type", Text)
         .doc(
-            "`manual`, `cron`, or an event such as `post-deploy-component`. Freehold has no events yet for \
-             a role that the customer switches on or off",
+            "`manual`, `cron`, or an event such as `post-deploy-component`. The customer switches a role on or off with a \
+             parameter of the install stack, and nothing reports this to the control plane: start such an action by hand \
+             or on a schedule",
         )
         .not_yet_for(TRIGGERS_WITHOUT_EVENT),
     may("index", Whole).doc("The place of the action among the actions that the same event starts").not_yet(),
