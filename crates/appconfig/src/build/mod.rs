@@ -4,6 +4,7 @@ pub(crate) mod actions;
 pub(crate) mod app;
 pub(crate) mod branch;
 pub(crate) mod components;
+pub(crate) mod data_files;
 pub(crate) mod file;
 pub(crate) mod input_sources;
 pub(crate) mod inputs;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::app_version::{ModeRole, NamedRole, RolePolicy};
 use freehold_protocol::order::Mode;
+use freehold_template::nearest;
 
 use crate::check::names;
 use crate::check::policy_document;
@@ -137,6 +138,9 @@ const GRANTS: [&str; 3] = ["managed_policy_name", "contents", "gcp_predefined_ro
 /// Keys under which a policy grants permissions in other clouds.
 const OTHER_GRANTS: [&str; 3] = ["gcp_permissions", "azure_actions", "azure_built_in_roles"];
 
+/// AWS managed policies to whose names no other one has a similar name.
+const DISTINCT: [&str; 3] = ["AdministratorAccess", "PowerUserAccess", "AWSCloudFormationFullAccess"];
+
 struct Reader<'a> {
     files: &'a Files,
     drafts: Vec<Draft>,
@@ -175,6 +179,11 @@ impl Reader<'_> {
         if let Some(name) = text("managed_policy_name") {
             // The ARN of an AWS managed policy consists of a partition, a fixed text, and the name of the policy.
             let name = name.split_once(":iam::aws:policy/").map_or(name, |(_, name)| name);
+            if let Some(near) = nearest(name, DISTINCT).filter(|near| *near != name) {
+                let place = checked.place_of(node, "managed_policy_name");
+                let draft = Draft::warning(place, format!("AWS has no managed policy `{name}`"));
+                self.drafts.push(draft.meant(Some(near)));
+            }
             return Some(RolePolicy::Managed(name.to_owned()));
         }
         if let Some(name) = text("gcp_predefined_role") {

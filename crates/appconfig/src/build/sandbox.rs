@@ -5,7 +5,9 @@ use freehold_protocol::order::Source;
 
 use crate::build::schedule::not_a_schedule;
 use crate::build::sources::Sources;
-use crate::build::values::{provider_source, refused_variables, scalars, values, whole};
+use crate::build::values::{
+    mistakes_in_variables, not_a_version, provider_source, refused_variables, scalars, values, whole,
+};
 use crate::check::links::{Index, references};
 use crate::check::operation_roles;
 use crate::kinds::Kind;
@@ -29,6 +31,8 @@ pub(crate) fn build(app: &mut App, index: &Index, sources: &mut Sources) -> Opti
         let tool = tool(checked, &mut drafts);
         if matches!(tool, Some(SandboxTool::Terraform { .. })) {
             drafts.extend(refused_variables(checked));
+            drafts.extend(not_a_version(checked));
+            drafts.extend(mistakes_in_variables(&app.files, checked));
         }
         let source = source(app, checked, sources);
         let schedule = root.get("drift_schedule").filter(|node| node.as_text() != Some(""));

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use freehold_protocol::terraform::{ProviderSource, REFUSED_VARIABLE_HELP, is_refused_variable, refused_variable};
 use serde_json::Value;
 
+use crate::build::data_files::{self, Language};
 use crate::read::document::{Data, Entry, Node};
+use crate::read::files::Files;
 use crate::report::draft::Draft;
 use crate::state::file::Checked;
 
@@ -26,6 +28,21 @@ pub(crate) fn refused_variables(checked: &Checked) -> Vec<Draft> {
     let refused = entries.iter().filter(|entry| is_refused_variable(&entry.key));
     let error = |entry: &Entry| Draft::error(checked.key_place(entry), refused_variable(&entry.key));
     refused.map(|entry| error(entry).help(REFUSED_VARIABLE_HELP)).collect()
+}
+
+/// Returns a warning about a `terraform_version` that is not a version, such as `latest`.
+pub(crate) fn not_a_version(checked: &Checked) -> Option<Draft> {
+    let node = checked.root.get("terraform_version")?;
+    let text = node.as_text().filter(|text| !text.is_empty())?;
+    let is_version = text.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit());
+    let message = format!("`terraform_version` is `{text}`, which is not a version");
+    (!is_version).then(|| Draft::warning(checked.place(node), message).help("write a version, such as `1.11.3`"))
+}
+
+/// Reports the variable files of a Terraform module that are not HCL.
+pub(crate) fn mistakes_in_variables(files: &Files, checked: &Checked) -> Vec<Draft> {
+    let texts = checked.root.tables("var_file").iter().filter_map(|file| file.get("contents"));
+    texts.filter_map(|node| data_files::mistake(files, checked, node, "variable file", Language::Hcl)).collect()
 }
 
 /// Returns a table of any values, all converted to JSON.

@@ -14,11 +14,14 @@ use crate::state::source::Held;
 /// The endings of files that may be meant as config files, in lower case.
 const ENDINGS: [&str; 4] = ["json", "yaml", "yml", "toml"];
 
-/// A file that is not read: its path, the reason, and the path that was meant.
+/// The folders that also hold texts which a config names: policy documents, and rules.
+const TEXTS: [&str; 3] = ["permissions", "break_glass", "policies"];
+
+/// A file that is not read: its path, the reason, and the way out.
 struct Ignored {
     path: String,
     reason: String,
-    meant: String,
+    help: String,
 }
 
 /// Warns about the files in the app's directory and directly in its folders. A file that a config names, or that belongs
@@ -40,31 +43,36 @@ pub(crate) fn check(app: &mut App, held: &[Held]) {
             .any(|source| path.strip_prefix(&source.path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
     };
     found.retain(|one| app.files.text_of(&one.path).is_none() && !is_of_a_source(&one.path));
-    for Ignored { path, reason, meant } in found {
+    for Ignored { path, reason, help } in found {
         let file = app.files.add(path.clone(), String::new());
         let draft = Draft::warning(Place { file, span: 0..0 }, format!("`{path}` is not read: {reason}"));
-        app.drafts.push(draft.meant(Some(&meant)));
+        app.drafts.push(draft.help(help));
     }
 }
 
 fn in_root(name: &str) -> Option<Ignored> {
     let meant = with_toml(name)?;
-    ROOT.iter().any(|(known, _)| *known == meant).then(|| ignored(name.to_owned(), not_toml(), meant))
+    ROOT.iter().any(|(known, _)| *known == meant).then(|| ignored(name.to_owned(), not_toml(), &meant))
 }
 
 fn in_folder(folder: &str, file: &str) -> Option<Ignored> {
     let path = format!("{folder}/{file}");
+    if TEXTS.contains(&folder) && ending(file).is_some_and(|ending| !ending.eq_ignore_ascii_case("toml")) {
+        with_toml(file)?;
+        let help = format!("name it in a `.toml` file, such as `contents = \"./{file}\"`, or remove it");
+        return Some(Ignored { path, reason: "no file of the config names it".to_owned(), help });
+    }
     if FOLDERS.iter().any(|(known, _)| *known == folder) {
-        return Some(ignored(path, not_toml(), format!("{folder}/{}", with_toml(file)?)));
+        return Some(ignored(path, not_toml(), &format!("{folder}/{}", with_toml(file)?)));
     }
     let is_toml = ending(file).is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
     let meant = meant_folder(folder).filter(|_| is_toml)?;
     let file = with_toml(file).unwrap_or_else(|| file.to_owned());
-    Some(ignored(path, format!("an app config has no folder `{folder}`"), format!("{meant}/{file}")))
+    Some(ignored(path, format!("an app config has no folder `{folder}`"), &format!("{meant}/{file}")))
 }
 
-const fn ignored(path: String, reason: String, meant: String) -> Ignored {
-    Ignored { path, reason, meant }
+fn ignored(path: String, reason: String, meant: &str) -> Ignored {
+    Ignored { path, reason, help: format!("did you mean `{meant}`?") }
 }
 
 fn not_toml() -> String {

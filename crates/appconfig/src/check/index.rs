@@ -53,6 +53,8 @@ pub(crate) struct Index {
     pub(crate) components: Names,
     pub(crate) runbooks: Names,
     pub(crate) has_sandbox: bool,
+    /// Whether the install stack is for another cloud than AWS.
+    pub(crate) other_cloud: bool,
     /// The Kubernetes contexts that `metadata.toml` defines.
     pub(crate) contexts: Names,
     /// The name of the component that creates the cluster of each Kubernetes context.
@@ -144,7 +146,9 @@ fn plain(name: &str) -> String {
 pub(crate) fn index(app: &mut App) -> Index {
     let unsure = app.broken.iter().flat_map(|kind| named_by(*kind)).copied().collect();
     let has_sandbox = app.of(Kind::Sandbox).next().is_some();
-    let index = Index { unsure, has_sandbox, ..Index::default() };
+    let platform = app.of(Kind::Stack).next().and_then(|checked| checked.root.text("type"));
+    let other_cloud = matches!(platform, Some("azure-bicep" | "gcp-terraform"));
+    let index = Index { unsure, has_sandbox, other_cloud, ..Index::default() };
     let mut collector = Collector { app, index, drafts: Vec::new() };
     for checked in &app.checked {
         collector.file(checked);

@@ -159,12 +159,10 @@ impl Names<'_> {
         }
     }
 
-    /// Checks the Kubernetes context that a component or action names. If `metadata.toml` defines no context, any name
-    /// is allowed.
+    /// Checks the Kubernetes context that a component or action names; an empty name is the sandbox's cluster.
     fn context(&mut self, root: &Node) {
-        if !self.index.contexts.is_empty() {
-            self.each(root.get("kubernetes_context"), Thing::KubernetesContext);
-        }
+        let context = root.get("kubernetes_context").filter(|node| node.as_text() != Some(""));
+        self.each(context, Thing::KubernetesContext);
     }
 
     /// Checks the name of a role. A template is not checked, because its value is only known at run time.

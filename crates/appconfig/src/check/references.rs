@@ -1,6 +1,7 @@
 //! Resolves the paths that templates read, and reports paths that do not exist.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use freehold_protocol::app_version::Reference;
 use freehold_template::nearest;
@@ -26,6 +27,18 @@ const TREE: [&str; 12] = [
     "domain",
     "cloud_account",
 ];
+
+/// The keys that templates can read below places of the tree.
+const KEYS_BELOW: [(&[&str], &[&str]); 7] = [
+    (&["nuon", "org"], &["id", "name"]),
+    (INSTALL, &["id", "name", "inputs", "sandbox"]),
+    (&["nuon", "install", "sandbox"], &["outputs"]),
+    (&["nuon", "sandbox"], &["outputs"]),
+    (&["nuon", "install_stack"], &["outputs"]),
+    (&["nuon", "actions"], &["workflows"]),
+    (&["nuon", "cloud_account"], &["aws"]),
+];
+const INSTALL: &[&str] = &["nuon", "install"];
 
 /// The keys that templates can read below `install_stack.outputs`.
 const STACK_OUTPUTS: [&str; 14] = [
@@ -88,7 +101,7 @@ pub(crate) fn misreference(reading: &Reading, index: &Index) -> Option<Draft> {
         return None;
     }
     let place = reading.place.clone();
-    if let Some(draft) = outside(reading, &place) {
+    if let Some(draft) = outside(reading, &place).or_else(|| unknown_key(reading, index)) {
         return Some(draft);
     }
     match target(&reading.path) {
@@ -124,7 +137,28 @@ fn outside(reading: &Reading, place: &Place) -> Option<Draft> {
     let draft = Draft::warning(place.clone(), format!("`.nuon.{second}` does not exist"));
     Some(match nearest(second, TREE) {
         Some(near) => draft.help(format!("did you mean `.nuon.{near}`?")),
+        None if ["id", "name"].contains(&second.as_str()) => {
+            draft.help(format!("did you mean `.nuon.install.{second}`?"))
+        }
         None => draft.help(format!("below `.nuon` are: {}", TREE.join(", "))),
+    })
+}
+
+/// Reports a path with a key that its place in the tree does not have. This is only a warning, as in [`outside`].
+fn unknown_key(reading: &Reading, index: &Index) -> Option<Draft> {
+    let is_below = |place: &[&str]| reading.path.iter().zip(place).all(|(word, key)| word == key);
+    let of_place = KEYS_BELOW.iter().filter(|(place, _)| is_below(place));
+    let (place, key, keys) =
+        of_place.filter_map(|(place, keys)| Some((place, reading.path.get(place.len())?, keys))).next_back()?;
+    let is_of_other_cloud = index.other_cloud && place.last() == Some(&"cloud_account");
+    if key == "*" || keys.contains(&key.as_str()) || is_of_other_cloud {
+        return None;
+    }
+    let shown = place.join(".");
+    let draft = Draft::warning(reading.place.clone(), format!("`.{shown}.{key}` does not exist"));
+    Some(match nearest(key, keys.iter().copied()) {
+        Some(near) => draft.help(format!("did you mean `.{shown}.{near}`?")),
+        None => draft.help(format!("below `.{shown}` are: {}", keys.join(", "))),
     })
 }
 
@@ -156,10 +190,10 @@ fn unknown_output(place: Place, word: &str, rest: &[String], index: &Index) -> O
     })
 }
 
-/// Reports an output that install stacks do not have.
+/// Reports an output that install stacks do not have. An app for another cloud is reported as a whole.
 fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Draft> {
     let of_secret = output.strip_suffix("_arn").is_some_and(|name| index.secrets.contains_key(name));
-    if output.is_empty() || of_secret || STACK_OUTPUTS.contains(&output) {
+    if output.is_empty() || of_secret || index.other_cloud || STACK_OUTPUTS.contains(&output) {
         return None;
     }
     let draft = Draft::warning(place, format!("no install stack has an output `{output}`"));
@@ -167,6 +201,27 @@ fn unknown_stack_output(place: Place, output: &str, index: &Index) -> Option<Dra
         near @ Some(_) => draft.meant(near),
         None => draft.help("make it an input of the app, or give another value with the template function `default`"),
     })
+}
+
+/// Returns the first place in `text` where a reference stands in one pair of braces, such as `{ .nuon.install.id }` or
+/// `${.nuon.install.id}`.
+pub(crate) fn in_single_braces(text: &str) -> Option<Range<usize>> {
+    let mut roots = [".nuon.", ".freehold."].into_iter().flat_map(|root| text.match_indices(root));
+    roots.find_map(|(at, _)| {
+        let before = text.get(..at)?.trim_end_matches(' ').strip_suffix('{')?;
+        let start = before.len() - usize::from(before.ends_with('$'));
+        let end = at + text.get(at..)?.find('}')? + 1;
+        let inside = text.get(before.len() + 1..end - 1)?.trim();
+        let is_reference = !inside.contains(|c: char| c.is_whitespace() || "{\"'|,:".contains(c));
+        (!before.ends_with('{') && is_reference).then_some(start..end)
+    })
+}
+
+/// Returns the warning about `found`, a reference in one pair of braces.
+pub(crate) fn single_braces(place: Place, found: &str) -> Draft {
+    let path = found.trim_start_matches('$').trim_matches(['{', '}']).trim();
+    Draft::warning(place, format!("`{found}` is not a template, so the text stays as it is"))
+        .help(format!("write `{{{{ {path} }}}}`"))
 }
 
 /// Reports a path to an input that lacks the second `inputs`, as in `.nuon.inputs.name`.

@@ -8,6 +8,7 @@ use std::path::Path;
 use freehold_template::{Template, nearest};
 
 use crate::check::effect;
+use crate::check::references;
 use crate::kinds::spec::{Holds, Key, seconds};
 use crate::kinds::{COMPONENT_TYPES, Kind, component_keys};
 use crate::read::addresses::{Naming, naming};
@@ -20,8 +21,10 @@ use crate::state::file::{Checked, Content, Reading};
 /// Checks `root`, the parsed content of `file`.
 pub(crate) fn validate(app: &mut App, file: usize, kind: Kind, root: Node) -> Checked {
     let mut validator = Validator { app, file, kind, uses: Vec::new(), contents: BTreeMap::new() };
-    let unused = effect::of_file(kind, validator.place(&(0..0)), validator.app.files.path(file));
-    validator.app.drafts.extend(unused);
+    if !root.entries().is_empty() {
+        let unused = effect::of_file(kind, validator.place(&(0..0)), validator.app.files.path(file));
+        validator.app.drafts.extend(unused);
+    }
     if let Some(draft) = runner_config(kind, file, &root) {
         validator.app.drafts.push(draft);
     } else if !kind.is_open() {
@@ -127,11 +130,14 @@ impl Validator<'_> {
             (Holds::Template, Data::Text(text)) => self.inline_template(node, text),
             (Holds::TemplateFile, Data::Text(text)) => {
                 if !self.named_text(node, text, true) {
+                    self.path_as_text(node, text, key);
                     self.inline_template(node, text);
                 }
             }
             (Holds::File, Data::Text(text)) => {
-                self.named_text(node, text, false);
+                if !self.named_text(node, text, false) {
+                    self.path_as_text(node, text, key);
+                }
             }
             (Holds::Word(words), Data::Text(text)) => {
                 if !words.contains(&text.as_str()) {
@@ -189,6 +195,24 @@ impl Validator<'_> {
             Data::List(items) => items.iter().for_each(|item| self.values(item)),
             Data::Table(entries) => entries.iter().for_each(|entry| self.values(&entry.value)),
             Data::Whole(_) | Data::Fraction(_) | Data::Flag(_) | Data::Date(_) => {}
+        }
+    }
+
+    /// Reports a text that is the path of a file, without `./` at its start. Only a `readme` may be such a text. The keys
+    /// that only name files are checked by the builder of the component.
+    fn path_as_text(&mut self, node: &Node, text: &str, key: &str) {
+        let is_path = || {
+            let path = self.app.files.named(self.file, text);
+            path.is_some_and(|path| self.app.files.tree().is_file(&path))
+        };
+        if ["path", "source"].contains(&key) || text.is_empty() || text.contains(['\n', '{', ' ']) || !is_path() {
+            return;
+        }
+        let (place, message) = (self.place(&node.span), format!("`{text}` is read as a text, not as a path"));
+        let draft = if key == "readme" { Draft::warning(place, message) } else { Draft::error(place, message) };
+        self.drafts().push(draft.help(format!("write `./{text}`")));
+        if key != "readme" {
+            self.contents.insert(node.span.start, Content::Unreadable);
         }
     }
 
@@ -263,6 +287,11 @@ impl Validator<'_> {
     }
 
     fn inline_template(&mut self, node: &Node, text: &str) {
+        if let Some(found) = references::in_single_braces(text) {
+            let start = Offsets::new(self.app.files.text(self.file), &node.span).of(found.start);
+            let place = self.place(&(start..start + found.len()));
+            self.drafts().push(references::single_braces(place, text.get(found).unwrap_or_default()));
+        }
         if text.contains("{{") {
             let offsets = Offsets::new(self.app.files.text(self.file), &node.span);
             let found = readings(text, Locate::Inline(self.file, offsets));

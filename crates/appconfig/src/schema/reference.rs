@@ -94,6 +94,7 @@ finding with its file, line and column.
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |
 | Dockerfile | it is not in the source, has no `FROM`, or does not have the stage that `target` names | |
+| manifest, values of a chart, variable file | it is not YAML or HCL; an object has no `apiVersion` or no `kind` | the same, in a text with templates |
 
 **Programs.** Without a `tool_image`, jobs have the programs of the runner's machine, and the machine of the install stack has none of
 `terraform`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these that a part needs, and finds it in the

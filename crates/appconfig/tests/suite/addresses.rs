@@ -30,12 +30,12 @@ fn an_address_is_listed_until_its_text_is_there() {
     );
 
     let first = config.load();
-    let second = config.load_with(&[(ADDRESS, "kind: X\n"), (git, "echo")]);
+    let second = config.load_with(&[(ADDRESS, "kind: X\napiVersion: v1\n"), (git, "echo")]);
 
     assert_eq!(first.addresses, [git, ADDRESS]);
     assert_eq!(manifest(&first), "");
     assert!(second.addresses.is_empty());
-    assert_eq!(manifest(&second), "kind: X\n");
+    assert_eq!(manifest(&second), "kind: X\napiVersion: v1\n");
     assert_eq!(second.version.actions[0].steps[1].inline_contents, "echo");
     assert!(config.check().iter().all(|one| !one.message.contains("address")));
 }
@@ -53,7 +53,7 @@ fn a_mistake_behind_an_address_is_placed_there() {
       |       ^
     "#);
 
-    let found = config.faults_with(&[(ADDRESS, "kind: X\nregion: {{ .nuon.inputs.inputs.regoin }}\n")]);
+    let found = config.faults_with(&[(ADDRESS, "kind: X\nregion: {{ .nuon.inputs.inputs.regoin }}\napiVersion: v1\n")]);
     insta::assert_snapshot!(found, @r#"
     error: there is no input `regoin`
      --> https://crds.example/v1/crds.yaml:2:12
@@ -80,21 +80,21 @@ fn a_git_address_without_a_path_says_how_one_is_written() {
 
 #[test]
 fn a_file_address_inside_of_the_app_is_read() {
-    let relative = with_manifest("file://crds.yaml").with("crds.yaml", "kind: X\n");
-    assert_eq!(manifest(&relative.load()), "kind: X\n");
+    let relative = with_manifest("file://crds.yaml").with("crds.yaml", "kind: X\napiVersion: v1\n");
+    assert_eq!(manifest(&relative.load()), "kind: X\napiVersion: v1\n");
 
     let absolute = with_manifest(&format!("file://{}", relative.dir.join("crds.yaml").display()));
     assert!(absolute.faults().to_string().contains("is outside of the app's directory"));
 
     let path = absolute.dir.join("crds.yaml");
-    let inside = absolute.with("crds.yaml", "kind: Y\n").with(
+    let inside = absolute.with("crds.yaml", "kind: Y\napiVersion: v1\n").with(
         "components/crds.toml",
         &format!(
             "name = \"crds\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"file://{}\"\n",
             path.display()
         ),
     );
-    assert_eq!(manifest(&inside.load()), "kind: Y\n");
+    assert_eq!(manifest(&inside.load()), "kind: Y\napiVersion: v1\n");
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod missing_programs;
 mod modules;
 mod outputs;
 mod permissions;
+mod planted_faults;
 mod policies;
 mod policy_answers;
 mod real_apps;

@@ -116,7 +116,8 @@ fn load_whole(app: &Path) -> Loaded {
     for _ in 0..100 {
         match load_with(&copy, &fetched) {
             Ok(loaded) if loaded.addresses.is_empty() => return loaded,
-            Ok(loaded) => fetched.extend(loaded.addresses.into_iter().map(|address| (address, "a: 1".to_owned()))),
+            Ok(loaded) => fetched
+                .extend(loaded.addresses.into_iter().map(|address| (address, "apiVersion: v1\nkind: X\n".to_owned()))),
             Err(found) => assert!(add_left_out(&copy, &found), "{}: {found}", app.display()),
         }
     }
@@ -162,7 +163,7 @@ fn toml_files(dir: &Path) -> usize {
         .sum()
 }
 
-fn copy_tree(from: &Path, to: &Path) {
+pub(crate) fn copy_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

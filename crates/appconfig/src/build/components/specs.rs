@@ -6,7 +6,10 @@ use freehold_protocol::app_version::{ComponentSpec, Kustomize};
 use freehold_protocol::order::{Package, Source};
 
 use super::builder::{Builder, Subject};
-use crate::build::values::{provider_source, refused_variables, scalars, texts, values};
+use crate::build::data_files::{self, Language};
+use crate::build::values::{
+    mistakes_in_variables, not_a_version, provider_source, refused_variables, scalars, texts, values,
+};
 use crate::read::addresses::naming;
 use crate::read::archive;
 use crate::read::document::{Entry, Node};
@@ -47,6 +50,8 @@ impl Builder<'_> {
 
     pub(super) fn terraform(&mut self, subject: Subject<'_>) -> Option<(Source, ComponentSpec)> {
         self.sources.drafts.extend(refused_variables(subject.checked));
+        self.sources.drafts.extend(not_a_version(subject.checked));
+        self.sources.drafts.extend(mistakes_in_variables(self.files, subject.checked));
         let source = self.code(subject, &["source", "public_repo", "connected_repo"], "module")?;
         let Subject { checked, .. } = subject;
         let spec = ComponentSpec::TerraformModule {
@@ -79,7 +84,12 @@ impl Builder<'_> {
     fn values_file(&mut self, checked: &Checked, node: &Node) {
         let keys = ["contents", "path", "source"];
         let entry = self.sources.one_of_at(checked, node, checked.place(node), &keys, "a `values_file`", "text");
-        let Some(entry) = entry.filter(|entry| entry.key != "contents") else { return };
+        let Some(entry) = entry else { return };
+        let mistake = data_files::mistake(self.files, checked, &entry.value, "text of values", Language::Yaml);
+        self.sources.drafts.extend(mistake);
+        if entry.key == "contents" {
+            return;
+        }
         if let Some(word) = entry.value.as_text().filter(|word| naming(word).is_none()) {
             let message = format!("`{word}` is read as a text, not as a path");
             self.sources.error(checked.place(&entry.value), message, &format!("write `./{word}`"));
@@ -104,6 +114,9 @@ impl Builder<'_> {
             let help = "add `[kustomize]` instead of `manifest`, or remove the repository";
             self.sources.error(checked.key_place(entry), message, help);
         }
+        let mistake = data_files::mistake(self.files, checked, &entry.value, "manifest", Language::Yaml)
+            .or_else(|| data_files::incomplete_object(self.files, checked, &entry.value));
+        self.sources.drafts.extend(mistake);
         let manifest = checked.content(&entry.value).unwrap_or_default().to_owned();
         Some((Source::Version, ComponentSpec::KubernetesManifest { namespace, manifest, kustomize: None }))
     }

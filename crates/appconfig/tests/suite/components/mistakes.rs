@@ -21,7 +21,7 @@ fn a_manifest_beside_a_kustomization_is_an_error() {
 
 #[test]
 fn a_manifest_needs_no_repository() {
-    let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"kind: Pod\"\n[public_repo]\nrepo = \"a/b\"\n");
+    let config = good().with("components/k.toml", "name = \"k\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"{apiVersion: v1, kind: Pod}\"\n[public_repo]\nrepo = \"a/b\"\n");
 
     insta::assert_snapshot!(config.faults(), @r#"
     error: `public_repo` is not used with `manifest`

@@ -108,20 +108,20 @@ fn a_manifest_is_a_text_or_a_file() {
     let config = good()
         .with(
             "components/a.toml",
-            "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = '''\nkind: Pod\n'''\n",
+            "name = \"a\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = '''\napiVersion: v1\nkind: Pod\n'''\n",
         )
         .with(
             "components/b.toml",
             "name = \"b\"\ntype = \"kubernetes_manifest\"\nnamespace = \"x\"\nmanifest = \"./b.yaml\"\n",
         )
-        .with("components/b.yaml", "kind: {{ .nuon.inputs.inputs.region }}\n");
+        .with("components/b.yaml", "apiVersion: v1\nkind: {{ .nuon.inputs.inputs.region }}\n");
 
     let manifest = |name: &str| match component(&config, name).spec {
         ComponentSpec::KubernetesManifest { manifest, .. } => manifest,
         other => panic!("{other:?}"),
     };
-    assert_eq!(manifest("a"), "kind: Pod\n");
-    assert_eq!(manifest("b"), "kind: {{ .nuon.inputs.inputs.region }}\n");
+    assert_eq!(manifest("a"), "apiVersion: v1\nkind: Pod\n");
+    assert_eq!(manifest("b"), "apiVersion: v1\nkind: {{ .nuon.inputs.inputs.region }}\n");
     assert_eq!(component(&config, "a").source, Source::Version);
     assert_eq!(component(&config, "b").references, [Reference::Input("region".to_owned())].into());
 }

@@ -1,6 +1,7 @@
 //! Faulty configs and the messages about them: the whole text as a person sees it.
 
 mod references;
+mod texts;
 
 use crate::config::good;
 

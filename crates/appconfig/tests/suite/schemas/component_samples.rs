@@ -75,7 +75,7 @@ contents = "a: 1"
         r#"name = "manifest"
 type = "kubernetes_manifest"
 namespace = "shop"
-manifest = "kind: Namespace"
+manifest = "{apiVersion: v1, kind: Namespace}"
 "#,
     ),
     (
