@@ -2,9 +2,10 @@
 
 mod remove;
 
+use std::fs::File;
 use std::io::{PipeReader, Read as _, Write as _};
 use std::net::TcpListener;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::OnceLock;
@@ -58,13 +59,14 @@ pub(super) struct Boxed {
 impl Boxed {
     /// Makes a box as `spec` describes it.
     ///
-    /// By `--die-with-parent`, the box ends with the thread that started `bwrap`. That is a worker thread of the
-    /// runtime, which exists as long as the runner.
+    /// `bwrap` has two processes until the box exists: the child waits until the parent releases it, and the parent
+    /// may wait for the runner. If the runner is killed meanwhile, the parent must live on and release the child, which
+    /// then ends by itself: it cannot set up a box whose users are not mapped, or finds the socket to the runner closed.
     pub(super) async fn make(spec: &Spec, user: &JobUser, limits: &Limits) -> Result<Self, SandboxError> {
         let bwrap = find_program(&["bwrap"]).ok_or(SandboxError::NoBubblewrap)?;
         let not_run = |source| SandboxError::NotRun { program: bwrap.display().to_string(), source };
         let (channel, theirs) = Channel::pair().map_err(not_run)?;
-        let (info_out, info_in) = std::io::pipe().map_err(not_run)?;
+        let (info_out, info_in) = info_pipe().map_err(not_run)?;
         let (ready_out, ready_in) = std::io::pipe().map_err(not_run)?;
         let other = match user {
             JobUser::Same => None,
@@ -72,7 +74,7 @@ impl Boxed {
         };
         let stdout = other.map_or_else(Stdio::null, |_| Stdio::from(OwnedFd::from(ready_out)));
         let (words, inherited) = Options::new(spec, user, &init_program().map_err(not_run)?)
-            .and_then(|options| options.finish(info_in.into(), other.is_some()))
+            .and_then(|options| options.finish(info_in, other.is_some()))
             .map_err(not_run)?;
         let mut command = Command::new(&bwrap);
         command.env_clear().args(words).stdin(theirs).stdout(stdout).stderr(Stdio::piped());
@@ -119,7 +121,7 @@ impl Boxed {
             other.map(init, purpose).await?;
         }
         // When the job runs as a user other than the runner's, `bwrap` waits for this byte. Otherwise nobody reads it.
-        let _ = std::fs::File::from(ready).write_all(b"!");
+        let _ = File::from(ready).write_all(b"!");
         match self.channel.receive().await? {
             Some((FromInit::Ready, _)) => Ok(()),
             Some((other, _)) => {
@@ -186,6 +188,14 @@ impl Drop for Boxed {
             let _ = kill_process_group(bwrap, Signal::KILL);
         }
     }
+}
+
+/// Makes the pipe for `bwrap`'s JSON about the box. `bwrap`'s end is also open for reading: if the runner is killed,
+/// the pipe still has a reader, so that writing to it does not kill `bwrap` before it has released its child.
+fn info_pipe() -> std::io::Result<(PipeReader, OwnedFd)> {
+    let (out, into) = std::io::pipe()?;
+    let both = File::options().read(true).write(true).open(format!("/proc/self/fd/{}", into.as_raw_fd()))?;
+    Ok((out, both.into()))
 }
 
 fn init_program() -> std::io::Result<PathBuf> {

@@ -184,7 +184,10 @@ impl Options {
         for space in ["user", "net", "pid", "ipc", "uts", "cgroup-try"] {
             self.add(&[&format!("--unshare-{space}")]);
         }
-        self.add(&["--as-pid-1", "--die-with-parent", "--new-session", "--hostname", "job", "--clearenv"]);
+        // Without `--die-with-parent`: it ends only the parent of two processes of `bwrap`, and the child waits for ever
+        // if the runner is killed before the parent has released the child. The first process of the box ends the box
+        // when the runner has ended.
+        self.add(&["--as-pid-1", "--new-session", "--hostname", "job", "--clearenv"]);
         self.add(&["--cap-drop", "ALL"]);
         let uid = match user {
             JobUser::Same => {

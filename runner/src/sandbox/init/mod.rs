@@ -18,7 +18,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{DumpableBehavior, Signal, kill_process_group, set_dumpable_behavior};
+use rustix::process::{
+    DumpableBehavior, Signal, kill_process_group, set_dumpable_behavior, set_parent_process_death_signal,
+};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
 
 use super::frame::{self, FromInit, Received, ToInit};
@@ -55,6 +57,8 @@ pub fn run_if_asked() -> Option<ExitCode> {
 fn run() -> io::Result<()> {
     // When the machine's memory runs out, the kernel kills a job before the runner.
     let _ = std::fs::write("/proc/self/oom_score_adj", "500");
+    // The box also ends when somebody kills the process of `bwrap` that waits for it.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     // This prevents the program from reading this process's memory through `/proc`.
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     let control = io::stdin().as_fd().try_clone_to_owned()?;
