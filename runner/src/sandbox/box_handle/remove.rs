@@ -30,6 +30,8 @@ pub async fn remove(tree: &Path, config: &Config) -> io::Result<()> {
 
 /// Removes `tree` on a blocking thread. A million files take a while, and the runner must renew leases meanwhile.
 async fn blocking(tree: &Path) -> io::Result<()> {
+    // Usually there is nothing to remove. To find that out on another thread would delay each job.
+    tree.symlink_metadata()?;
     let tree: PathBuf = tree.to_owned();
     tokio::task::spawn_blocking(move || files::remove_tree(&tree)).await.map_err(io::Error::other)?
 }

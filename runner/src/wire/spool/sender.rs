@@ -12,6 +12,9 @@ use crate::wire::inbox::{InboxError, Outbox, Sent};
 
 /// The longest pause between two signs of progress ([`Beat::alive`]) while there are no reports to send.
 const IDLE: Duration = Duration::from_secs(60);
+/// The pause between the first report and its request. Reports that follow at once go in the same request. The first
+/// program of a job starts meanwhile: to make a request takes longer than to start a program, on the same thread.
+const GATHER: Duration = Duration::from_millis(5);
 
 /// Sends the reports in `spool`. Never returns.
 pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
@@ -22,6 +25,7 @@ pub async fn run(spool: &Spool, outbox: &dyn Outbox, beat: &Beat) {
         let batch = spool.batch();
         if batch.is_empty() {
             let _ = tokio::time::timeout(IDLE, spool.added.notified()).await;
+            tokio::time::sleep(GATHER).await;
             continue;
         }
         let (at, bodies): (Vec<u64>, Vec<String>) = batch.into_iter().unzip();

@@ -1,6 +1,7 @@
 //! What the spool promises, against a queue that drops answers, fails and refuses.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -52,11 +53,19 @@ enum Fate {
 struct Queue {
     fates: Mutex<Vec<Fate>>,
     taken: Mutex<Vec<String>>,
+    calls: AtomicUsize,
+}
+
+impl Queue {
+    fn with(fates: Vec<Fate>) -> Self {
+        Self { fates: Mutex::new(fates), taken: Mutex::default(), calls: AtomicUsize::new(0) }
+    }
 }
 
 #[async_trait]
 impl Outbox for Queue {
     async fn send(&self, bodies: &[String]) -> Result<Vec<Sent>, InboxError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         let fate = self.fates.lock().unwrap().pop().unwrap_or(Fate::Taken);
         let take = |bodies: &[String]| {
             self.taken.lock().unwrap().extend(bodies.iter().map(|body| text_of(body).unwrap()));
@@ -81,7 +90,7 @@ impl Outbox for Queue {
 }
 
 fn send_all(spool: &Arc<Spool>, fates: Vec<Fate>) -> Vec<String> {
-    let queue = Queue { fates: Mutex::new(fates), taken: Mutex::new(Vec::new()) };
+    let queue = Queue::with(fates);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let beat = Beat::default();
@@ -178,6 +187,27 @@ fn a_report_that_a_power_failure_emptied_does_not_block_the_others() {
     assert_eq!(waiting(&spool), ["kept"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn reports_that_follow_at_once_go_in_one_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let (spool, queue, beat) = (Spool::open(directory.path()).unwrap(), Queue::with(Vec::new()), Beat::default());
+    let reports = async {
+        tokio::task::yield_now().await;
+        spool.add(&report("started"), Class::Keep, false).unwrap();
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        spool.add(&report("log"), Class::Log, false).unwrap();
+        spool.emptied().await;
+    };
+
+    tokio::select! {
+        () = sender::run(&spool, &queue, &beat) => panic!("the sender ended"),
+        () = reports => {}
+    }
+
+    assert_eq!(queue.taken.into_inner().unwrap(), ["started", "log"]);
+    assert_eq!(queue.calls.into_inner(), 1);
+}
+
 /// A queue that will never accept anything.
 #[derive(Debug)]
 struct Refusing;
@@ -193,7 +223,7 @@ impl Outbox for Refusing {
 async fn a_hello_is_accepted_when_the_queue_has_it_and_not_when_it_was_dropped() {
     let directory = tempfile::tempdir().unwrap();
     let spool = Spool::open(directory.path()).unwrap();
-    let taking = Queue { fates: Mutex::new(vec![Fate::Refused]), taken: Mutex::new(Vec::new()) };
+    let taking = Queue::with(vec![Fate::Refused]);
     let queues: [&dyn Outbox; 2] = [&Refusing, &taking];
     let mut accepted = Vec::new();
 
