@@ -199,6 +199,9 @@ class SharedAccount:
             "cdk-hnb659fds-cfn-exec-role",
             "stacksets-exec-1",
             "prod-eu-deploy",
+            # A wildcard of a pattern also matches a colon in a path.
+            f"freehold/x:role/freehold/{self.owner}/api",
+            f"x:role/{self.owner}--api",
             *(f"freehold/{name}/api" for name in self.neighbours),
             *(f"{name}--api" for name in self.neighbours),
         ]

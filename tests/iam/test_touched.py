@@ -26,7 +26,7 @@ ARN_PATTERNS = (
     f"arn:aws:sqs:*:{ACCOUNT}:*.fifo",
     "arn:*:iam::*:role/freehold/*",
     "arn:*:iam::*:role/a--b--*",
-    "arn:*:iam::*:*/*:*",
+    "arn:*:iam::*:role/*:*",
     "arn:aws:s3:::b/${aws:PrincipalAccount}/*",
     "arn:aws:s3:::?/*",
 )

@@ -38,8 +38,8 @@ impl Launch {
             }
             (None, _) if was.is_none() => Ok(()),
             (None, _) => Err(Error::conflict(format!(
-                "template `{file}` names no contract, but the stack has accepted {}: the runner would then do what any \
-                 release orders; ask the vendor for a template that names its contract",
+                "template `{file}` names no contract, but the stack has accepted {}: with this template, the runner \
+                 would carry out any release without your consent; ask the vendor for a template that names its contract",
                 was.unwrap_or_default()
             ))),
             (Some(offered), Some((digest, agreed))) if offered != digest => Err(Error::conflict(format!(
@@ -136,7 +136,7 @@ mod tests {
         let first = set(false, None, Some("sha256:mine")).unwrap_err();
 
         insta::assert_snapshot!(other, @"template `globex.yaml` offers the contract sha256:new, but the stack has accepted sha256:old: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template, then accept it with `--accept-contract`, or pass the template of the contract that you accepted");
-        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: the runner would then do what any release orders; ask the vendor for a template that names its contract");
+        insta::assert_snapshot!(none, @"template `globex.yaml` names no contract, but the stack has accepted sha256:old: with this template, the runner would carry out any release without your consent; ask the vendor for a template that names its contract");
         insta::assert_snapshot!(mine, @"template `globex.yaml` offers the contract sha256:new, but parameter `AcceptedContract` names sha256:mine: a launch would give the roles the permissions of the template, so nothing was changed; read the contract of the template, then accept it with `--accept-contract`, or pass the template of the contract that you accepted");
         assert_eq!(first.to_string(), mine.to_string());
         assert_eq!(set(false, Some(&old), Some("sha256:old")).unwrap_err().kind().exit_code(), 4);
