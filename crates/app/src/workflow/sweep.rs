@@ -35,6 +35,9 @@ const STUCK_SECS: u64 = 600;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
+/// The interval in minutes at which the number of machines is set to zero while there is no build. Then a machine that
+/// could not set it itself is not replaced when it ends.
+const REST_EVERY_MINUTES: u64 = 10;
 
 /// The use case that recovers lost work, with its ports.
 #[derive(Clone)]
@@ -71,6 +74,8 @@ impl Sweep {
     pub async fn sweep(&self) -> Result<Swept, AppError> {
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
+        let build = build_install()?;
+        let builds = open.iter().any(|entry| entry.install == build);
         for entry in open {
             if let Err(error) = self.look_at(&entry, &mut swept).await {
                 tracing::warn!(workflow.id = %entry.workflow, "Could not handle workflow `{}`; the next sweep tries again: {error}", entry.workflow);
@@ -78,7 +83,7 @@ impl Sweep {
             }
         }
         if let Some(machine) = &self.build_machine
-            && let Err(error) = set_machine(&**machine, swept).await
+            && let Err(error) = set_machine(&**machine, swept, !builds && is_rest_due(self.clock.now())).await
         {
             tracing::error!("Could not set the number of machines of the build runner: {error}");
         }
@@ -242,13 +247,19 @@ impl Sweep {
 
 /// Asks for the machine of the build runner when builds wait. When the last build was lost, asks for no machine:
 /// machines that end without setting their number to zero would be replaced again and again. For a build that began in
-/// this minute, a later sweep asks for the machine again.
-async fn set_machine(machine: &dyn BuildMachine, swept: Swept) -> Result<(), PortError> {
+/// this minute, a later sweep asks for the machine again. With `is_over`, there is no build, and the number of machines
+/// is set to zero: a build that begins at the same moment is asked for again in the same way.
+async fn set_machine(machine: &dyn BuildMachine, swept: Swept, is_over: bool) -> Result<(), PortError> {
     match (swept.builds, swept.lost_builds) {
-        (0, 0) => Ok(()),
+        (0, 0) if !is_over => Ok(()),
         (0, _) => machine.rest().await,
         _ => machine.wake().await,
     }
+}
+
+/// Returns whether the sweep at `now` sets the number of machines to zero if there is no build.
+const fn is_rest_due(now: Timestamp) -> bool {
+    now.as_millis() / 60_000 % REST_EVERY_MINUTES == 0
 }
 
 /// Returns whether this minute's sweep sends a message about an order that has waited for `age` seconds to
