@@ -82,6 +82,21 @@ class Install(unittest.TestCase):
 
         self.assertEqual(everywhere, ["ecr:GetAuthorizationToken"])
 
+    def test_resources_are_listed_by_tag_for_the_mode_that_removes_them_alone(self):
+        policies = {**of_type(self.template, "AWS::IAM::ManagedPolicy"), **of_type(self.template, "AWS::IAM::Role")}
+        found = [
+            (name, statement)
+            for name, policy in policies.items()
+            for statement in statements(policy)
+            if statement["Effect"] == "Allow"
+            and any(str(action).startswith("tag:") for action in as_list(statement.get("Action", [])))
+        ]
+
+        [(name, statement)] = found
+        self.assertEqual((name, statement["Action"]), ("Base", "tag:GetResources"))
+        role = {"Fn::GetAtt": ["DeprovisionRole", "Arn"]}
+        self.assertEqual(statement["Condition"], {"ArnEquals": {"aws:PrincipalArn": role}})
+
     def test_the_runner_cannot_shorten_its_audit_log(self):
         allowed = statements(self.template["Resources"]["RunnerRole"])
         actions = {a for s in allowed if s["Sid"] != "SensitiveOutputs" for a in as_list(s["Action"])}

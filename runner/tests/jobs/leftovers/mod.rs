@@ -61,4 +61,5 @@ async fn what_aws_does_not_list_is_no_failure_and_the_rest_is_listed() {
     let reason = found["unknown"].as_str().unwrap_or_default();
     assert_eq!(found["resources"], json!(["arn:aws:iam::222222222222:role/acme--globex-prod--web"]), "{log}");
     assert!(reason.contains("`tag:GetResources`") && log.contains(reason), "{reason}: {log}");
+    assert!(reason.contains("make a VPC endpoint for `tagging`"), "{reason}");
 }
