@@ -334,6 +334,7 @@ class Install(unittest.TestCase):
             set(outputs),
             {
                 "AcceptedContract",
+                "ClusterImages",
                 "RunnerRoleArn",
                 "ProvisionRoleArn",
                 "MaintenanceRoleArn",

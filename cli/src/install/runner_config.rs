@@ -38,6 +38,7 @@ impl Command {
             modes: modes(&stack),
             roles: named_roles(&stack, &parsed(&stack, "TenantName")?, &self.install),
             boundary: stack.outputs.get("BoundaryArn").cloned(),
+            cluster_images: stack.outputs.get("ClusterImages").cloned(),
             inputs: answers(&stack),
             outputs: network(&stack),
             app_secrets: app_secrets(&stack),

@@ -40,6 +40,7 @@ impl BuildRunner {
             modes: BTreeMap::new(),
             roles: BTreeMap::new(),
             boundary: None,
+            cluster_images: None,
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
             app_secrets: Vec::new(),

@@ -78,6 +78,8 @@ pub struct Config {
     /// The Auto Scaling group of the build runner's machine, if that machine exists only while there is work.
     pub scaling_group: Option<ScalingGroup>,
     pub sandbox: SandboxKind,
+    /// The images that pods of the app may run.
+    pub cluster_images: ClusterImages,
     /// The limits for one job's use of the machine.
     pub limits: Limits,
     /// The time limit for running jobs to end after the runner was asked to stop, in seconds.
@@ -101,6 +103,17 @@ pub enum SandboxKind {
     Bubblewrap,
     /// A job has only a process group and a directory of its own, without isolation.
     None,
+}
+
+/// The images that the app's pods may run in a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterImages {
+    /// Every image; the log of a job names those that are not in the install registry.
+    #[default]
+    Any,
+    /// Digests of the install registry only.
+    InstallRegistry,
 }
 
 /// The ARN of the role of each mode; empty when this runner has no role for the mode. Whether the customer has switched
@@ -201,6 +214,8 @@ struct Raw {
     #[serde(default)]
     sandbox: SandboxKind,
     #[serde(default)]
+    cluster_images: ClusterImages,
+    #[serde(default)]
     limits: Limits,
     #[serde(default = "default_drain_secs")]
     drain_secs: u64,
@@ -267,6 +282,7 @@ impl Config {
             inside_hosts: reader.inside_hosts(raw.inside_hosts)?,
             scaling_group: reader.scaling_group(raw.scaling_group, raw.idle_secs, role)?,
             sandbox: raw.sandbox,
+            cluster_images: raw.cluster_images,
             drain_secs: raw.drain_secs,
         })
     }

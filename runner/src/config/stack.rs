@@ -135,6 +135,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
         ("inputs", now.inputs != file.inputs),
         ("outputs", now.outputs != file.outputs),
         ("app_secrets", now.app_secrets != file.app_secrets),
+        ("cluster_images", now.cluster_images != file.cluster_images),
         ("modes", now.modes != file.modes),
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
@@ -158,6 +159,10 @@ fn config(
         let text = outputs.get(output);
         let text = text.ok_or_else(|| StackError::NoOutput { stack: stack.to_owned(), output })?;
         file.insert(key, value(text));
+    }
+    // The template of an earlier release lacks this output.
+    if let Some(images) = outputs.get("ClusterImages") {
+        file.insert("cluster_images", value(images));
     }
     file.insert("region", value(region));
     file.insert("stack", value(stack));

@@ -8,7 +8,9 @@ use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{ActionStep, RunAction};
 use serde_json::{Map, Value};
 
+use crate::config::ClusterImages;
 use crate::identity::job_aws::JobAws;
+use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::step_directory::{self, Directories};
@@ -31,6 +33,11 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
         Some(of) => Some(until_stopped(job, async { Ok(ClusterAccess::of(job, of).await?) }).await?),
         None => None,
     };
+    if let (Some(cluster), ClusterImages::InstallRegistry) = (&cluster, job.config.cluster_images) {
+        let admitted =
+            async { cluster_images::admit(job, &cluster.api()?, &cluster_images::registry(job).await?).await };
+        until_stopped(job, admitted).await?;
+    }
     let reach = Reach { aws: &aws, cluster: cluster.as_ref(), directories: &directories };
     let done = run_steps(job, &templates, reach, work).await;
     aws.finish().await;

@@ -5,6 +5,7 @@ pub mod archive;
 mod attempt_mark;
 pub mod bucket;
 mod cloudformation_stack;
+mod cluster_images;
 mod container_image;
 mod copy_secrets;
 pub mod failure;

@@ -140,9 +140,17 @@ fn name_protocols(value: &mut Value, key: &str) {
 /// # Errors
 /// A message that names the document and its mistake.
 pub(crate) fn read(file: &str, text: &str) -> Result<Vec<Object>, String> {
+    read_except(file, text, |_| false)
+}
+
+/// Reads the objects of a manifest, like [`read`], without the documents that `skips` returns true for.
+///
+/// # Errors
+/// A message that names the document and its mistake.
+pub(crate) fn read_except(file: &str, text: &str, skips: impl Fn(&Value) -> bool) -> Result<Vec<Object>, String> {
     let documents = yaml::documents(text).map_err(|why| format!("{file} is not YAML: {why}"))?;
     let mut objects = Vec::new();
-    for (number, document) in documents.into_iter().enumerate() {
+    for (number, document) in documents.into_iter().enumerate().filter(|(_, document)| !skips(document)) {
         add(&mut objects, format!("{file}, document {}", number + 1), document)?;
     }
     Ok(objects)

@@ -246,6 +246,7 @@ fn config(directory: &Path) -> Config {
         terraform: None,
         provider_mirror: None,
         sandbox: SandboxKind::Bubblewrap,
+        cluster_images: Default::default(),
         inside_hosts: Vec::new(),
         scaling_group: None,
         programs: Default::default(),

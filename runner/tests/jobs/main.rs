@@ -10,6 +10,7 @@ mod cloud;
 mod cloudformation_stack;
 mod cluster;
 mod cluster_access;
+mod cluster_images;
 mod container_image;
 mod copy_secrets;
 mod fixture;

@@ -17,6 +17,7 @@ use freehold_protocol::order::{CHART_LAYER, InstallChart};
 use crate::identity::job_aws::JobAws;
 use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
+use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
@@ -64,15 +65,15 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
         JobAws::of(job).await.map_err(|error| Failure::because("could not prepare the job's access to AWS", &error))?;
     let helm = Helm::find(job, release, &access, &aws)?;
     helm.check_version().await?;
-    let values = match goal {
+    let (values, registry) = match goal {
         Goal::Deploy => until_stopped(job, prepare(job, work, &templates)).await?,
-        Goal::Remove { .. } => Vec::new(),
+        Goal::Remove { .. } => Default::default(),
     };
     let mark = state_objects::kubernetes_mark(&work.component);
     let mark = until_stopped(job, AttemptMark::take_over(job, &bucket, mark, work.component.as_str(), &[])).await?;
     let attempt = Attempt { job, work, api: &api, helm: &helm, bucket: &bucket, started };
     let done = match goal {
-        Goal::Deploy => attempt.deploy(&mark, &values).await,
+        Goal::Deploy => attempt.deploy(&mark, &values, &registry).await,
         Goal::Remove { data } => attempt.remove(&mark, data).await,
     };
     aws.finish().await;
@@ -82,11 +83,12 @@ async fn change(job: &Job, work: &InstallChart, goal: Goal) -> Result<Done, Fail
     Ok(done)
 }
 
-/// Writes the chart and its values into the workspace. Returns Helm's options for the files with values, in order.
-async fn prepare(job: &Job, work: &InstallChart, templates: &Templates) -> Result<Vec<String>, Failure> {
+/// Writes the chart and its values into the workspace. Returns Helm's options for the files with values, in order, and
+/// the address of the install registry.
+async fn prepare(job: &Job, work: &InstallChart, templates: &Templates) -> Result<(Vec<String>, String), Failure> {
     let repository = sync_artifact(job, &work.artifact).await?;
     fetch_layer(&repository, &work.artifact, CHART_LAYER, &job.workspace.join(CHART)).await?;
-    values::write(job, work, templates).await
+    Ok((values::write(job, work, templates).await?, repository.address()))
 }
 
 /// One attempt to change a release, with everything that it needs.
@@ -100,12 +102,12 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    async fn deploy(&self, mark: &AttemptMark, values: &[String]) -> Result<Done, Failure> {
+    async fn deploy(&self, mark: &AttemptMark, values: &[String], registry: &str) -> Result<Done, Failure> {
         let (job, work) = (self.job, self.work);
         let revisions = until_stopped(job, self.revisions()).await?;
         self.recover(releases::recovery(&revisions, mark.inherits())).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
-        let plan = plan::make(job, work, self.helm, self.api, values, &revisions).await?;
+        let plan = plan::make(job, work, self.helm, self.api, (values, registry), &revisions).await?;
         job.log.line(&format!("plan {}: {}", Digest::of(plan.rendered.as_bytes()), plan.changes));
         plan.changes.lines().for_each(|line| job.log.line(&line));
         let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
@@ -116,6 +118,7 @@ impl Attempt<'_> {
             job.log.line(SKIPPED);
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
+        until_stopped(job, cluster_images::admit(job, self.api, registry)).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
         let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;
@@ -142,6 +145,7 @@ impl Attempt<'_> {
             return Err(Failure::destroys_data(&held));
         }
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
+        cluster_images::withdraw(job, self.api).await;
         Ok(Done::default())
     }
 

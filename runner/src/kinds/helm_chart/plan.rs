@@ -6,32 +6,36 @@ use serde_json::Value;
 use super::program::Helm;
 use super::release::Release;
 use super::releases::{self, Revision};
+use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
-use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, read_objects};
+use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, documents, read_except, read_objects};
 use crate::work::job::Job;
 
 /// The annotation by which a chart tells Helm to keep an object in the cluster (Helm documentation, "Tell Helm not to
 /// uninstall a resource").
 const POLICY: &str = "helm.sh/resource-policy";
+/// The path of the annotation that makes an object a hook.
+const HOOK: &str = "/metadata/annotations/helm.sh~1hook";
 /// The paths of the two annotations that name the release of an object.
 const RELEASE_NAME: &str = "/metadata/annotations/meta.helm.sh~1release-name";
 const RELEASE_NAMESPACE: &str = "/metadata/annotations/meta.helm.sh~1release-namespace";
 
 /// The plan of one release.
 pub(super) struct ReleasePlan {
-    /// The rendered objects of the chart, as YAML.
+    /// The rendered objects of the chart with its hooks, as YAML.
     pub(super) rendered: String,
     pub(super) changes: Plan,
 }
 
-/// Renders the chart and compares its objects with those in the cluster. It changes nothing.
+/// Renders the chart, looks at its images, and compares its objects with those in the cluster. It changes nothing.
+/// `registry` is the address of the install registry.
 pub(super) async fn make(
     job: &Job,
     work: &InstallChart,
     helm: &Helm<'_>,
     api: &Api,
-    values: &[String],
+    (values, registry): (&[String], &str),
     revisions: &[Revision],
 ) -> Result<ReleasePlan, Failure> {
     let capabilities = until_stopped(job, async { Ok(api.capabilities().await?) }).await?;
@@ -40,7 +44,11 @@ pub(super) async fn make(
     let before = if is_upgrade { helm.manifest().await? } else { String::new() };
     let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
     let release = helm.release();
-    let new = read_objects("the rendered chart", &rendered).map_err(unreadable)?;
+    let all = documents(&rendered).map_err(|why| unreadable(format!("the rendered chart is not YAML: {why}")))?;
+    let made = all.iter().filter(|object| hook(object).is_none_or(|when| !is_test(when)));
+    cluster_images::look(job, work.component.as_str(), registry, made)?;
+    let is_hook = |object: &Value| hook(object).is_some();
+    let new = read_except("the rendered chart", &rendered, is_hook).map_err(unreadable)?;
     let old = read_objects("the deployed release", &before).map_err(unreadable)?;
     let compare = Compare { api, release, work };
     let changes = until_stopped(job, async {
@@ -153,6 +161,16 @@ impl Compare<'_> {
             self.work.component
         )))
     }
+}
+
+/// Returns when Helm makes an object outside of the release, if it is a hook.
+fn hook(object: &Value) -> Option<&str> {
+    object.pointer(HOOK).and_then(Value::as_str)
+}
+
+/// Returns whether Helm makes a hook in `helm test` only, which no job runs.
+fn is_test(when: &str) -> bool {
+    when.split(',').all(|event| event.trim().starts_with("test"))
 }
 
 /// Returns the name and the namespace of the release to which a live object belongs.

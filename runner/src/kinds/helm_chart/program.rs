@@ -87,7 +87,7 @@ impl<'a> Helm<'a> {
         Ok(())
     }
 
-    /// Returns the rendered objects of the chart, without its hooks, as YAML. `capabilities` are the version of the
+    /// Returns the rendered objects of the chart with its hooks, as YAML. `capabilities` are the version of the
     /// cluster and the kinds that it serves; charts can read both.
     pub(super) async fn template(
         &self,
@@ -96,7 +96,7 @@ impl<'a> Helm<'a> {
         is_upgrade: bool,
     ) -> Result<String, Failure> {
         let (version, served) = capabilities;
-        let mut arguments = self.words(&["template", &self.release.name, CHART, "--no-hooks", "--dry-run=server"]);
+        let mut arguments = self.words(&["template", &self.release.name, CHART, "--dry-run=server"]);
         arguments.push(if is_upgrade { "--is-upgrade" } else { "--include-crds" }.to_owned());
         arguments.push(format!("--kube-version={version}"));
         arguments.extend(served.iter().map(|one| format!("--api-versions={one}")));

@@ -16,6 +16,7 @@ use freehold_protocol::order::RunKubernetesJob;
 use serde_json::Value;
 
 use crate::kinds::bucket::JobBucket;
+use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
@@ -77,6 +78,10 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
         keep_plan(job, &bucket, &wanted).await?;
     }
 
+    if earlier.is_none() {
+        until_stopped(job, async { cluster_images::admit(job, &api, &cluster_images::registry(job).await?).await })
+            .await?;
+    }
     // The inventory is written before the first change. So it also names the Kubernetes Job of an attempt that is
     // killed.
     until_stopped(job, before.with(std::slice::from_ref(&current)).write(&bucket, &work.component)).await?;
@@ -118,6 +123,7 @@ pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, F
     plan.lines().for_each(|line| job.log.line(&line));
     let removed = async {
         run.delete(&all).await?;
+        cluster_images::withdraw(job, &api).await;
         Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
     };
     until_stopped(job, removed).await.map_err(Failure::after_change)?;

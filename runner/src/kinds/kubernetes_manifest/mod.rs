@@ -15,6 +15,7 @@ use freehold_protocol::order::ApplyManifest;
 use serde_json::Value;
 
 use crate::kinds::bucket::JobBucket;
+use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
@@ -30,10 +31,12 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let templates = Templates::of(job);
     let namespace = templates.text("`namespace`", &work.namespace)?;
     let access = until_stopped(job, async { Ok(ClusterAccess::of(job, &work.cluster).await?) }).await?;
-    let text = manifest::text(job, work, &templates).await?;
+    let (text, registry) = manifest::text(job, work, &templates).await?;
     let api = access.api()?;
     let rollout = Rollout { job, work, api: &api, namespace: &namespace, started };
     let objects = until_stopped(job, rollout.objects(&text)).await?;
+    let values = objects.iter().map(|object| &object.value);
+    cluster_images::look(job, work.component.as_str(), &registry, values)?;
     let before = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?;
     let ids: Vec<Id> = objects.iter().map(|object| object.id.clone()).collect();
     let gone = before.without(&ids);
@@ -48,6 +51,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if is_skipped {
         job.log.line(SKIPPED);
     }
+    until_stopped(job, cluster_images::admit(job, &api, &registry)).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
     let changed = async {
@@ -80,6 +84,7 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     let removed = async {
         rollout.prune(&all).await?;
         rollout.wait_until_gone(&all).await?;
+        cluster_images::withdraw(job, &api).await;
         Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await
     };
     until_stopped(job, removed).await.map_err(Failure::after_change)?;
