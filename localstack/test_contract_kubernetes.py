@@ -184,6 +184,20 @@ class Objects(OnCluster):
         until(lambda: phases() == {"runs": "Running", "held": "Pending", "fails": "Failed"}, "the pods are reported")
         self.assertEqual([], api("GET", "/api/v1/nodes")[1]["items"])
 
+    def test_deviation_a_claim_gets_a_volume_in_name_only(self):
+        api = self.admitted()
+        claims = api.namespace("claims") + "/persistentvolumeclaims"
+        spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+        for name, storage in {"of-a-class": {"storageClassName": "gp2"}, "of-none": {}}.items():
+            claim = {"metadata": {"name": name}, "spec": {**spec, **storage}}
+            self.assertEqual(201, api("POST", claims, claim)[0])
+
+        def phases():
+            return {one["metadata"]["name"]: one["status"]["phase"] for one in api("GET", claims)[1]["items"]}
+
+        # On AWS a driver of the cluster makes them; without a storage class of this name they wait.
+        until(lambda: phases() == {"of-a-class": "Bound", "of-none": "Bound"}, "the claims are bound")
+
     def test_processes_that_are_killed_start_again_with_their_data(self):
         api = self.admitted()
         path = api.namespace("kept") + "/configmaps"

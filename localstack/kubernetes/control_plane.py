@@ -9,7 +9,7 @@ import time
 
 from kubernetes import credentials
 from kubernetes.daemon import Daemon
-from kubernetes.fake_kubelet import FakeKubelet
+from kubernetes.fake_kubelet import FakeKubelet, FakeVolumes
 
 LOOPBACK = "127.0.0.1"
 PROGRAMS = ("etcd", "kubectl", "kube-apiserver", "kube-controller-manager")
@@ -29,7 +29,7 @@ class ControlPlane:
         self._command = command
         self._token = secrets.token_hex(24)
         self._daemons = []
-        self._kubelet = None
+        self._fakes = []
 
     def inside(self, path):
         """Returns where a path of MiniStack's container is."""
@@ -53,15 +53,16 @@ class ControlPlane:
         self._wait_for("/readyz")
         self._daemons[2].start()
         self._wait_for(ACCOUNT_OF_PODS, b'"secrets"')
-        self._kubelet = FakeKubelet(self._folder / "kubeconfig")
-        self._kubelet.start()
+        self._fakes = [kind(self._folder / "kubeconfig") for kind in (FakeKubelet, FakeVolumes)]
+        for fake in self._fakes:
+            fake.start()
 
     def end(self, timeout):
         for daemon in reversed(self._daemons):
             daemon.stop(timeout if daemon.name == "etcd" else 0)  # only etcd has something to lose
-        if self._kubelet:
-            self._kubelet.stop()
-        self._daemons, self._kubelet = [], None
+        for fake in self._fakes:
+            fake.stop()
+        self._daemons, self._fakes = [], []
 
     def _command_lines(self):
         return {

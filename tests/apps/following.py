@@ -11,6 +11,7 @@ LACKS = (
     (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not on this machine"),
     (re.compile(r"env: .?([\w.+-]+?).?: No such file"), "needs `{}`, which is not on this machine"),
     (re.compile(r'namespaces "([^"]+)" not found'), "looks into the namespace `{}`, which nothing of the app makes"),
+    (re.compile(r"pod (\S+) does not have a host assigned"), "looks into pod `{}`, and the cluster here has no nodes"),
     (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
     (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
     (re.compile(r"refused a connection to ([^\s:]+)"), "reaches `{}`, which is not among the hosts of the contract"),

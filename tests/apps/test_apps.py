@@ -216,6 +216,8 @@ class Lacking(unittest.TestCase):
             "step.sh: line 3: aws: command not found": "needs `aws`, which is not on this machine",
             "[freehold: refused a connection to a.b:443: `a.b:443` is not among": "reaches `a.b`, which is not among "
             "the hosts of the contract",
+            "Error from server (BadRequest): pod web-1 does not have a host assigned": "looks into pod `web-1`, and "
+            "the cluster here has no nodes",
             "all is well": None,
         }
 
