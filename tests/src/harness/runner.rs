@@ -75,6 +75,15 @@ impl Runner {
         self.start_again()
     }
 
+    /// Waits until it ends by itself, and returns its exit code.
+    ///
+    /// # Errors
+    /// When it does not end in time.
+    pub async fn ends(&mut self, limit: Duration) -> anyhow::Result<Option<i32>> {
+        let ended = tokio::time::timeout(limit, self.child.wait()).await;
+        Ok(ended.with_context(|| format!("the runner did not end in {} s", limit.as_secs()))??.code())
+    }
+
     /// Returns all that it has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.how.log).unwrap_or_default()

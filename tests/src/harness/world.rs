@@ -115,10 +115,15 @@ impl World {
     /// # Errors
     /// When the command cannot be run.
     pub async fn deploy_tenant(&self) -> anyhow::Result<CommandOutput> {
+        self.deploy_tenant_with(&[]).await
+    }
+
+    /// Deploys the tenant with further options.
+    pub async fn deploy_tenant_with(&self, options: &[&str]) -> anyhow::Result<CommandOutput> {
         let functions = self.programs.functions.display().to_string();
         let principal = format!("arn:aws:iam::{}:root", self.tenant_account());
         let words = ["tenant", "deploy", "--functions", &functions, "--build-runner-principal", &principal, "--json"];
-        self.command(self.tenant_account(), &words).await
+        self.command(self.tenant_account(), &[&words[..], options].concat()).await
     }
 
     pub fn tenant(&self) -> &str {
