@@ -9,12 +9,20 @@ use freehold_app::AppError;
 use freehold_aws_errors::chain;
 use freehold_protocol::api::ErrorKind;
 use lambda_runtime::Diagnostic;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Starts structured logs on standard output; `RUST_LOG` sets the level.
+/// Starts structured logs on standard output. `RUST_LOG` sets the level, also of a crate, such as `info,aws_config=warn`.
 pub fn init_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_default_env()
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    tracing_subscriber::fmt().json().with_env_filter(filter).without_time().with_target(false).init();
+    // `EnvFilter` would also filter by spans and fields, and brings a regex engine into every zip.
+    let filter: Targets = std::env::var("RUST_LOG")
+        .ok()
+        .and_then(|filter| filter.parse().ok())
+        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
+    let logs = tracing_subscriber::fmt::layer().json().without_time().with_target(false).with_filter(filter);
+    tracing_subscriber::registry().with(logs).init();
 }
 
 /// Returns the error for Lambda. Its type is the word that state machines compare: `Invalid`, `NotFound`, `Conflict`,

@@ -4,7 +4,10 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::aws;
 use crate::config::stack::StackSource;
@@ -17,8 +20,10 @@ use crate::sandbox;
 use crate::work::agent::Execute;
 use crate::work::standby::Membership;
 
-/// The filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials.
-const LOGGED: &str = "info,aws_config=warn";
+/// Returns the filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials.
+fn logged() -> Targets {
+    Targets::new().with_default(LevelFilter::INFO).with_target("aws_config", LevelFilter::WARN)
+}
 
 /// Switches core dumps off, and sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
 pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
@@ -26,8 +31,9 @@ pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     if let Err(error) = core_dump::forbid() {
         return fail(1, &format!("cannot switch core dumps off, which could hold credentials: {error}"));
     }
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(LOGGED));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false).init();
+    let filter = std::env::var("RUST_LOG").ok().and_then(|filter| filter.parse().ok()).unwrap_or_else(logged);
+    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(filter);
+    tracing_subscriber::registry().with(logs).init();
     // This call fails only when a provider is already installed, which does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -85,13 +91,11 @@ pub fn explain(error: &ConfigError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use tracing_subscriber::layer::SubscriberExt as _;
-
     use super::*;
 
     #[test]
     fn look_ups_of_credentials_are_not_logged() {
-        let logs = tracing_subscriber::registry().with(EnvFilter::new(LOGGED));
+        let logs = tracing_subscriber::registry().with(logged());
 
         tracing::subscriber::with_default(logs, || {
             assert!(!tracing::enabled!(target: "aws_config::profile::credentials", tracing::Level::INFO));
