@@ -2,6 +2,7 @@
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "a test may panic")]
 
+pub mod audit;
 pub mod bench;
 pub mod canaries;
 pub mod fast_sqs;

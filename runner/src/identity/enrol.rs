@@ -184,7 +184,7 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), proof: RoleProof
 }
 
 /// Returns the EC2 instance id, which Nitro machines show as their asset tag, or otherwise the host name.
-fn host() -> String {
+pub(crate) fn host() -> String {
     let read = |path: &str| std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned());
     read("/sys/devices/virtual/dmi/id/board_asset_tag")
         .filter(|tag| tag.starts_with("i-"))

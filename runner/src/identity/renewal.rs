@@ -4,11 +4,10 @@
 //! | file in the state directory | content |
 //! |---|---|
 //! | `retired.json` | the notice about the key that the runner had when the notice came |
-//! | `renewed.json` | the last renewal: the key that it replaces, its time, and the public keys of all former keys |
+//! | `renewed.json` | the last renewal: the key that it replaces, and its time |
 
 use std::path::{Path, PathBuf};
 
-use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::Retired;
 use freehold_protocol::{InstallId, KeyId, Timestamp};
 use serde::de::DeserializeOwned;
@@ -38,7 +37,6 @@ struct Renewal {
     from: KeyId,
     /// The time at which the renewal began, by this machine's clock.
     at: Timestamp,
-    former: Vec<PublicKey>,
 }
 
 /// The reason why the runner has no key with which it can start.
@@ -81,15 +79,6 @@ pub fn identity(state_dir: &Path, install: &InstallId, now: Timestamp) -> Result
     }
 }
 
-/// Returns the public keys that this runner had before.
-///
-/// # Errors
-/// [`RenewalError::Io`].
-pub fn former_keys(state_dir: &Path) -> Result<Vec<PublicKey>, RenewalError> {
-    let renewal: Option<Renewal> = read(&state_dir.join(RENEWAL))?;
-    Ok(renewal.map(|renewal| renewal.former).unwrap_or_default())
-}
-
 fn renew(
     state_dir: &Path,
     install: &InstallId,
@@ -106,9 +95,7 @@ fn renew(
             let (key, by) = (current.id().clone(), notice.replaced_by.clone());
             return Err(RenewalError::Again { key, install: install.clone(), by, path });
         }
-        let mut former = last.map(|last| last.former).unwrap_or_default();
-        former.push(current.public_key());
-        write(&path, &Renewal { from: current.id().clone(), at: now, former })?;
+        write(&path, &Renewal { from: current.id().clone(), at: now })?;
     }
     // The marker says that the reports queue has the hello of the old key. Without a marker, the runner takes no orders
     // until the queue has the hello of the new key.
@@ -187,7 +174,6 @@ mod tests {
         assert_ne!(first.id(), second.id());
         assert_eq!(second.id(), third.id(), "a notice about a former key changes nothing");
         assert!(!enrolment_marker::marker(state.path()).exists());
-        assert_eq!(former_keys(state.path()).unwrap(), [first.public_key()]);
     }
 
     #[test]
@@ -206,7 +192,6 @@ mod tests {
         assert!(error.to_string().contains("renewed.json"), "{error}");
         assert_eq!((again.to_string(), kept.id()), (error.to_string(), second.id()));
         assert_ne!(third.id(), second.id());
-        assert_eq!(former_keys(state.path()).unwrap(), [first.public_key(), second.public_key()]);
     }
 
     #[test]
@@ -239,8 +224,7 @@ mod tests {
             let (state, first) = enrolled();
             learn(state.path(), &notice(first.id())).unwrap();
             if killed_after >= 1 {
-                let former = vec![first.public_key()];
-                write(&state.path().join(RENEWAL), &Renewal { from: first.id().clone(), at: NOW, former }).unwrap();
+                write(&state.path().join(RENEWAL), &Renewal { from: first.id().clone(), at: NOW }).unwrap();
             }
             if killed_after >= 2 {
                 std::fs::remove_file(enrolment_marker::marker(state.path())).unwrap();
@@ -252,7 +236,6 @@ mod tests {
             assert_ne!(first.id(), second.id(), "killed after step {killed_after}");
             assert_eq!(second.id(), third.id(), "killed after step {killed_after}");
             assert!(!enrolment_marker::marker(state.path()).exists(), "killed after step {killed_after}");
-            assert_eq!(former_keys(state.path()).unwrap(), [first.public_key()], "killed after step {killed_after}");
         }
     }
 

@@ -27,7 +27,8 @@ use crate::identity::sensitive_outputs::SensitiveOutputs;
 use crate::identity::trusts::{AppRoles, IamRoles};
 use crate::operate::drain::{Drain, Phase, Signals};
 use crate::operate::watchdog::supervise;
-use crate::record::audit::{Audit, AuditError};
+use crate::record::audit::bucket::{Bucket, S3Bucket};
+use crate::record::audit::{Audit, AuditError, Author};
 use crate::record::log_store::LogStore;
 use crate::record::unstarted_notes::Unstarted;
 use crate::sandbox::{self, WarmBoxes, cgroup};
@@ -49,6 +50,7 @@ use crate::work::standby::Membership;
 /// A loop that makes no progress for this long is restarted.
 const POLL_LIMIT: Duration = Duration::from_secs(90);
 const SEND_LIMIT: Duration = Duration::from_secs(180);
+const AUDIT_LIMIT: Duration = Duration::from_secs(180);
 const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// The time limit for all jobs together to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
@@ -159,13 +161,12 @@ fn assemble(
     let clock = Arc::new(ServerClock::default());
     let standing = Standing::new(config, Arc::new(AwsAccount::new(sdk)));
     let (tenant, install) = (config.tenant.clone(), config.install.clone());
-    let former = renewal::former_keys(&config.state_dir)?;
-    let mut audit = Audit::open(&config.state_dir, identity.clone(), tenant.clone(), install.clone())?.after(former);
     let bucket = config.bucket.as_ref().filter(|_| config.role == Role::Install);
     let bucket = bucket.map(|name| (aws_sdk_s3::Client::new(sdk), name.clone()));
-    if let Some((client, name)) = &bucket {
-        audit = audit.with_bucket(client.clone(), name)?;
-    }
+    let author =
+        Author { identity: identity.clone(), tenant: tenant.clone(), install: install.clone(), host: enrol::host() };
+    let records = bucket.clone().map(|(client, name)| Arc::new(S3Bucket::new(client, name)) as Arc<dyn Bucket>);
+    let audit = Audit::open(&config.state_dir, author, records)?;
     let unstarted = Unstarted::in_bucket(bucket.clone());
     let logs =
         LogStore::open(config.state_dir.join("logs"), bucket).map_err(|e| state_dir_error(&config.state_dir, e))?;
@@ -227,6 +228,15 @@ async fn supervise_loops(
         enrol.await;
         std::future::pending::<()>().await;
     };
+    let audit = supervise(
+        "audit",
+        AUDIT_LIMIT,
+        || false,
+        |beat| {
+            let agent = agent.clone();
+            async move { agent.audit.carry(&beat).await }
+        },
+    );
     let poll =
         supervise("poll", POLL_LIMIT, || agent.drain.phase() >= Phase::Draining, |beat| poll::run(agent.clone(), beat));
     tokio::select! {
@@ -234,6 +244,7 @@ async fn supervise_loops(
         () = agent.drain.follow(signals) => Exit::Stopped,
         () = agent.drain.reached(Phase::Stopping) => Exit::Stopped,
         () = sender => Exit::Stopped,
+        () = audit => Exit::Stopped,
         () = enrol => Exit::Stopped,
         exit = shut_down(agent, spool, poll) => exit,
     }
@@ -254,6 +265,11 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     let stopped = tokio::time::timeout(STOP_LIMIT, agent.in_flight.emptied()).await.is_ok();
     if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
         warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
+    }
+    match tokio::time::timeout(FLUSH_LIMIT, agent.audit.flush()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!("Audit records wait for the next start: {}", aws::explain(&error)),
+        Err(_) => warn!("Audit records wait for the next start: the bucket answers too slowly"),
     }
     match (agent.fatal.get(), stopped) {
         (Some(_), _) => Exit::Denied,

@@ -1,34 +1,30 @@
-//! `freehold install audit verify`: the result for all chains together.
+//! `freehold install audit verify`: what the verification found, for people and programs.
 
-use std::collections::BTreeMap;
-
+use freehold_protocol::audit::verify::{RecordsCopy, Verified, verify};
 use serde::Serialize;
 
-use super::Verify;
-use super::chain::Chain;
-use super::folder::{self, Files};
+use super::{Verify, folder};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, plural, time};
+use crate::output::{Output, Table, clean, plural, time};
 
 /// The maximum number of problems that are printed; the JSON output has all of them.
 const SHOWN: usize = 20;
 
 /// The result of the verification of one copy.
 #[derive(Debug, Serialize)]
-pub(super) struct Verified {
+pub(super) struct Answer {
     /// Whether the records are complete and unchanged.
     pub(super) verified: bool,
-    pub(super) chains: Vec<Chain>,
-    /// Problems that do not belong to one chain.
-    pub(super) problems: Vec<String>,
+    #[serde(flatten)]
+    pub(super) chain: Verified,
 }
 
 impl Verify {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
-        let verified = self.verified(&folder::read(&self.directory)?);
-        context.out.show(&verified, |verified| render(verified, context.out))?;
-        match verified.all_problems().count() {
+        let answer = self.answer(&folder::read(&self.directory)?);
+        context.out.show(&answer, |answer| render(&answer.chain, context.out))?;
+        match answer.chain.problems.len() {
             0 => Ok(()),
             count => Err(Error::failed(format!(
                 "the audit records in `{}` are incomplete or were changed: {}",
@@ -39,75 +35,43 @@ impl Verify {
         }
     }
 
-    pub(super) fn verified(&self, files: &BTreeMap<String, Files>) -> Verified {
-        let chains: Vec<Chain> = files.iter().map(|(runner, own)| Chain::verify(runner, own, files)).collect();
-        let foreign = files.keys().filter(|runner| !self.runners.is_empty() && !self.runners.contains(runner));
-        let foreign = foreign.map(|runner| format!("runner key {runner} is not a key that `--runner` names"));
-        let absent = self.runners.iter().filter(|runner| !files.contains_key(*runner));
-        let absent = absent.map(|runner| format!("there are no records of runner key {runner}"));
-        let has = |seen: &str| files.values().any(|files| files.records.contains_key(seen));
-        let cut = self.seen.iter().filter(|seen| !has(seen.as_str()));
-        let cut = cut.map(|seen| format!("record `{seen}`, which an earlier copy had, is missing"));
-        let problems: Vec<String> = foreign.chain(absent).chain(cut).chain(of_two_installs(&chains)).collect();
-        let verified = problems.is_empty() && chains.iter().all(|chain| chain.problems.is_empty());
-        Verified { verified, chains, problems }
+    pub(super) fn answer(&self, copy: &RecordsCopy) -> Answer {
+        let chain = verify(copy, &self.runners, &self.seen);
+        Answer { verified: chain.problems.is_empty(), chain }
     }
 }
 
-impl Verified {
-    /// Returns every problem, with the runner key that it is about.
-    pub(super) fn all_problems(&self) -> impl Iterator<Item = String> + '_ {
-        let of_chain = |chain: &Chain| {
-            let runner = chain.runner.clone();
-            chain.problems.iter().map(move |problem| format!("{runner}: {problem}")).collect::<Vec<_>>()
-        };
-        self.problems.iter().cloned().chain(self.chains.iter().flat_map(of_chain))
+fn render(chain: &Verified, out: Output) -> String {
+    let mut lines = Vec::new();
+    if let (Some(tenant), Some(install), Some(from), Some(to)) = (&chain.tenant, &chain.install, chain.from, chain.to) {
+        let records = plural(chain.records, "record");
+        lines.push(format!("{records} of install {install} of tenant {tenant}, {} to {}", time(from), time(to)));
     }
-}
-
-/// Returns the problem of a copy that has records of more than one install.
-fn of_two_installs(chains: &[Chain]) -> Option<String> {
-    let mut installs = chains.iter().filter_map(|chain| Some((chain.tenant.as_ref()?, chain.install.as_ref()?)));
-    let first = installs.next()?;
-    let other = installs.find(|other| *other != first)?;
-    Some(format!(
-        "there are records of install `{}` of tenant `{}` and of `{}` of `{}`",
-        first.1, first.0, other.1, other.0
-    ))
-}
-
-fn render(verified: &Verified, out: Output) -> String {
-    let mut table = Table::new(&["RUNNER KEY", "INSTALL", "RECORDS", "FROM", "TO", "LAST RECORD"]);
-    for chain in &verified.chains {
-        let at = |at: Option<_>| at.map(time).unwrap_or_default();
-        let install = chain.install.as_ref().map(ToString::to_string).unwrap_or_default();
-        let (from, to) = (at(chain.from), at(chain.to));
-        table.row([chain.runner.clone(), install, chain.records.to_string(), from, to, chain.last.clone()]);
+    let mut table = Table::new(&["RUNNER KEY", "MACHINE", "RECORDS", "FIRST", "LAST"]);
+    for writer in &chain.runners {
+        let numbers = [writer.records, writer.from, writer.to].map(|number| number.to_string());
+        let [records, from, to] = numbers;
+        table.row([writer.key.to_string(), clean(&writer.host), records, from, to]);
     }
-    let problems: Vec<String> = verified.all_problems().collect();
-    let more = problems.len().saturating_sub(SHOWN);
-    let mut lines: Vec<String> = problems.into_iter().take(SHOWN).collect();
+    lines.push(out.table(&table));
+    let mut rest: Vec<String> = chain.problems.iter().take(SHOWN).map(|problem| clean(&problem.text)).collect();
+    let more = chain.problems.len().saturating_sub(SHOWN);
     if more > 0 {
-        lines.push(format!("and {more} more; `--json` prints all"));
+        rest.push(format!("and {more} more; `--json` prints all"));
     }
-    for chain in &verified.chains {
-        if let Some(former) = &chain.continues {
-            lines.push(format!(
-                "key {} continues the records of key {} after `{}`",
-                chain.runner, former.runner, former.record
-            ));
-        }
-    }
-    let running: Vec<String> =
-        verified.chains.iter().flat_map(|chain| &chain.without_end).map(ToString::to_string).collect();
-    if !running.is_empty() {
-        lines.push(format!(
+    if !chain.without_end.is_empty() {
+        let jobs: Vec<String> = chain.without_end.iter().map(ToString::to_string).collect();
+        rest.push(format!(
             "jobs without a record of their end (they still run, were interrupted, or later records are missing): {}",
-            running.join(", ")
+            jobs.join(", ")
         ));
     }
-    if verified.verified {
-        lines.push("the records are complete and unchanged up to the last record of each key".to_owned());
+    if let Some(last) = &chain.last {
+        rest.push(format!("last record: {last}"));
+        if chain.problems.is_empty() {
+            rest.push(format!("the records are complete and unchanged up to record {}", last.seq));
+        }
     }
-    format!("{}\n\n{}", out.table(&table), lines.join("\n"))
+    lines.push(rest.join("\n"));
+    lines.join("\n\n")
 }

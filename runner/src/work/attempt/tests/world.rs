@@ -23,7 +23,7 @@ use crate::identity::mode::Roles;
 use crate::identity::renewal;
 use crate::identity::trusts::{AppRole, AppRoles};
 use crate::operate::drain::Drain;
-use crate::record::audit::Audit;
+use crate::record::audit::{Audit, Author};
 use crate::record::log_store::LogStore;
 use crate::record::unstarted_notes::Unstarted;
 use crate::testing::{AccountDouble, config, job_id, order, root, sealed};
@@ -203,7 +203,7 @@ impl World {
             inbox: queue.clone(),
             reporter: Arc::new(Reporter::new(identity.clone(), tenant.clone(), install.clone(), spool.clone())),
             journal: Mutex::new(Journal::open(path).unwrap()),
-            audit: Audit::open(path, identity, tenant, install).unwrap(),
+            audit: Audit::open(path, Author { identity, tenant, install, host: "i-1".to_owned() }, None).unwrap(),
             roles: Roles::new(config.clone(), &sdk, standing.clone()),
             standing,
             sensitive_inputs: crate::identity::sensitive_inputs::SensitiveInputs::new(

@@ -1,4 +1,9 @@
-//! Audit records: the signed chain in which a runner records its jobs, refusals and changes in IAM.
+//! Audit records: the signed chain in which the runners of an install record their jobs, refusals and changes in IAM.
+//!
+//! An install has one chain. Each record is an object of the customer's bucket, `audit/<number>.json`; beside it is the
+//! public key of each runner that wrote into the chain, `audit/<key id>.pub`.
+
+pub mod verify;
 
 use std::collections::BTreeMap;
 
@@ -14,13 +19,12 @@ pub struct AuditRecord {
     pub tenant: TenantName,
     pub install: InstallId,
     pub runner: KeyId,
-    /// The number of the record: 1 for the first record of this runner, then 2, and so on. A runner that made a new key
-    /// continues to count.
+    /// The number of the record: 1 for the first record of the install, then 2, and so on, whichever runner writes it.
     pub seq: u64,
-    /// The digest of the previous record's line in the audit log, which another key of the same runner may have signed;
-    /// for the first record, the digest of zero bytes.
+    /// The digest of the previous record's bytes, which another runner of the install may have written; for the first
+    /// record, the digest of zero bytes.
     pub previous: Digest,
-    /// The time of the record, by the runner's own clock.
+    /// The time of the event, by the runner's own clock.
     pub at: Timestamp,
     pub event: AuditEvent,
 }
@@ -29,10 +33,29 @@ impl Payload for AuditRecord {
     const TYPE: &'static str = "application/vnd.freehold.audit.v1+json";
 }
 
+/// Returns the name of the object, below `audit/`, of the record with this number.
+pub fn record_name(seq: u64) -> String {
+    format!("{seq:012}.json")
+}
+
+/// Returns the number of the record whose object has this name below `audit/`; `None` for any other object.
+pub fn record_number(name: &str) -> Option<u64> {
+    let seq = name.strip_suffix(".json")?.parse().ok()?;
+    (record_name(seq) == name).then_some(seq)
+}
+
 /// The event of an audit record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum AuditEvent {
+    /// A runner begins to write into the chain. This is the first record of its key, on a new machine or after a new key
+    /// was made. The records before it are of other keys.
+    Joined {
+        /// The machine: an EC2 instance id or a host name.
+        host: String,
+        /// The runner's version.
+        version: String,
+    },
     /// A job is about to start.
     Started {
         workflow: WorkflowId,

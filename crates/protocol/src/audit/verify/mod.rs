@@ -1,0 +1,314 @@
+//! Verifies a copy of an install's audit records: names, signatures, numbers, and the digest of the record before each.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::audit::{AuditEvent, AuditRecord, record_name, record_number};
+use crate::envelope::PublicKey;
+use crate::{Digest, Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
+
+/// The number of hex digits of a record's digest in a [`Position`].
+const SHORT: usize = 12;
+
+/// A copy of what is below `audit/` in the customer's bucket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordsCopy {
+    /// The text of each file `KEY.pub`, by the id of the key.
+    pub keys: BTreeMap<String, String>,
+    /// The bytes of each file whose name ends with `.json`, by its name.
+    pub records: BTreeMap<String, Vec<u8>>,
+}
+
+/// The result of a verification.
+#[derive(Debug, Serialize)]
+pub struct Verified {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<InstallId>,
+    pub records: usize,
+    /// The time of the first record, by its runner's clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<Timestamp>,
+    /// The last record. A later copy of the records must still have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<Position>,
+    /// The keys that signed records, in the order of their first records.
+    pub runners: Vec<Writer>,
+    /// Jobs that started and have no record of their end: they run, or the records after their start are missing.
+    pub without_end: BTreeSet<JobId>,
+    pub problems: Vec<Problem>,
+}
+
+/// A runner key that signed records of the chain.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Writer {
+    pub key: KeyId,
+    /// The machine, as the runner named it in its first record.
+    pub host: String,
+    /// The number of its first record.
+    pub from: u64,
+    /// The number of its last record.
+    pub to: u64,
+    pub records: u64,
+}
+
+/// What is wrong with a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// The number of the record that is wrong, or the first of those that are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<u64>,
+    pub text: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A record of a chain by its number and its digest. As text: the number and the first hex digits of the digest, such as
+/// `000000000044-4b5e57f6eb2f`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Position {
+    pub seq: u64,
+    short: String,
+}
+
+impl Position {
+    /// Returns the position of the record with this number and these bytes.
+    pub fn of(seq: u64, bytes: &[u8]) -> Self {
+        Self { seq, short: Digest::of(bytes).hex().get(..SHORT).unwrap_or_default().to_owned() }
+    }
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:012}-{}", self.seq, self.short)
+    }
+}
+
+impl Serialize for Position {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A text is not a [`Position`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a record; expected its number and 12 hex digits, such as `000000000044-4b5e57f6eb2f`")]
+pub struct PositionError(String);
+
+impl std::str::FromStr for Position {
+    type Err = PositionError;
+
+    fn from_str(text: &str) -> Result<Self, PositionError> {
+        let refused = || PositionError(text.chars().take(80).collect());
+        let (seq, short) = text.split_once('-').ok_or_else(refused)?;
+        let seq: u64 = seq.parse().map_err(|_| refused())?;
+        let is_hex = short.len() == SHORT && short.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'));
+        if is_hex { Ok(Self { seq, short: short.to_owned() }) } else { Err(refused()) }
+    }
+}
+
+/// Verifies a copy. `runners` are the ids of the keys whose records are accepted; when there is none, every key is
+/// accepted whose public key is in the copy. The chain must have each record of `seen`.
+pub fn verify(copy: &RecordsCopy, runners: &[String], seen: &[Position]) -> Verified {
+    let mut chain = Chain {
+        keys: copy.keys.iter().map(|(id, text)| (id.as_str(), public_key(id, text))).collect(),
+        accepted: runners,
+        verified: Verified {
+            tenant: None,
+            install: None,
+            records: copy.records.len(),
+            from: None,
+            to: None,
+            last: None,
+            runners: Vec::new(),
+            without_end: BTreeSet::new(),
+            problems: Vec::new(),
+        },
+    };
+    let mut records = BTreeMap::new();
+    for (name, bytes) in &copy.records {
+        match record_number(name) {
+            Some(seq) => drop(records.insert(seq, bytes.as_slice())),
+            None => chain.note(None, format!("`{name}` is not the name of a record")),
+        }
+    }
+    chain.walk(&records);
+    for seen in seen {
+        chain.find(seen, records.get(&seen.seq).copied());
+    }
+    for runner in runners {
+        if !chain.verified.runners.iter().any(|writer| writer.key.as_str() == runner) {
+            chain.note(None, format!("there are no records of runner key {runner}"));
+        }
+    }
+    chain.verified
+}
+
+/// The chain up to the record that was verified last.
+struct Chain<'a> {
+    keys: BTreeMap<&'a str, Result<PublicKey, String>>,
+    accepted: &'a [String],
+    verified: Verified,
+}
+
+impl Chain<'_> {
+    fn note(&mut self, record: Option<u64>, text: String) {
+        self.verified.problems.push(Problem { record, text });
+    }
+
+    fn walk(&mut self, records: &BTreeMap<u64, &[u8]>) {
+        let (mut last, mut head) = (0, Digest::of(b""));
+        for (&seq, &bytes) in records {
+            self.note_gap(last, seq);
+            match self.open(seq, bytes) {
+                Ok(record) => {
+                    // After a gap, the record before is unknown.
+                    if Some(seq) == last.checked_add(1) && record.previous != head {
+                        let text =
+                            format!("record {seq} does not follow record {last}: it names another one before it");
+                        self.note(Some(seq), text);
+                    }
+                    self.take(&record);
+                }
+                Err(problem) => self.note(Some(seq), problem),
+            }
+            (last, head) = (seq, Digest::of(bytes));
+            self.verified.last = Some(Position::of(seq, bytes));
+        }
+    }
+
+    /// Adds a problem for the records that are missing between two numbers.
+    fn note_gap(&mut self, last: u64, next: u64) {
+        let first = last.saturating_add(1);
+        match next.saturating_sub(last) {
+            // Zero is the number of no record.
+            0 => self.note(Some(next), format!("record {next} has a number that no record has")),
+            1 => {}
+            2 => self.note(Some(first), format!("record {first} is missing")),
+            _ => self.note(Some(first), format!("records {first} to {} are missing", next - 1)),
+        }
+    }
+
+    /// Returns the record of an object, when its signature and its number are right.
+    fn open(&self, seq: u64, bytes: &[u8]) -> Result<AuditRecord, String> {
+        let unread = |error| format!("record {seq} cannot be read: {error}");
+        let envelope = Envelope::parse(bytes).map_err(unread)?;
+        let claimed = envelope.peek::<AuditRecord>().map_err(unread)?;
+        let runner = claimed.runner.as_str();
+        if !self.accepted.is_empty() && !self.accepted.iter().any(|accepted| accepted == runner) {
+            return Err(format!("record {seq} is of runner key {runner}, which is not a key that `--runner` names"));
+        }
+        let key = match self.keys.get(runner) {
+            Some(Ok(key)) => key,
+            Some(Err(problem)) => return Err(format!("record {seq} cannot be verified: {problem}")),
+            None => {
+                return Err(format!(
+                    "record {seq} cannot be verified: the public key `{runner}.pub` is missing; copy all below `audit/`"
+                ));
+            }
+        };
+        let record: AuditRecord =
+            envelope.open(key).map_err(|error| format!("record {seq} is not as its runner wrote it: {error}"))?;
+        // No signature covers the rest of the envelope, and no record follows the last one.
+        let is_plain = envelope.attached.is_empty()
+            && matches!(envelope.signatures.as_slice(), [signature] if signature.cert.is_none())
+            && envelope.to_json().is_ok_and(|text| text.as_bytes() == bytes);
+        if !is_plain {
+            return Err(format!("record {seq} is not as its runner wrote it: something was added to its envelope"));
+        }
+        if record.seq != seq {
+            return Err(format!(
+                "`{}` is not record {seq}: its runner wrote it as record {}",
+                record_name(seq),
+                record.seq
+            ));
+        }
+        Ok(record)
+    }
+
+    /// Adds the contents of a record whose signature is valid.
+    fn take(&mut self, record: &AuditRecord) {
+        let seq = record.seq;
+        let tenant = self.verified.tenant.get_or_insert_with(|| record.tenant.clone()).clone();
+        let install = self.verified.install.get_or_insert_with(|| record.install.clone()).clone();
+        if (&tenant, &install) != (&record.tenant, &record.install) {
+            let text = format!(
+                "record {seq} is of install `{}` of tenant `{}`, and the records before it are of install `{install}` of \
+                 tenant `{tenant}`",
+                record.install, record.tenant
+            );
+            self.note(Some(seq), text);
+        }
+        self.verified.from.get_or_insert(record.at);
+        self.verified.to = Some(record.at);
+        match self.verified.runners.iter_mut().find(|writer| writer.key == record.runner) {
+            Some(writer) => {
+                writer.to = seq;
+                writer.records += 1;
+            }
+            None => self.begin(record),
+        }
+        match &record.event {
+            AuditEvent::Started { job, .. } => drop(self.verified.without_end.insert(job.clone())),
+            AuditEvent::Ended { job, .. } => drop(self.verified.without_end.remove(job)),
+            AuditEvent::Joined { .. }
+            | AuditEvent::Strangers { .. }
+            | AuditEvent::Refused { .. }
+            | AuditEvent::ConnectionRefused { .. }
+            | AuditEvent::Cancelled { .. }
+            | AuditEvent::KeyReplaced { .. }
+            | AuditEvent::IamChange { .. }
+            | AuditEvent::IamUsed { .. } => {}
+        }
+    }
+
+    /// Adds the first record of a key.
+    fn begin(&mut self, record: &AuditRecord) {
+        let (key, seq) = (record.runner.clone(), record.seq);
+        let host = match &record.event {
+            AuditEvent::Joined { host, .. } => host.clone(),
+            _ => {
+                let text =
+                    format!("record {seq} is the first record of runner key {key} and does not say that it joins");
+                self.note(Some(seq), text);
+                String::new()
+            }
+        };
+        self.verified.runners.push(Writer { key, host, from: seq, to: seq, records: 1 });
+    }
+
+    /// Checks that the chain still has a record that an earlier copy had.
+    fn find(&mut self, seen: &Position, bytes: Option<&[u8]>) {
+        let seq = seen.seq;
+        match bytes.map(|bytes| Position::of(seq, bytes)) {
+            Some(position) if position == *seen => {}
+            Some(position) => {
+                let text =
+                    format!("record {seq} is `{position}`, and an earlier copy had `{seen}`: the chain was forked");
+                self.note(Some(seq), text);
+            }
+            None => self.note(Some(seq), format!("record {seq}, which an earlier copy had as `{seen}`, is missing")),
+        }
+    }
+}
+
+/// Returns the public key with the id `runner`.
+fn public_key(runner: &str, text: &str) -> Result<PublicKey, String> {
+    let key: PublicKey = text.trim().parse().map_err(|error| format!("`{runner}.pub` is not a public key: {error}"))?;
+    if key.key_id().as_str() == runner {
+        return Ok(key);
+    }
+    Err(format!("`{runner}.pub` is another key: its id is {}", key.key_id()))
+}

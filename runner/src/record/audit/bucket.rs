@@ -1,0 +1,119 @@
+//! The part of the customer's bucket in which the audit records are.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
+use aws_sdk_s3::primitives::ByteStream;
+use freehold_protocol::audit::{record_name, record_number};
+
+use super::error::AuditError;
+use crate::aws;
+
+/// The time limit for one call.
+const DEADLINE: Duration = Duration::from_secs(20);
+/// The folder of all objects.
+const FOLDER: &str = "audit/";
+
+/// The answer to a conditional write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Created {
+    /// The object did not exist and has these bytes now.
+    New,
+    /// An object of this name exists. It may have the same bytes, when the answer to an earlier try was lost.
+    Exists,
+    /// Another write of this object is under way; the write has to be tried again.
+    Contended,
+}
+
+/// The numbers of the records after a given one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Later {
+    /// The highest number of this page; `None` when no record is later.
+    pub highest: Option<u64>,
+    /// Whether there are records beyond this page.
+    pub more: bool,
+}
+
+/// The storage for the records of an install. Several machines may write to it at the same time.
+#[async_trait]
+pub trait Bucket: std::fmt::Debug + Send + Sync {
+    /// Puts an object, unless an object of this name exists. Names are below `audit/`.
+    ///
+    /// # Errors
+    /// An [`AuditError`]. The object may have been written nevertheless, or may be written later.
+    async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError>;
+
+    /// Returns the bytes of an object that exists.
+    ///
+    /// # Errors
+    /// An [`AuditError`].
+    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError>;
+
+    /// Looks at the first records after `seq`, at most `page`.
+    ///
+    /// # Errors
+    /// An [`AuditError`].
+    async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError>;
+}
+
+/// A bucket in S3.
+#[derive(Debug)]
+pub struct S3Bucket {
+    client: aws_sdk_s3::Client,
+    name: String,
+}
+
+impl S3Bucket {
+    /// Returns the bucket `name`.
+    pub const fn new(client: aws_sdk_s3::Client, name: String) -> Self {
+        Self { client, name }
+    }
+
+    fn trouble(&self, action: &'static str, reason: String) -> AuditError {
+        AuditError::Bucket { bucket: self.name.clone(), action, reason }
+    }
+}
+
+/// Returns the answer to a call, or the reason why there is none.
+async fn limited<T, E: std::error::Error + 'static>(
+    call: impl Future<Output = Result<T, E>> + Send,
+) -> Result<Result<T, E>, String> {
+    tokio::time::timeout(DEADLINE, call).await.map_err(|_| format!("no answer within {} s", DEADLINE.as_secs()))
+}
+
+#[async_trait]
+impl Bucket for S3Bucket {
+    async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError> {
+        let call = self.client.put_object().bucket(&self.name).key(format!("{FOLDER}{name}")).if_none_match("*");
+        let answer = limited(call.body(ByteStream::from(bytes)).send()).await;
+        match answer.map_err(|reason| self.trouble("s3:PutObject", reason))? {
+            Ok(_) => Ok(Created::New),
+            // Amazon S3 User Guide, "How to prevent object overwrites with conditional writes".
+            Err(error) if error.code() == Some("PreconditionFailed") => Ok(Created::Exists),
+            Err(error) if error.code() == Some("ConditionalRequestConflict") => Ok(Created::Contended),
+            Err(error) => Err(self.trouble("s3:PutObject", aws::explain(&error))),
+        }
+    }
+
+    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
+        let trouble = |reason| self.trouble("s3:GetObject", reason);
+        let call = self.client.get_object().bucket(&self.name).key(format!("{FOLDER}{name}"));
+        let object = limited(call.send()).await.map_err(trouble)?.map_err(|error| trouble(aws::explain(&error)))?;
+        let body = limited(object.body.collect()).await.map_err(trouble)?;
+        Ok(body.map_err(|error| trouble(aws::explain(&error)))?.to_vec())
+    }
+
+    async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {
+        let trouble = |reason| self.trouble("s3:ListBucket", reason);
+        let call = self.client.list_objects_v2().bucket(&self.name).prefix(FOLDER);
+        let call = call.start_after(format!("{FOLDER}{}", record_name(seq))).max_keys(page.into());
+        let listed = limited(call.send()).await.map_err(trouble)?.map_err(|error| trouble(aws::explain(&error)))?;
+        let names: Vec<&str> = listed.contents().iter().filter_map(|object| object.key()).collect();
+        let numbers: Vec<u64> =
+            names.iter().filter_map(|name| record_number(name.strip_prefix(FOLDER).unwrap_or_default())).collect();
+        // The names of keys sort after the numbers. A page that has one has the highest number.
+        let more = listed.is_truncated() == Some(true) && numbers.len() == names.len();
+        Ok(Later { highest: numbers.into_iter().max(), more })
+    }
+}

@@ -1,0 +1,161 @@
+//! Writes the records of this machine into the chain of the install, in the customer's bucket.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use freehold_protocol::Digest;
+use freehold_protocol::audit::{AuditEvent, record_name};
+
+use tokio::sync::Notify;
+
+use super::author::Author;
+use super::bucket::{Bucket, Created, Later};
+use super::error::AuditError;
+use super::spool::{Entry, Head, Spool, Trying};
+use crate::wire::clock;
+
+/// The maximum number of writes in a row that find that another machine was faster.
+const MOST_CONFLICTS: u32 = 100;
+/// The maximum number of records in one answer of S3.
+const PAGE: u16 = 1000;
+
+/// The chain of the install, as one of its machines sees it.
+#[derive(Debug)]
+pub(super) struct BucketChain {
+    bucket: Arc<dyn Bucket>,
+    spool: Mutex<Spool>,
+    /// Held while records are written, and whether this process has written the public key.
+    placing: tokio::sync::Mutex<bool>,
+    /// Told of each new event.
+    pub(super) added: Notify,
+}
+
+impl BucketChain {
+    pub(super) fn open(state_dir: &Path, bucket: Arc<dyn Bucket>) -> Result<Self, AuditError> {
+        let spool = Mutex::new(Spool::open(state_dir)?);
+        Ok(Self { bucket, spool, placing: tokio::sync::Mutex::new(false), added: Notify::new() })
+    }
+
+    /// Adds an event to the spool durably. Returns its number there, for [`Self::place`].
+    pub(super) fn add(&self, event: AuditEvent) -> Result<u64, AuditError> {
+        let entry = self.spool().add(Entry { at: clock::local(), event })?;
+        self.added.notify_one();
+        Ok(entry)
+    }
+
+    /// Returns the numbers of the last event whose record is in the bucket, and of the last event.
+    pub(super) fn progress(&self) -> (u64, u64) {
+        let spool = self.spool();
+        (spool.placed(), spool.added())
+    }
+
+    /// Writes the records of the spool into the bucket, oldest first, up to that of `entry`.
+    ///
+    /// A record is stored before it is written. After a crash or a lost answer, the same bytes are written again under the
+    /// same number, until the bucket has an object of this number: it is this record, or that of another machine, and
+    /// then the event gets a later number. So no event is lost or recorded twice, and no number is left out.
+    pub(super) async fn place(&self, author: &Author, entry: u64) -> Result<(), AuditError> {
+        let mut key_is_written = self.placing.lock().await;
+        let mut conflicts = 0;
+        while self.spool().placed() < entry {
+            if conflicts == MOST_CONFLICTS {
+                return Err(AuditError::Contended(conflicts));
+            }
+            if !*key_is_written {
+                let key = author.identity.public_key();
+                let (name, text) = (format!("{}.pub", key.key_id()), format!("{key}\n"));
+                // The name is the beginning of the key's digest: an object that exists is this key.
+                *key_is_written = self.bucket.create(&name, text.into_bytes()).await? != Created::Contended;
+                conflicts += u32::from(!*key_is_written);
+                continue;
+            }
+            let trying = self.trying(author).await?;
+            let (name, record) = (record_name(trying.seq), trying.record);
+            let is_ours = match self.bucket.create(&name, record.clone().into_bytes()).await? {
+                Created::New => true,
+                Created::Exists => {
+                    let found = self.bucket.read(&name).await?;
+                    let is_ours = found == record.as_bytes();
+                    if !is_ours {
+                        let head = self.end(Head { seq: trying.seq, digest: Digest::of(&found) }).await?;
+                        self.spool().continues_after(head)?;
+                    }
+                    is_ours
+                }
+                Created::Contended => false,
+            };
+            if is_ours {
+                self.spool().succeeded()?;
+                conflicts = 0;
+            } else {
+                conflicts += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the record to write next, which is in the spool.
+    async fn trying(&self, author: &Author) -> Result<Trying, AuditError> {
+        let (trying, head) = {
+            let spool = self.spool();
+            (spool.trying().cloned(), spool.head().cloned())
+        };
+        if let Some(trying) = trying {
+            return Ok(trying);
+        }
+        let head = match head {
+            Some(head) => head,
+            // A new machine: the chain goes on where the last machine ended.
+            None => {
+                let end = self.end(Head { seq: 0, digest: Digest::of(b"") }).await?;
+                self.spool().continues_after(end.clone())?;
+                end
+            }
+        };
+        let mut spool = self.spool();
+        let joins = spool.joined() != Some(author.identity.id());
+        let next = if joins { None } else { spool.first().cloned() };
+        let Entry { at, event } = next.unwrap_or_else(|| Entry {
+            at: clock::local(),
+            event: AuditEvent::Joined { host: author.host.clone(), version: env!("CARGO_PKG_VERSION").to_owned() },
+        });
+        spool.tries(author.record(head.seq + 1, head.digest, at, event)?, joins)
+    }
+
+    /// Returns the end of the chain in the bucket, which has `known`. Takes few calls, however long the chain is: the
+    /// numbers have no gap, so the steps double until a page is the last one, and are halved then.
+    async fn end(&self, known: Head) -> Result<Head, AuditError> {
+        let (mut highest, mut step) = (known.seq, 0);
+        // Whether a step went beyond the end: then the steps get smaller.
+        let mut is_beyond = false;
+        loop {
+            let from = highest + step;
+            let Later { highest: found, more } = self.bucket.later(from, PAGE).await?;
+            match found {
+                Some(found) if !more => {
+                    highest = found;
+                    break;
+                }
+                Some(found) => {
+                    highest = found;
+                    step = if is_beyond { step / 2 } else { (step * 2).max(u64::from(PAGE)) };
+                }
+                // Nothing is later than the last number of an earlier page.
+                None if step == 0 => break,
+                None => {
+                    is_beyond = true;
+                    step /= 2;
+                }
+            }
+        }
+        if highest == known.seq {
+            return Ok(known);
+        }
+        let digest = Digest::of(&self.bucket.read(&record_name(highest)).await?);
+        Ok(Head { seq: highest, digest })
+    }
+
+    fn spool(&self) -> MutexGuard<'_, Spool> {
+        self.spool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

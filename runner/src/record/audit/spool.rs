@@ -1,0 +1,255 @@
+//! The events that are not in the customer's bucket yet, in a file of the state directory. A record gets its number and
+//! its signature when it is its turn: another machine may have written to the chain meanwhile.
+//!
+//! Each line of the file is one [`Line`]. Replaying the lines gives the state after a crash.
+
+use std::collections::VecDeque;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::error::AuditError;
+use crate::files;
+
+const FILE: &str = "audit.spool";
+/// The file is written anew when it is longer than this and the bucket has all records, in bytes.
+const COMPACT: u64 = 1024 * 1024;
+
+/// The end of the chain as far as this machine knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) seq: u64,
+    pub(super) digest: Digest,
+}
+
+/// An event that waits for its record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub(super) at: Timestamp,
+    pub(super) event: AuditEvent,
+}
+
+/// A signed record that may be in the bucket. It stays until the bucket has an object with its number: a write whose
+/// answer was lost may still reach the bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Trying {
+    pub(super) seq: u64,
+    pub(super) record: String,
+    runner: KeyId,
+    /// Whether it is the record with which its key joins. Otherwise it is the record of the first entry.
+    joins: bool,
+}
+
+impl Trying {
+    fn of(record: String, joins: bool) -> Result<Self, EnvelopeError> {
+        let AuditRecord { seq, runner, .. } = Envelope::parse(record.as_bytes())?.peek()?;
+        Ok(Self { seq, record, runner, joins })
+    }
+
+    fn head(&self) -> Head {
+        Head { seq: self.seq, digest: Digest::of(self.record.as_bytes()) }
+    }
+}
+
+/// One line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    Entry(Entry),
+    /// This record is about to be written into the bucket.
+    Trying {
+        record: String,
+        joins: bool,
+    },
+    /// The bucket has the record that was tried.
+    Placed,
+    /// The chain ends with a record that this machine has not written, so a record that was tried has lost its number.
+    Head(Head),
+    /// The key whose records are in the chain. A file that was written anew begins with this and [`Line::Head`].
+    Joined(KeyId),
+}
+
+/// What the lines say.
+#[derive(Debug, Default)]
+struct State {
+    head: Option<Head>,
+    joined: Option<KeyId>,
+    entries: VecDeque<Entry>,
+    trying: Option<Trying>,
+}
+
+impl State {
+    fn apply(&mut self, line: Line) -> Result<(), EnvelopeError> {
+        match line {
+            Line::Entry(entry) => self.entries.push_back(entry),
+            Line::Trying { record, joins } => {
+                self.trying = Some(Trying::of(record, joins)?);
+            }
+            Line::Placed => {
+                if let Some(trying) = self.trying.take() {
+                    self.head = Some(trying.head());
+                    if trying.joins {
+                        self.joined = Some(trying.runner);
+                    } else {
+                        self.entries.pop_front();
+                    }
+                }
+            }
+            Line::Head(head) => {
+                self.head = Some(head);
+                self.trying = None;
+            }
+            Line::Joined(key) => self.joined = Some(key),
+        }
+        Ok(())
+    }
+}
+
+/// The spool of one state directory.
+#[derive(Debug)]
+pub(super) struct Spool {
+    path: PathBuf,
+    file: File,
+    length: u64,
+    /// Whether the file may have bytes after `length`, of a line that was not written whole.
+    is_torn: bool,
+    state: State,
+    /// The number of entries since the start, which counts those of earlier processes too.
+    added: u64,
+}
+
+impl Spool {
+    /// Opens the spool in `state_dir`. Drops an incomplete last line, which a crash left.
+    pub(super) fn open(state_dir: &Path) -> Result<Self, AuditError> {
+        let path = state_dir.join(FILE);
+        let io = |source| AuditError::Io { path: path.clone(), source };
+        let mut bytes = Vec::new();
+        let mut file = open_file(&path).map_err(io)?;
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let length = u64::try_from(whole).unwrap_or(u64::MAX);
+        if whole < bytes.len() {
+            file.set_len(length).map_err(io)?;
+        }
+        files::sync_parent(&path).map_err(io)?;
+        let mut state = State::default();
+        for line in bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+        {
+            let damaged = || AuditError::Damaged { path: path.clone() };
+            let line = serde_json::from_slice(line).map_err(|_| damaged())?;
+            state.apply(line).map_err(|_| damaged())?;
+        }
+        let added = u64::try_from(state.entries.len()).unwrap_or(u64::MAX);
+        Ok(Self { path, file, length, is_torn: false, state, added })
+    }
+
+    pub(super) fn head(&self) -> Option<&Head> {
+        self.state.head.as_ref()
+    }
+
+    /// Returns the key with which this machine last joined the chain.
+    pub(super) fn joined(&self) -> Option<&KeyId> {
+        self.state.joined.as_ref()
+    }
+
+    pub(super) fn first(&self) -> Option<&Entry> {
+        self.state.entries.front()
+    }
+
+    pub(super) fn trying(&self) -> Option<&Trying> {
+        self.state.trying.as_ref()
+    }
+
+    /// Returns the number of the last entry.
+    pub(super) const fn added(&self) -> u64 {
+        self.added
+    }
+
+    /// Returns the number of entries that have got their records, of those that [`Spool::add`] counts.
+    pub(super) fn placed(&self) -> u64 {
+        self.added.saturating_sub(u64::try_from(self.state.entries.len()).unwrap_or(u64::MAX))
+    }
+
+    /// Adds an entry durably, and returns how many entries there were with it.
+    pub(super) fn add(&mut self, entry: Entry) -> Result<u64, AuditError> {
+        self.write(Line::Entry(entry), true)?;
+        self.added += 1;
+        Ok(self.added)
+    }
+
+    /// Stores durably that `record` is about to be written into the bucket, and returns it.
+    pub(super) fn tries(&mut self, record: String, joins: bool) -> Result<Trying, AuditError> {
+        let trying = Trying::of(record.clone(), joins)?;
+        self.write(Line::Trying { record, joins }, true)?;
+        Ok(trying)
+    }
+
+    /// Stores that the bucket has the record that was tried. If a crash loses this line, the record is tried again.
+    pub(super) fn succeeded(&mut self) -> Result<(), AuditError> {
+        self.write(Line::Placed, false)?;
+        self.compact_if_long()
+    }
+
+    /// Stores that the chain ends with `head`, which this machine has not written.
+    pub(super) fn continues_after(&mut self, head: Head) -> Result<(), AuditError> {
+        self.write(Line::Head(head), false)
+    }
+
+    fn write(&mut self, line: Line, durably: bool) -> Result<(), AuditError> {
+        let mut bytes = serde_json::to_vec(&line).map_err(|error| self.io(error.into()))?;
+        bytes.push(b'\n');
+        self.cut_torn_line()?;
+        let written = self.file.write_all(&bytes).and_then(|()| if durably { self.file.sync_data() } else { Ok(()) });
+        if let Err(source) = written {
+            self.is_torn = true;
+            // If this fails too, the next write or the next start cuts the line off.
+            let _ = self.cut_torn_line();
+            return Err(self.io(source));
+        }
+        self.length += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        Ok(self.state.apply(line)?)
+    }
+
+    fn cut_torn_line(&mut self) -> Result<(), AuditError> {
+        if self.is_torn {
+            self.file.set_len(self.length).map_err(|source| self.io(source))?;
+            self.is_torn = false;
+        }
+        Ok(())
+    }
+
+    /// Writes the file anew, with the end of the chain alone.
+    fn compact_if_long(&mut self) -> Result<(), AuditError> {
+        if self.length < COMPACT || !self.state.entries.is_empty() || self.state.trying.is_some() {
+            return Ok(());
+        }
+        let lines = [self.state.joined.clone().map(Line::Joined), self.state.head.clone().map(Line::Head)];
+        let mut bytes = Vec::new();
+        for line in lines.into_iter().flatten() {
+            bytes.extend(serde_json::to_vec(&line).map_err(|error| self.io(error.into()))?);
+            bytes.push(b'\n');
+        }
+        let staged = self.path.with_extension("spool.new");
+        let io = |source| AuditError::Io { path: self.path.clone(), source };
+        let mut file = open_file(&staged).map_err(io)?;
+        file.set_len(0).map_err(io)?;
+        file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(io)?;
+        std::fs::rename(&staged, &self.path).map_err(io)?;
+        self.length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.file = file;
+        files::sync_parent(&self.path).map_err(|source| self.io(source))
+    }
+
+    fn io(&self, source: std::io::Error) -> AuditError {
+        AuditError::Io { path: self.path.clone(), source }
+    }
+}
+
+fn open_file(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new().read(true).create(true).append(true).mode(0o600).open(path)
+}

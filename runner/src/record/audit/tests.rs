@@ -1,0 +1,353 @@
+//! Several machines write to one bucket that fails, and crash. The chain in the bucket must stay whole.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use ed25519_dalek::SigningKey;
+use freehold_protocol::audit::verify::{RecordsCopy, Verified, verify};
+use freehold_protocol::audit::{AuditRecord, record_name, record_number};
+use freehold_protocol::report::Fence;
+use freehold_protocol::{Digest, Envelope};
+
+use super::bucket::{Created, Later};
+use super::*;
+use crate::identity::runner_key::Identity;
+use crate::testing::job_id;
+
+/// What happens to a write of a record. The writes take the last one first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Works,
+    Fails,
+    /// The object is written, and the answer is lost.
+    AnswerIsLost,
+    Contended,
+}
+
+/// A bucket in memory.
+#[derive(Debug, Default)]
+struct Memory {
+    objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    fates: Mutex<Vec<Fate>>,
+    /// Whether the next write of a key is contended.
+    contends_for_a_key: AtomicBool,
+    calls: AtomicUsize,
+}
+
+impl Memory {
+    fn trouble() -> AuditError {
+        AuditError::Bucket { bucket: "b".into(), action: "s3:PutObject", reason: "closed".into() }
+    }
+
+    fn verified(&self) -> Verified {
+        let mut copy = RecordsCopy::default();
+        for (name, bytes) in self.objects.lock().unwrap().iter() {
+            match name.strip_suffix(".pub") {
+                Some(key) => drop(copy.keys.insert(key.to_owned(), String::from_utf8(bytes.clone()).unwrap())),
+                None => drop(copy.records.insert(name.clone(), bytes.clone())),
+            }
+        }
+        verify(&copy, &[], &[])
+    }
+
+    /// Returns the events in the order of the chain, which must be whole: the host that joins, or the number of the job.
+    fn events(&self) -> Vec<String> {
+        assert_eq!(self.verified().problems, []);
+        let objects = self.objects.lock().unwrap();
+        let records = objects.iter().filter(|(name, _)| record_number(name).is_some());
+        let event = |bytes: &[u8]| match Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event {
+            AuditEvent::Joined { host, .. } => host,
+            AuditEvent::Ended { job, .. } => job.to_string().trim_start_matches("job_").trim_start_matches('0').into(),
+            other => panic!("{other:?}"),
+        };
+        records.map(|(_, bytes)| event(bytes)).collect()
+    }
+}
+
+#[async_trait]
+impl Bucket for Memory {
+    async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if name.ends_with(".pub") && self.contends_for_a_key.swap(false, Ordering::Relaxed) {
+            return Ok(Created::Contended);
+        }
+        let fate = if record_number(name).is_some() { self.fates.lock().unwrap().pop() } else { None };
+        match fate {
+            Some(Fate::Fails) => return Err(Self::trouble()),
+            Some(Fate::Contended) => return Ok(Created::Contended),
+            Some(Fate::Works | Fate::AnswerIsLost) | None => {}
+        }
+        let mut objects = self.objects.lock().unwrap();
+        let created = if objects.contains_key(name) { Created::Exists } else { Created::New };
+        objects.entry(name.to_owned()).or_insert(bytes);
+        if fate == Some(Fate::AnswerIsLost) { Err(Self::trouble()) } else { Ok(created) }
+    }
+
+    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)
+    }
+
+    async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let objects = self.objects.lock().unwrap();
+        let mut after = objects.range(record_name(seq)..).filter_map(|(name, _)| record_number(name));
+        let numbers: Vec<u64> = after.by_ref().filter(|number| *number > seq).take(page.into()).collect();
+        Ok(Later { highest: numbers.last().copied(), more: after.next().is_some() })
+    }
+}
+
+fn author(seed: u8) -> Author {
+    Author {
+        identity: Arc::new(Identity::from_key(SigningKey::from_bytes(&[seed; 32]))),
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        host: format!("i-{seed}"),
+    }
+}
+
+fn ended(n: u32) -> AuditEvent {
+    AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "succeeded".into() }
+}
+
+/// Opens the trail of the machine with the key of `seed`.
+fn machine(directory: &Path, seed: u8, bucket: &Arc<Memory>) -> Audit {
+    Audit::open(directory, author(seed), Some(bucket.clone() as Arc<dyn Bucket>)).unwrap()
+}
+
+#[tokio::test]
+async fn a_new_machine_goes_on_where_the_last_one_ended_and_says_so() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bucket = Arc::new(Memory::default());
+    machine(first.path(), 1, &bucket).announce(ended(1)).await.unwrap();
+    machine(second.path(), 2, &bucket).announce(ended(2)).await.unwrap();
+    // A new key on the first machine.
+    machine(first.path(), 3, &bucket).announce(ended(3)).await.unwrap();
+
+    assert_eq!(bucket.events(), ["i-1", "1", "i-2", "2", "i-3", "3"]);
+    let verified = bucket.verified();
+    let hosts: Vec<(&str, u64, u64)> =
+        verified.runners.iter().map(|writer| (writer.host.as_str(), writer.from, writer.to)).collect();
+    assert_eq!(hosts, [("i-1", 1, 2), ("i-2", 3, 4), ("i-3", 5, 6)]);
+}
+
+#[tokio::test]
+async fn two_machines_at_once_write_one_chain() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bucket = Arc::new(Memory::default());
+    let (one, two) = (machine(first.path(), 1, &bucket), machine(second.path(), 2, &bucket));
+
+    for n in [1, 3] {
+        one.announce(ended(n)).await.unwrap();
+        two.announce(ended(n + 1)).await.unwrap();
+    }
+
+    assert_eq!(bucket.events(), ["i-1", "1", "i-2", "2", "3", "4"]);
+}
+
+#[tokio::test]
+async fn what_the_bucket_refused_or_an_earlier_process_left_is_written_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    let first = machine(directory.path(), 1, &bucket);
+    first.announce(ended(1)).await.unwrap();
+    first.record(ended(2)).unwrap();
+    bucket.fates.lock().unwrap().push(Fate::Fails);
+    let refused = first.announce(ended(3)).await;
+    let before = bucket.events();
+    first.announce(ended(4)).await.unwrap();
+    first.record(ended(5)).unwrap();
+    drop(first);
+
+    machine(directory.path(), 1, &bucket).announce(ended(6)).await.unwrap();
+
+    assert!(matches!(refused, Err(AuditError::Bucket { .. })));
+    assert_eq!(before, ["i-1", "1"]);
+    assert_eq!(bucket.events(), ["i-1", "1", "2", "3", "4", "5", "6"]);
+}
+
+/// The answer to the record with which the key joins is lost, or that to the event's own; then the process goes on, or a
+/// new one begins, with the same key or a new one.
+#[tokio::test]
+async fn a_record_whose_answer_was_lost_is_not_written_twice() {
+    for (fates, next, expected) in [
+        (vec![Fate::AnswerIsLost], None, "i-1 1 2"),
+        (vec![Fate::AnswerIsLost], Some(1), "i-1 1 2"),
+        (vec![Fate::AnswerIsLost], Some(2), "i-1 i-2 1 2"),
+        (vec![Fate::AnswerIsLost, Fate::Works], None, "i-1 1 2"),
+        (vec![Fate::AnswerIsLost, Fate::Works], Some(1), "i-1 1 2"),
+        (vec![Fate::AnswerIsLost, Fate::Works], Some(2), "i-1 1 i-2 2"),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let bucket = Arc::new(Memory::default());
+        let mut audit = machine(directory.path(), 1, &bucket);
+        bucket.fates.lock().unwrap().clone_from(&fates);
+        audit.announce(ended(1)).await.unwrap_err();
+        if let Some(seed) = next {
+            drop(audit);
+            audit = machine(directory.path(), seed, &bucket);
+        }
+
+        audit.announce(ended(2)).await.unwrap();
+
+        assert_eq!(bucket.events().join(" "), expected, "{fates:?}, {next:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_lost_answer_while_another_machine_goes_on_leaves_no_fork() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bucket = Arc::new(Memory::default());
+    let one = machine(first.path(), 1, &bucket);
+    one.announce(ended(1)).await.unwrap();
+    for fate in [Fate::AnswerIsLost, Fate::Fails] {
+        bucket.fates.lock().unwrap().push(fate);
+        one.announce(ended(2)).await.unwrap_err();
+        machine(second.path(), 2, &bucket).announce(ended(3)).await.unwrap();
+    }
+
+    one.announce(ended(4)).await.unwrap();
+
+    assert_eq!(bucket.events(), ["i-1", "1", "2", "i-2", "3", "3", "2", "4"]);
+}
+
+#[tokio::test]
+async fn the_end_of_a_long_chain_is_found_with_few_calls() {
+    for length in [0, 1, 999, 1_000, 1_001, 2_000, 30_000, 123_456] {
+        let bucket = Arc::new(Memory::default());
+        bucket.objects.lock().unwrap().extend((1..=length).map(|seq| (record_name(seq), seq.to_string().into_bytes())));
+        let directory = tempfile::tempdir().unwrap();
+        let audit = machine(directory.path(), 1, &bucket);
+
+        audit.announce(ended(1)).await.unwrap();
+
+        let objects = bucket.objects.lock().unwrap();
+        let joined = Envelope::parse(&objects[&record_name(length + 1)]).unwrap().peek::<AuditRecord>().unwrap();
+        assert_eq!(joined.previous, Digest::of(objects.get(&record_name(length)).map_or(&[][..], Vec::as_slice)));
+        assert!(objects.contains_key(&record_name(length + 2)) && !objects.contains_key(&record_name(length + 3)));
+        let calls = bucket.calls.load(Ordering::Relaxed);
+        assert!(calls < 30, "{calls} calls for {length} records");
+    }
+}
+
+#[tokio::test]
+async fn no_record_is_written_before_its_key() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    bucket.contends_for_a_key.store(true, Ordering::Relaxed);
+
+    machine(directory.path(), 1, &bucket).announce(ended(1)).await.unwrap();
+
+    assert!(!bucket.contends_for_a_key.load(Ordering::Relaxed));
+    assert_eq!(bucket.events(), ["i-1", "1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn records_that_nobody_waits_for_get_into_the_bucket_by_themselves() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    bucket.fates.lock().unwrap().extend([Fate::AnswerIsLost, Fate::Fails]);
+    let audit = machine(directory.path(), 1, &bucket);
+    audit.record(ended(1)).unwrap();
+
+    let beat = Beat::default();
+    let written = async {
+        tokio::time::sleep(Duration::from_secs(600)).await;
+        audit.record(ended(2)).unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    };
+    tokio::select! {
+        () = audit.carry(&beat) => panic!("it ended"),
+        () = written => {}
+    }
+
+    assert_eq!(bucket.events(), ["i-1", "1", "2"]);
+}
+
+#[tokio::test]
+async fn a_machine_that_others_always_overtake_gives_up() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    bucket.fates.lock().unwrap().extend(vec![Fate::Contended; 100]);
+    let audit = machine(directory.path(), 1, &bucket);
+
+    let error = audit.announce(ended(1)).await.unwrap_err();
+    audit.announce(ended(2)).await.unwrap();
+
+    assert!(matches!(error, AuditError::Contended(100)), "{error}");
+    assert_eq!(bucket.events(), ["i-1", "1", "2"]);
+}
+
+#[tokio::test]
+async fn a_spool_is_written_anew_when_it_is_long_and_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(directory.path(), 1, &bucket);
+    let long =
+        |n| AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "x".repeat(250_000) };
+    for n in 1..=5 {
+        audit.announce(long(n)).await.unwrap();
+    }
+    audit.announce(ended(6)).await.unwrap();
+    drop(audit);
+
+    machine(directory.path(), 1, &bucket).announce(ended(7)).await.unwrap();
+
+    assert_eq!(bucket.events(), ["i-1", "1", "2", "3", "4", "5", "6", "7"]);
+    assert!(std::fs::metadata(directory.path().join("audit.spool")).unwrap().len() < 1_000_000);
+}
+
+#[tokio::test]
+async fn an_incomplete_line_is_dropped_and_a_foreign_one_stops_the_runner() {
+    use std::io::Write as _;
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    machine(directory.path(), 1, &bucket).record(ended(1)).unwrap();
+    let append = |text: &[u8]| {
+        let path = directory.path().join("audit.spool");
+        std::fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text).unwrap();
+    };
+    append(b"{\"entry\":{\"at\"");
+    machine(directory.path(), 1, &bucket).announce(ended(2)).await.unwrap();
+    append(b"nonsense\n");
+
+    let refused = Audit::open(directory.path(), author(1), Some(bucket.clone() as Arc<dyn Bucket>)).unwrap_err();
+
+    assert_eq!(bucket.events(), ["i-1", "1", "2"]);
+    assert!(refused.to_string().contains("move the file away"), "{refused}");
+}
+
+/// Checks the chain in the state directory and returns how many records it has.
+fn verified_local(directory: &Path) -> u64 {
+    let text = std::fs::read_to_string(directory.join("audit.jsonl")).unwrap();
+    let (mut seq, mut head) = (0, Digest::of(b""));
+    for line in text.lines() {
+        let key = author(3).identity.public_key();
+        let record: AuditRecord = Envelope::parse(line.as_bytes()).unwrap().open(&key).unwrap();
+        assert_eq!((record.seq, &record.previous), (seq + 1, &head));
+        (head, seq) = (Digest::of(line.as_bytes()), record.seq);
+    }
+    seq
+}
+
+#[test]
+fn the_chain_of_a_runner_without_a_bucket_continues_after_a_restart_and_a_torn_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let open = || Audit::open(directory.path(), author(3), None);
+    let first = open().unwrap();
+    first.record(ended(1)).unwrap();
+    first.record(ended(2)).unwrap();
+    drop(first);
+    let path = directory.path().join("audit.jsonl");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes.extend_from_slice(b"{\"payloadType\":\"appl");
+    std::fs::write(&path, bytes).unwrap();
+
+    open().unwrap().record(ended(3)).unwrap();
+    let count = verified_local(directory.path());
+    std::fs::write(&path, "nonsense\n").unwrap();
+
+    assert_eq!(count, 3);
+    assert!(open().unwrap_err().to_string().contains("move the file away"));
+}
