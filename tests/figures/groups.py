@@ -48,9 +48,6 @@ CARGO = "cargo build --quiet"
 
 # Figures that docs/figures.md describes and that may have no row there, each with the reason.
 MAY_LACK_A_ROW = {
-    "audit.false_alarms": "the group is new, and `make test` runs the short form",
-    "audit.holes": "the same run as `audit.false_alarms`",
-    "audit.tampered_found": "the same run as `audit.false_alarms`",
     "api.cases": "the long form takes 10 minutes, and `make test` runs the short form",
     "api.server_errors": "the same run as `api.cases`",
 }
