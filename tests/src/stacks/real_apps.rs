@@ -58,7 +58,8 @@ fn load(app: &str, mut files: BTreeMap<String, Vec<u8>>) -> anyhow::Result<Loade
     for _ in 0..100 {
         match load_files(app, &files, &fetched) {
             Ok(loaded) if loaded.addresses.is_empty() => return Ok(loaded),
-            Ok(loaded) => fetched.extend(loaded.addresses.into_iter().map(|address| (address, "apiVersion: v1\nkind: X\n".to_owned()))),
+            Ok(loaded) => fetched
+                .extend(loaded.addresses.into_iter().map(|address| (address, "apiVersion: v1\nkind: X\n".to_owned()))),
             Err(found) => {
                 let left_out = |message: &str| {
                     let path =

@@ -259,7 +259,7 @@ async fn set_machine(machine: &dyn BuildMachine, swept: Swept, is_over: bool) ->
 
 /// Returns whether the sweep at `now` sets the number of machines to zero if there is no build.
 const fn is_rest_due(now: Timestamp) -> bool {
-    now.as_millis() / 60_000 % REST_EVERY_MINUTES == 0
+    (now.as_millis() / 60_000).is_multiple_of(REST_EVERY_MINUTES)
 }
 
 /// Returns whether this minute's sweep sends a message about an order that has waited for `age` seconds to
