@@ -16,7 +16,6 @@ mod copy_secrets;
 mod fixture;
 mod helm_chart;
 mod image_walls;
-mod killed;
 mod kubernetes_job;
 mod kubernetes_manifest;
 mod leftovers;

@@ -1,5 +1,6 @@
 //! Faulty configs and the messages about them: the whole text as a person sees it.
 
+mod planted_faults;
 mod references;
 mod texts;
 

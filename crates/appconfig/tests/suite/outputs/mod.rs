@@ -1,5 +1,7 @@
 //! What is said about the outputs of components that templates read.
 
+mod whole_subtrees;
+
 use crate::config::{Config, good};
 
 const STACK: &str = "Resources:\n  Topic:\n    Type: AWS::SNS::Topic\nOutputs:\n  TopicArn:\n    Value: !Ref Topic\n";

@@ -1,5 +1,7 @@
 //! Roles, and which operation takes which.
 
+mod missing_permissions;
+
 use freehold_protocol::app_version::{OperationRole, RolePolicy};
 use freehold_protocol::order::Mode;
 

@@ -1,5 +1,7 @@
 //! What a job can see and do, and that it ends when it must.
 
+mod killed_runner;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
