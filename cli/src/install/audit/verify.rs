@@ -23,7 +23,7 @@ pub(super) struct Answer {
 impl Verify {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
         let answer = self.answer(&folder::read(&self.directory)?);
-        context.out.show(&answer, |answer| render(&answer.chain, context.out))?;
+        context.out.show(&answer, |answer| render(&answer.chain, self.runners.is_empty(), context.out))?;
         match answer.chain.problems.len() {
             0 => Ok(()),
             count => Err(Error::failed(format!(
@@ -41,7 +41,8 @@ impl Verify {
     }
 }
 
-fn render(chain: &Verified, out: Output) -> String {
+/// Renders the answer. With `any_key`, no keys of runners were given to compare with.
+fn render(chain: &Verified, any_key: bool, out: Output) -> String {
     let mut lines = Vec::new();
     if let (Some(tenant), Some(install), Some(from), Some(to)) = (&chain.tenant, &chain.install, chain.from, chain.to) {
         let records = plural(chain.records, "record");
@@ -70,6 +71,12 @@ fn render(chain: &Verified, out: Output) -> String {
         rest.push(format!("last record: {last}"));
         if chain.problems.is_empty() {
             rest.push(format!("the records are complete and unchanged up to record {}", last.seq));
+        }
+        if any_key {
+            rest.push(
+                "the runner keys are those beside the records; `--runner KEY` accepts only keys that you know"
+                    .to_owned(),
+            );
         }
     }
     lines.push(rest.join("\n"));

@@ -38,10 +38,16 @@ pub fn record_name(seq: u64) -> String {
     format!("{seq:012}.json")
 }
 
-/// Returns the number of the record whose object has this name below `audit/`; `None` for any other object.
+/// Returns the number of the record whose object has this name below `audit/`; `None` for any other object. A number of
+/// more than twelve digits is no record's: its name would not be listed after the others.
 pub fn record_number(name: &str) -> Option<u64> {
-    let seq = name.strip_suffix(".json")?.parse().ok()?;
+    let seq = name.strip_suffix(".json").filter(|digits| digits.len() == 12)?.parse().ok()?;
     (record_name(seq) == name).then_some(seq)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The event of an audit record.
@@ -76,7 +82,14 @@ pub enum AuditEvent {
     Ended { job: JobId, fence: Fence, result: String },
     /// After a job, roles of the app trust principals outside the customer's account. `roles` lists these principals by
     /// the ARN of the role.
-    Strangers { job: JobId, fence: Fence, roles: BTreeMap<String, Vec<String>> },
+    Strangers {
+        job: JobId,
+        fence: Fence,
+        roles: BTreeMap<String, Vec<String>>,
+        /// The number of further roles that are not listed, because a record has a limit.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        more: u64,
+    },
     /// A message was refused.
     Refused { refusal: Refusal },
     /// The runner refused a job's connection to a host.

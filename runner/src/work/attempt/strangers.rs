@@ -14,6 +14,8 @@ use crate::record::log::JobLog;
 use crate::work::agent::Agent;
 use crate::work::in_flight::HeldOrder;
 
+/// The maximum number of roles in a record. A role's trust has up to 4,096 characters, and a record up to 1 MiB.
+const RECORDED: usize = 100;
 /// The time limit for listing the roles.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -41,7 +43,9 @@ pub(super) async fn check(
     let who = who.collect::<Vec<_>>().join(", ");
     error!(job.id = %held.order.job, "Somebody outside of this account may assume roles of the app: {who}");
     log.line(&format!("[freehold: {who}]"));
-    let record = AuditEvent::Strangers { job: held.order.job.clone(), fence: held.fence, roles };
+    let more = roles.len().saturating_sub(RECORDED).try_into().unwrap_or(u64::MAX);
+    let roles = roles.into_iter().take(RECORDED).collect();
+    let record = AuditEvent::Strangers { job: held.order.job.clone(), fence: held.fence, roles, more };
     if let Err(error) = agent.audit.announce(record).await {
         error!("{}", aws::explain(&error));
     }

@@ -66,6 +66,14 @@ fn position(copy: &RecordsCopy, seq: u64) -> Position {
 }
 
 #[test]
+fn only_twelve_digits_are_the_number_of_a_record() {
+    assert_eq!(record_number("000000000007.json"), Some(7));
+    for name in ["7.json", "+00000000007.json", "1000000000000.json", "18446744073709551615.json", "000000000007"] {
+        assert_eq!(record_number(name), None, "{name}");
+    }
+}
+
+#[test]
 fn a_whole_chain_of_several_runners_has_no_problem() {
     let copy = chain(&[1, 1, 2, 1, 2, 3, 3]);
 
