@@ -112,6 +112,12 @@ impl<'t> Reader<'t> {
             let event = self.next()?;
             let value = self.value(event, depth + 1)?;
             if plain && key == "<<" {
+                // Helm and `kubectl` take the merged value then, and the YAML specification the first one.
+                if let Some(repeated) = common_key(&map, &value) {
+                    return Err(
+                        self.wrong(&format!("key `{repeated}` is before a `<<` that has it too; write the `<<` first"))
+                    );
+                }
                 merged.push(value);
             } else if map.insert(key.clone(), value).is_some() {
                 return Err(self.wrong(&format!("key `{key}` is given twice")));
@@ -125,6 +131,15 @@ impl<'t> Reader<'t> {
         let left = self.left.checked_sub(values);
         self.left = left.ok_or_else(|| self.wrong(&format!("the document has more than {MAX_VALUES} values")))?;
         Ok(())
+    }
+}
+
+/// Returns a key of the value of `<<` that `map` has.
+fn common_key<'v>(map: &Map<String, Value>, value: &'v Value) -> Option<&'v str> {
+    match value {
+        Value::Object(more) => more.keys().find(|key| map.contains_key(*key)).map(String::as_str),
+        Value::Array(all) => all.iter().find_map(|value| common_key(map, value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
 }
 
@@ -224,6 +239,16 @@ mod tests {
                 "empty": null })
             ]
         );
+    }
+
+    #[test]
+    fn a_merge_key_that_would_replace_an_earlier_key_in_helm_is_refused() {
+        for text in ["image: own\n<<: {image: other}\n", "image: own\n<<: [{a: 1}, {image: other}]\n"] {
+            let refused = documents(text).unwrap_err();
+
+            assert!(refused.contains("key `image` is before a `<<` that has it too"), "{refused}");
+        }
+        assert_eq!(documents("<<: {image: other}\nimage: own\n").unwrap(), [serde_json::json!({ "image": "own" })]);
     }
 
     #[test]
