@@ -33,9 +33,17 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
         Some(of) => Some(until_stopped(job, async { Ok(ClusterAccess::of(job, of).await?) }).await?),
         None => None,
     };
-    if let (Some(cluster), ClusterImages::InstallRegistry) = (&cluster, job.config.cluster_images) {
-        let admitted =
-            async { cluster_images::admit(job, &cluster.api()?, &cluster_images::registry(job).await?).await };
+    if let Some(cluster) = &cluster {
+        let admitted = async {
+            let api = cluster.api()?;
+            cluster_images::open(job, &api).await;
+            match job.config.cluster_images {
+                ClusterImages::Any => Ok(()),
+                ClusterImages::InstallRegistry => {
+                    cluster_images::admit(job, &api, &cluster_images::registry(job).await?).await
+                }
+            }
+        };
         until_stopped(job, admitted).await?;
     }
     let reach = Reach { aws: &aws, cluster: cluster.as_ref(), directories: &directories };

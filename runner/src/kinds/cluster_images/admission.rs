@@ -24,7 +24,6 @@ const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 /// in any case. `registry` is the address of the install registry.
 pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: &str) -> Result<(), Failure> {
     if job.config.cluster_images == ClusterImages::Any {
-        withdraw(job, api).await;
         return Ok(());
     }
     let name = name(job);
@@ -40,6 +39,14 @@ pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: &str) -> Res
         )),
     }
     Ok(())
+}
+
+/// Removes the rule if the customer no longer wants it. This is done before anything is compared: the rule would also
+/// refuse the dry run of a change, and the roll back of a release.
+pub(in crate::kinds) async fn open(job: &Job, api: &Api) {
+    if job.config.cluster_images == ClusterImages::Any {
+        withdraw(job, api).await;
+    }
 }
 
 /// Removes the rule, if the cluster has it.
@@ -92,10 +99,11 @@ fn binding(name: &str) -> Value {
 /// Returns the policy. Its expressions are in the Common Expression Language; a text of JSON is one of that language too.
 fn policy(sessions: &str, registry: &str) -> Value {
     let rule = |group: &str, resources: &[&str]| json!({ "apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": resources });
-    let (sessions, by_digest, by_tag) = (
+    let (sessions, by_digest, by_tag, tagged) = (
         Value::from(sessions),
         Value::from(format!("{registry}@sha256:")),
         Value::from(format!("{registry}:{DIGEST_TAG}")),
+        Value::from(format!("{registry}:")),
     );
     json!({
         "failurePolicy": "Fail",
@@ -117,11 +125,14 @@ fn policy(sessions: &str, registry: &str) -> Value {
                 "(variables.pod.containers \
                  + (has(variables.pod.initContainers) ? variables.pod.initContainers : []) \
                  + (has(variables.pod.ephemeralContainers) ? variables.pod.ephemeralContainers : []))\
-                 .map(one, has(one.image) ? one.image : '')" },
+                 .map(one, has(one.image) ? one.image : '') \
+                 + (has(variables.pod.volumes) ? variables.pod.volumes : []).filter(one, has(one.image))\
+                 .map(one, has(one.image.reference) ? one.image.reference : '')" },
         ],
         "validations": [{
             "expression": format!(
-                "variables.images.all(image, image.startsWith({by_digest}) || image.startsWith({by_tag}))"
+                "variables.images.all(image, image.startsWith({by_digest}) || image.startsWith({by_tag}) || \
+                 (image.startsWith({tagged}) && image.contains('@sha256:')))"
             ),
             "message": "an image is not in the install registry, and the customer lets no other image into the cluster \
                         (`ClusterImages` of the install stack)",
@@ -143,7 +154,8 @@ mod tests {
         assert_eq!(
             text("/validations/0/expression"),
             "variables.images.all(image, image.startsWith(\"registry.example/fh-acme/globex@sha256:\") || \
-             image.startsWith(\"registry.example/fh-acme/globex:sha256-\"))"
+             image.startsWith(\"registry.example/fh-acme/globex:sha256-\") || \
+             (image.startsWith(\"registry.example/fh-acme/globex:\") && image.contains('@sha256:')))"
         );
         assert_eq!(binding("x"), json!({ "policyName": "x", "validationActions": ["Deny"] }));
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::Digest;
 use serde_json::Value;
 
-pub(super) use admission::{admit, withdraw};
+pub(super) use admission::{admit, open, withdraw};
 
 use crate::config::ClusterImages;
 use crate::kinds::failure::Failure;

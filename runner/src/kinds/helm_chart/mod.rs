@@ -104,6 +104,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn deploy(&self, mark: &AttemptMark, values: &[String], registry: &str) -> Result<Done, Failure> {
         let (job, work) = (self.job, self.work);
+        until_stopped(job, async { Ok(cluster_images::open(job, self.api).await) }).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
         self.recover(releases::recovery(&revisions, mark.inherits())).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
@@ -144,8 +145,9 @@ impl Attempt<'_> {
         if !destroy_data && !held.is_empty() {
             return Err(Failure::destroys_data(&held));
         }
-        self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
+        // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
         cluster_images::withdraw(job, self.api).await;
+        self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;
         Ok(Done::default())
     }
 
