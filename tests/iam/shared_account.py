@@ -227,7 +227,6 @@ class SharedAccount:
             for at, path in enumerate((f"freehold/{self.owner}/x", f"{self.owner}--x")):
                 self.account.add_resource(f"app-{name}-{at}", f"app-{name}", arn(f"{resource}/{path}"), actions)
             paths = ["x", *(f"freehold/{n}/x" for n in self.neighbours), *(f"{n}--x" for n in self.neighbours)]
-            paths.append(f"freehold/{self.owner}/x:{resource}/{self.owner}--x")
             for at, path in enumerate(paths):
                 self.account.add_resource(f"their-{name}-{at}", f"their-{name}", arn(f"{resource}/{path}"), actions)
         cluster = arn("oidc-provider/oidc.eks.eu-west-1.amazonaws.com/id/A1")
