@@ -373,6 +373,9 @@ mod tests {
         let none = denied(AccountDouble::with("EnableMaintenance", "true")).await;
 
         let NoCredentials::Failed(reason) = none else { panic!("{none:?}") };
-        assert!(reason.contains("although install stack `freehold-acme--globex-prod` has it switched on"), "{reason}");
+        assert!(
+            reason.contains("although install stack `freehold-acme--globex-prod` has the role switched on"),
+            "{reason}"
+        );
     }
 }

@@ -268,6 +268,6 @@ mod tests {
         let without_reason = refused(&switch, "arn", &stack("true"), "no");
 
         assert!(matches!(by_the_customer, State::Off(text) if text.contains("`EnableDeprovision`")));
-        assert!(matches!(without_reason, State::Blocked(text) if text.contains("although it is switched on")));
+        assert!(matches!(without_reason, State::Blocked(text) if text.contains("although the role is switched on")));
     }
 }

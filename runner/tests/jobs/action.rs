@@ -302,7 +302,7 @@ async fn a_directory_that_is_tampered_with_or_not_attested_is_refused_before_a_s
     let parts = [
         "no provenance",
         "names another artifact",
-        "is not the manifest of artifact",
+        "does not end with the manifest of artifact",
         "has no step 7",
         "step 0 has two directories",
     ];

@@ -259,11 +259,10 @@ fn names_that_no_record_has_are_problems_like_any_other() {
 
     let problems = found(&copy);
 
-    for name in ["x.json", "3.json", "+00000000003.json"] {
+    for name in ["x.json", "3.json", "+00000000003.json", &largest] {
         assert!(problems.contains(&format!("`{name}` is not the name of a record")), "{problems:?}");
     }
     assert!(problems.contains(&"record 0 has a number that no record has".to_owned()), "{problems:?}");
-    assert!(problems.contains(&format!("records 3 to {} are missing", u64::MAX - 1)), "{problems:?}");
 }
 
 #[test]
