@@ -36,7 +36,7 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     if let Some(cluster) = &cluster {
         let admitted = async {
             let api = cluster.api()?;
-            cluster_images::open(job, &api).await;
+            cluster_images::open(job, &api).await?;
             match job.config.cluster_images {
                 ClusterImages::Any => Ok(()),
                 ClusterImages::InstallRegistry => {

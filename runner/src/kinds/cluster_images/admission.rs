@@ -43,10 +43,11 @@ pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: &str) -> Res
 
 /// Removes the rule if the customer no longer wants it. This is done before anything is compared: the rule would also
 /// refuse the dry run of a change, and the roll back of a release.
-pub(in crate::kinds) async fn open(job: &Job, api: &Api) {
+pub(in crate::kinds) async fn open(job: &Job, api: &Api) -> Result<(), Failure> {
     if job.config.cluster_images == ClusterImages::Any {
         withdraw(job, api).await;
     }
+    Ok(())
 }
 
 /// Removes the rule, if the cluster has it.

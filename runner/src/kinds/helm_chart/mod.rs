@@ -104,7 +104,7 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn deploy(&self, mark: &AttemptMark, values: &[String], registry: &str) -> Result<Done, Failure> {
         let (job, work) = (self.job, self.work);
-        until_stopped(job, async { Ok(cluster_images::open(job, self.api).await) }).await?;
+        until_stopped(job, cluster_images::open(job, self.api)).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
         self.recover(releases::recovery(&revisions, mark.inherits())).await?;
         let revisions = until_stopped(job, self.revisions()).await?;

@@ -37,7 +37,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let objects = until_stopped(job, rollout.objects(&text)).await?;
     let values = objects.iter().map(|object| &object.value);
     cluster_images::look(job, work.component.as_str(), &registry, values)?;
-    until_stopped(job, async { Ok(cluster_images::open(job, &api).await) }).await?;
+    until_stopped(job, cluster_images::open(job, &api)).await?;
     let before = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?;
     let ids: Vec<Id> = objects.iter().map(|object| object.id.clone()).collect();
     let gone = before.without(&ids);
