@@ -221,7 +221,8 @@ pub trait BuildMachine: Send + Sync {
     /// Asks for the machine. A machine that exists or is being started stays as it is.
     async fn wake(&self) -> Result<(), PortError>;
 
-    /// Asks for no machine. An existing machine stays until it ends by itself, and is not replaced then.
+    /// Asks for no machine. A machine that has started stays until it ends by itself, and is not replaced then. A
+    /// machine that is still starting may be ended.
     async fn rest(&self) -> Result<(), PortError>;
 }
 

@@ -42,7 +42,8 @@ impl BuildMachine for ScalingGroup {
         self.set(1).await
     }
 
-    // The group's machines are protected from scale-in, so this call ends none. A machine ends by itself.
+    // A machine in service is protected from scale-in, so it stays until it ends by itself. Auto Scaling may end a machine
+    // that is still starting.
     async fn rest(&self) -> Result<(), PortError> {
         self.set(0).await
     }

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::AppError;
 use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
-use crate::ports::{BuildMachine, Callbacks, Clock, Machines, Outbox, PortError, Store, Write};
+use crate::ports::{BuildMachine, Callbacks, Clock, Machines, Outbox, Store, Write};
 use crate::table::{self, OpenWorkflow, Phase, Stored, TaskToken, load, load_all, open_key, token_key};
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
@@ -74,8 +74,6 @@ impl Sweep {
     pub async fn sweep(&self) -> Result<Swept, AppError> {
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
-        let build = build_install()?;
-        let builds = open.iter().any(|entry| entry.install == build);
         for entry in open {
             if let Err(error) = self.look_at(&entry, &mut swept).await {
                 tracing::warn!(workflow.id = %entry.workflow, "Could not handle workflow `{}`; the next sweep tries again: {error}", entry.workflow);
@@ -83,7 +81,7 @@ impl Sweep {
             }
         }
         if let Some(machine) = &self.build_machine
-            && let Err(error) = set_machine(&**machine, swept, !builds && is_rest_due(self.clock.now())).await
+            && let Err(error) = self.set_machine(&**machine, swept).await
         {
             tracing::error!("Could not set the number of machines of the build runner: {error}");
         }
@@ -219,6 +217,42 @@ impl Sweep {
         }
     }
 
+    /// Asks for the machine of the build runner when builds wait for it. When the last build was lost, and from time to
+    /// time, sets the number of machines to zero: machines that end without setting it would be replaced again and
+    /// again.
+    ///
+    /// The number stays as it is while a build is open, because its machine may be starting, and a machine that is
+    /// starting is not protected from a lower number. A build that begins during these calls may have asked for the
+    /// machine before the number became zero, so it is looked for again.
+    async fn set_machine(&self, machine: &dyn BuildMachine, swept: Swept) -> Result<(), AppError> {
+        if swept.builds > 0 {
+            return Ok(machine.wake().await?);
+        }
+        let is_due = swept.lost_builds > 0 || is_rest_due(self.clock.now());
+        if !is_due || self.is_building().await? {
+            return Ok(());
+        }
+        machine.rest().await?;
+        if self.is_building().await? {
+            machine.wake().await?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether a build may still need the build runner.
+    async fn is_building(&self) -> Result<bool, AppError> {
+        let build = build_install()?;
+        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
+        for entry in open.into_iter().filter(|entry| entry.install == build) {
+            let workflow = table::workflow(&*self.store, &entry.workflow).await?.value;
+            let has_ended = workflow.state.is_terminal() || workflow.is_settled();
+            if !has_ended || workflow.active_jobs().next().is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     async fn heartbeat(&self, workflow: &Workflow) -> Result<(), AppError> {
         let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(&workflow.id, Phase::Run)).await?;
         if let Some(token) = token {
@@ -242,18 +276,6 @@ impl Sweep {
             outbox: Arc::clone(&self.outbox),
             clock: Arc::clone(&self.clock),
         }
-    }
-}
-
-/// Asks for the machine of the build runner when builds wait. When the last build was lost, asks for no machine:
-/// machines that end without setting their number to zero would be replaced again and again. For a build that began in
-/// this minute, a later sweep asks for the machine again. With `is_over`, there is no build, and the number of machines
-/// is set to zero: a build that begins at the same moment is asked for again in the same way.
-async fn set_machine(machine: &dyn BuildMachine, swept: Swept, is_over: bool) -> Result<(), PortError> {
-    match (swept.builds, swept.lost_builds) {
-        (0, 0) if !is_over => Ok(()),
-        (0, _) => machine.rest().await,
-        _ => machine.wake().await,
     }
 }
 

@@ -1,8 +1,11 @@
 //! Sweeping: recovers all work that was lost between two steps, and does nothing twice.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::table::{OpenWorkflow, put};
-use freehold_app::testing::Fault;
+use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::sweep::Swept;
 use freehold_domain::JobState;
 use freehold_protocol::WorkflowId;
@@ -271,6 +274,70 @@ async fn without_a_build_the_sweep_gives_up_the_place_of_the_machine_every_ten_m
 
     assert_eq!(asked(&world), [false, false]);
     assert_eq!(asked(&building), [true; 20], "a build waits");
+}
+
+/// A build begins just before each of the calls of a sweep that sets the number of machines to zero, and asks for its
+/// machine at once.
+#[tokio::test]
+async fn a_build_that_begins_during_a_sweep_has_its_machine_after_it() {
+    let mut world = World::new();
+    world.sync(&crate::support::app::document()).await;
+    world.enrol().await;
+    world.hello("build");
+    world.run().await;
+    while world.now().as_millis() / 60_000 % 10 != 0 {
+        world.memory.advance_secs(60);
+    }
+    let (before, begun) = (Memory::default(), Arc::new(Memory::default()));
+    before.restore(&world.memory);
+    for part in ["settings", "info", "storage"] {
+        world.runner("build").behaviours.insert(format!("build:{part}"), Behaviour::Ignores);
+    }
+    world.build("build-1").await;
+    world.run().await;
+    begun.restore(&world.memory);
+    assert!(before.woken.lock().unwrap().is_empty() && asked(&world).contains(&true));
+
+    let mut tried = 0;
+    loop {
+        world.memory.restore(&before);
+        let (memory, begun, calls) = (world.memory.clone(), Arc::clone(&begun), Arc::new(AtomicUsize::new(0)));
+        let seen = Arc::clone(&calls);
+        world.memory.faults.set(move |_| {
+            if seen.fetch_add(1, Ordering::Relaxed) == tried {
+                let earlier = memory.woken.lock().unwrap().clone();
+                memory.restore(&begun);
+                memory.woken.lock().unwrap().splice(0..0, earlier);
+            }
+            None
+        });
+        world.sweeper().sweep().await.unwrap();
+        world.memory.faults.set(|_| None);
+        if calls.load(Ordering::Relaxed) <= tried {
+            break;
+        }
+        assert_eq!(asked(&world).last(), Some(&true), "the build begins before call {tried}");
+        tried += 1;
+    }
+
+    assert_eq!((tried, asked(&world)), (4, vec![false]), "without a build, the sweep looks, rests and looks again");
+}
+
+#[tokio::test]
+async fn a_lost_build_does_not_take_the_machine_from_a_build_that_has_just_begun() {
+    let mut world = building().await;
+    world.memory.advance_secs(24 * 3600);
+    world.sync(&crate::support::app::with_source("storage", "example/storage:2")).await;
+    world.build("build-2").await;
+    world.run().await;
+    asked(&world);
+
+    let lost = world.sweeper().sweep().await.unwrap();
+    let during = asked(&world);
+    let later = sweep_after(&world, 60).await;
+
+    assert_eq!((lost.lost_builds, lost.builds, during), (3, 0, vec![]));
+    assert_eq!((later.builds, asked(&world)), (1, vec![true]));
 }
 
 #[tokio::test]
