@@ -43,7 +43,7 @@ pub(crate) fn mistake(files: &Files, checked: &Checked, node: &Node, what: &str,
     Some(Draft::warning(checked.place_in(files, node, wrong.offset), message(&wrong)))
 }
 
-/// Reports the first object of a manifest that has no `apiVersion` or no `kind`, without which no cluster takes it.
+/// Reports the first object of a manifest that has no `apiVersion` or no `kind`: the runner refuses it.
 pub(crate) fn incomplete_object(files: &Files, checked: &Checked, node: &Node) -> Option<Draft> {
     let text = checked.content(node)?;
     let filled = if text.contains("{{") { without_references(text)? } else { text.to_owned() };
@@ -56,17 +56,36 @@ pub(crate) fn incomplete_object(files: &Files, checked: &Checked, node: &Node) -
         }
         at += line.len();
     }
-    let (start, key, first) = documents.into_iter().find_map(|(start, document)| {
-        let root = yaml::parse(document).ok()?;
-        let first = root.entries().first()?.key_span.start;
-        let key = ["apiVersion", "kind"].into_iter().find(|key| root.get(key).is_none())?;
-        Some((start, key, first))
+    let (start, key) = documents.into_iter().find_map(|(start, document)| {
+        let (first, key) = missing_key(&yaml::parse(document).ok()?)?;
+        Some((start + first, key))
     })?;
-    let (place, message) = (checked.place_in(files, node, start + first), format!("the object has no `{key}`"));
+    let (place, message) = (checked.place_in(files, node, start), format!("the object has no `{key}`"));
     // A reference on a line of its own may bring the key.
     let is_certain = !text.contains("{{");
     let draft = if is_certain { Draft::error(place, message) } else { Draft::warning(place, message) };
     Some(draft.help(format!("add `{key}: ...`; every object of a manifest has `apiVersion` and `kind`")))
+}
+
+/// Returns the key that `object`, or the first incomplete object in a list of objects, does not have, and the place of
+/// that object. The runner deploys the items of a list, so the list itself needs no `apiVersion`.
+fn missing_key(object: &Node) -> Option<(usize, &'static str)> {
+    let first = object.entries().first()?.key_span.start;
+    let is_list = value(object, "kind").and_then(Node::as_text).is_some_and(|kind| kind.ends_with("List"));
+    if let Some(items) = value(object, "items").filter(|_| is_list) {
+        return items.items().iter().find_map(missing_key);
+    }
+    let key = ["apiVersion", "kind"].into_iter().find(|key| value(object, key).is_none())?;
+    Some((first, key))
+}
+
+/// Returns the value of a key of a table, which a merge key (`<<`) may bring.
+fn value<'n>(table: &'n Node, key: &str) -> Option<&'n Node> {
+    let merged = || {
+        let merged = table.get("<<")?;
+        value(merged, key).or_else(|| merged.items().iter().find_map(|one| value(one, key)))
+    };
+    table.get(key).or_else(merged)
 }
 
 /// Returns a text of the same length in which words stand in the places of references such as `{{ .nuon.install.id }}`.

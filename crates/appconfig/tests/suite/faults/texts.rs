@@ -45,12 +45,31 @@ fn a_manifest_that_no_cluster_takes_is_an_error_at_its_line() {
 }
 
 #[test]
-fn a_manifest_that_only_a_rendering_completes_is_no_mistake() {
+fn an_incomplete_object_in_a_list_is_an_error_at_its_line() {
+    let items = "- {apiVersion: v1, kind: Pod}\n- <<: {kind: Pod}\n  metadata: {name: a}\n";
+
+    assert_eq!(
+        lines(&manifest(&format!("---\nkind: List\nitems:\n{items}"))),
+        "error components/k.yaml:5: the object has no `apiVersion`; add `apiVersion: ...`; every object of a manifest has \
+         `apiVersion` and `kind`\n"
+    );
+    // Without `items`, it is an object like others, for example of a resource definition of the cluster's own.
+    assert!(lines(&manifest("kind: AllowList\n")).contains(":1: the object has no `apiVersion`; "));
+}
+
+#[test]
+fn a_manifest_that_is_complete_or_that_a_rendering_completes_is_no_mistake() {
     for text in [
         "{{ .nuon.inputs.inputs.region }}\n",
         "apiVersion: v1\nkind: Pod\n{{ if .nuon.install.id }}\nmetadata: {name: a}\n{{ end }}\n",
         "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {{ .nuon.install.id }}\n{{ .nuon.inputs.inputs.region }}\n",
         "# nothing\n",
+        "kind: List\nitems:\n- {apiVersion: v1, kind: Pod}\n",
+        "kind: List\nitems:\n",
+        "kind: PodList\nitems: [{kind: List, items: []}]\n",
+        "<<: {apiVersion: v1, kind: Pod}\nmetadata: {name: a}\n",
+        "<<: [{apiVersion: v1}, {kind: Pod}]\nmetadata: {name: a}\n",
+        "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: Pod}\n- <<: *a\n  metadata: {name: a}\n",
     ] {
         assert_eq!(lines(&manifest(text)), "", "{text}");
     }
