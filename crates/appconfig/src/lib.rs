@@ -49,12 +49,12 @@ pub fn load_with(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
 /// The errors of [`load`], if [`check`] reports an error too.
 pub fn load_for_comparison(dir: &Path, fetched: &Fetched) -> Result<Loaded, Diagnostics> {
     let refused = match load_with(dir, fetched) {
-        Err(found) => found.filter(|one| one.severity == Severity::Error),
+        Err(found) => found,
         loaded => return loaded,
     };
     match finished(build::app::read(Box::new(Disk::new(dir)), Purpose::Check, fetched)) {
-        Ok(loaded) => Ok(Loaded { refused, ..loaded }),
-        Err(_) => load_with(dir, fetched),
+        Ok(loaded) => Ok(Loaded { refused: refused.filter(|one| one.severity == Severity::Error), ..loaded }),
+        Err(_) => Err(refused),
     }
 }
 
