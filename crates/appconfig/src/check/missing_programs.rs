@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Platform, SandboxTool};
 
+use crate::check::shell;
 use crate::kinds::Kind;
 use crate::read::files::Place;
 use crate::report::draft::Draft;
@@ -12,9 +13,12 @@ use crate::state::file::Checked;
 
 /// The programs that are looked for in the scripts of actions. The machine has others, such as `bash` and `curl`.
 const PROGRAMS: [&str; 6] = ["terraform", "tofu", "helm", "kubectl", "kustomize", "pulumi"];
-/// Words of a shell after which a command follows.
-const BEFORE_A_COMMAND: [&str; 12] =
-    ["if", "then", "else", "elif", "while", "until", "do", "!", "exec", "sudo", "time", "nohup"];
+/// What a deploy of a kustomization needs.
+const KUSTOMIZATION: &str = "kustomize or kubectl";
+/// The commands that look whether a program exists.
+const LOOKS: [&str; 4] = ["command", "hash", "type", "which"];
+/// Words of commands that install programs, such as `dnf install`.
+const INSTALLS: [&str; 2] = ["add", "install"];
 /// The maximum number of parts that one warning names.
 const NAMED: usize = 3;
 
@@ -50,9 +54,9 @@ fn warning(program: &str, needs: &[Need]) -> Option<Draft> {
         ([rest @ .., last], 0) => ("need", format!("{} and {last}", rest.join(", "))),
         (all, more) => ("need", format!("{} and {more} more", all.join(", "))),
     };
-    let program = if program == "kustomize" { "`kustomize` or `kubectl`".to_owned() } else { format!("`{program}`") };
+    let program = program.replace(" or ", "` or `");
     let message = format!(
-        "{parts} {verb} {program}, which the machine of the install stack does not have, and the app has no `tool_image`"
+        "{parts} {verb} `{program}`, which the machine of the install stack does not have, and the app has no `tool_image`"
     );
     Some(Draft::warning(first.place.clone(), message).help(
         "run `freehold tools init DIR`, which adds an image with programs and names it in `runner.toml`; without one, jobs \
@@ -86,7 +90,7 @@ const fn program_of(spec: &ComponentSpec) -> Option<&'static str> {
     match spec {
         ComponentSpec::TerraformModule { .. } => Some("terraform"),
         ComponentSpec::HelmChart { .. } => Some("helm"),
-        ComponentSpec::KubernetesManifest { kustomize: Some(_), .. } => Some("kustomize"),
+        ComponentSpec::KubernetesManifest { kustomize: Some(_), .. } => Some(KUSTOMIZATION),
         ComponentSpec::Pulumi { .. } => Some("pulumi"),
         ComponentSpec::KubernetesManifest { kustomize: None, .. }
         | ComponentSpec::CloudformationStack { .. }
@@ -116,38 +120,29 @@ fn of_actions(app: &App) -> Vec<(&'static str, Need)> {
     found
 }
 
-/// Returns the position of the first command of a shell script that starts `program`; `None` for a script that brings the
-/// program itself, or looks whether it exists.
-fn start_of(script: &str, program: &str) -> Option<usize> {
-    let is_for_a_shell = !script.starts_with("#!") || script.lines().next().is_some_and(|line| line.ends_with("sh"));
-    let is_handled =
-        [format!("/{program}"), format!("-v {program}"), format!("which {program}"), format!("{program}()")];
-    if !is_for_a_shell || is_handled.iter().any(|text| script.contains(text)) {
+/// Returns the position of the first command of a shell script that starts `program`; `None` for a script that may bring
+/// the program itself, or looks whether it exists.
+fn start_of(text: &str, program: &str) -> Option<usize> {
+    let interpreter = text.strip_prefix("#!").map_or("sh", |rest| rest.lines().next().unwrap_or_default());
+    let is_for_a_shell = interpreter.split_whitespace().any(|word| word.ends_with("sh"));
+    // A path or a URL of the program.
+    if !is_for_a_shell || text.contains(&format!("/{program}")) {
         return None;
     }
-    let mut at = 0;
-    for line in script.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        if line.trim_start().starts_with('#') {
-            continue;
-        }
-        let mut from = start;
-        for command in line.split_inclusive(['|', ';', '&', '(', ')', '`']) {
-            let word = first_word(command);
-            if word == Some(program) {
-                return Some(from + command.find(program).unwrap_or_default());
-            }
-            from += command.len();
-        }
-    }
-    None
+    let script = shell::read(text);
+    let is_handled = script.functions.contains(&program) || script.commands.iter().any(|words| handles(words, program));
+    let starts = script.commands.iter().filter_map(|words| words.first());
+    starts.filter(|_| !is_handled).find(|(_, word)| *word == program).map(|(at, _)| *at)
 }
 
-/// Returns the program of a command: its first word that is neither a word of the shell nor sets a variable.
-fn first_word(command: &str) -> Option<&str> {
-    let ends = |c: char| c.is_whitespace() || "|;&()`\"'{}".contains(c);
-    command.split(ends).find(|word| !word.is_empty() && !BEFORE_A_COMMAND.contains(word) && !word.contains('='))
+/// Returns whether a command looks for `program`, installs it, defines it, or sets where programs are looked for.
+fn handles(words: &[(usize, &str)], program: &str) -> bool {
+    let words: Vec<&str> = words.iter().map(|(_, word)| word.trim_matches(['"', '\''])).collect();
+    let is_about = |verbs: &[&str], at: &[&str]| at.iter().any(|word| verbs.contains(word)) && words.contains(&program);
+    is_about(&LOOKS, words.get(..1).unwrap_or_default())
+        || is_about(&INSTALLS, &words)
+        || words.first() == Some(&"alias") && words.iter().any(|word| word.starts_with(&format!("{program}=")))
+        || words.iter().any(|word| word.starts_with("PATH="))
 }
 
 #[cfg(test)]
@@ -164,6 +159,10 @@ mod tests {
             "A=1 kubectl get ns",
             "echo x | kubectl apply -f -",
             "true && kubectl get ns",
+            "#!/bin/bash -eu\nfor n in a b; do kubectl get ns $n; done",
+            "cat <<END | kubectl apply -f -\na: 1\nEND\n",
+            "case $1 in get) kubectl get ns;; esac",
+            "MY_PATH=/a kubectl get ns",
         ];
 
         for script in starts {
@@ -180,6 +179,24 @@ mod tests {
             "#!/usr/bin/env python3\nkubectl = 1\n",
             "command -v kubectl || exit 0\nkubectl get ns",
             "curl -o /tmp/kubectl https://dl.example/kubectl\nkubectl get ns",
+            "type kubectl > nothing\nkubectl get ns",
+            "if [ -x \"$(command -v 'kubectl')\" ]; then kubectl get ns; fi",
+            "which helm kubectl && kubectl get ns",
+            "sudo dnf install -y kubectl\nkubectl get ns",
+            "export PATH=\"$PWD/bin:$PATH\"\nkubectl get ns",
+            "alias kubectl=echo\nkubectl get ns",
+            "kubectl () {\n  echo\n}\nkubectl get ns",
+            "function kubectl { echo; }\nkubectl get ns",
+            "cat <<END\nkubectl get ns\nEND\n",
+            "cat <<-'END'\n\tkubectl get ns\n\tEND\n",
+            "echo 'first\nkubectl get ns'",
+            "echo \"first; kubectl get ns\"",
+            "echo first # then | kubectl get ns",
+            "echo \\\n  kubectl get ns",
+            "TOOLS=(kubectl helm)",
+            "case $1 in\n  helm|kubectl) echo;;\n  kubectl) echo;;\nesac\n",
+            "echo > kubectl",
+            "bin/kubectl get ns; kubectl get ns",
             "kubectl() { curl \"$@\"; }\nkubectl get ns",
             "./kubectl get ns",
             "kubectl-neat",

@@ -97,8 +97,9 @@ finding with its file, line and column.
 | manifest, values of a chart, variable file | it is not YAML or HCL; an object has no `apiVersion` or no `kind` | the same, in a text with templates |
 
 **Programs.** Without a `tool_image`, jobs have the programs of the runner's machine, and the machine of the install stack has none of
-`terraform`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these that a part needs, and finds it in the
-scripts of actions where a command starts with it. A script that names the program's path, or looks whether it exists, is left out.
+`terraform`, `tofu`, `helm`, `kubectl`, `kustomize` and `pulumi`. The check warns once for each of these that a part needs. It finds a
+program in the scripts of actions where a command starts with it. It does not warn of a program in a script that contains a path or URL
+of the program, defines it as a function or alias, installs it, looks whether it exists, or sets `PATH`.
 
 A source in a repository is not checked; the check names the components that have one. The types and properties of
 CloudFormation's resources come from one version of cfn-lint, which the help of these warnings names, and AWS may have newer ones.
