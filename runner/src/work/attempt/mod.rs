@@ -116,14 +116,7 @@ impl Attempt<'_> {
             Decision::Interrupted => self.interrupted().await,
             Decision::Again(outcome) => self.report_again(outcome).await,
             Decision::Cancelled => self.refuse(RefusalReason::Cancelled, "the job was cancelled before it started"),
-            Decision::Replayed { accepted_serial } => {
-                let (serial, group) = (order.serial, &order.group);
-                let detail = format!(
-                    "the order has serial {serial} of group `{group}`, which is not newer than serial \
-                     {accepted_serial} that this runner has accepted"
-                );
-                self.refuse(RefusalReason::Replayed, &detail)
-            }
+            Decision::Replayed { accepted } => self.refuse(RefusalReason::Replayed, &accepted.refusal(order)),
         }
     }
 

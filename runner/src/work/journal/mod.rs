@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub mod state;
 
 use crate::files;
-pub use state::{Decision, Record, State};
+pub use state::{Accepted, Decision, Record, State};
 
 const FILE: &str = "journal.jsonl";
 /// The format that this version writes, and the newest that it reads. Format 2 added [`Record::PutBack`].

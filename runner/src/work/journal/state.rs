@@ -74,25 +74,51 @@ pub enum Decision {
     Again(Outcome),
     /// The control plane cancelled the order before it started.
     Cancelled,
-    /// The runner has already accepted a newer order of the same group or job.
-    Replayed { accepted_serial: u64 },
+    /// The runner has already accepted another order of the same group or job that excludes this one.
+    Replayed { accepted: Accepted },
+}
+
+/// The order that the runner accepted before a replayed one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accepted {
+    /// An order of the same group with this higher serial.
+    HigherSerial(u64),
+    /// An order for this other job, with the same group and serial.
+    OtherJob(JobId),
+    /// This later dispatch of the same job.
+    LaterDispatch(u32),
+}
+
+impl Accepted {
+    /// Returns the reason why `order` is refused.
+    pub fn refusal(&self, order: &Order) -> String {
+        let Order { serial, group, job, dispatch, .. } = order;
+        match self {
+            Self::HigherSerial(accepted) => format!(
+                "the order has serial {serial} of group `{group}`, and this runner has accepted the newer serial {accepted}"
+            ),
+            Self::OtherJob(accepted) => format!(
+                "the order has serial {serial} of group `{group}`, which this runner has accepted for job `{accepted}`"
+            ),
+            Self::LaterDispatch(accepted) => format!(
+                "the order is dispatch {dispatch} of job `{job}`, and this runner has accepted dispatch {accepted} of it"
+            ),
+        }
+    }
 }
 
 impl State {
     /// Returns the decision about `order`. `receive` counts the deliveries of its message.
     pub fn decide(&self, order: &Order, receive: u32) -> Decision {
-        if let Some(head) = self.groups.get(&order.group)
-            && head.is_newer_than(order)
-        {
-            return Decision::Replayed { accepted_serial: head.serial };
+        if let Some(accepted) = self.groups.get(&order.group).and_then(|head| head.excludes(order)) {
+            return Decision::Replayed { accepted };
         }
-        let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch >= order.dispatch);
-        let phase = match entry {
+        let phase = match self.jobs.get(&order.job) {
             Some(entry) if entry.dispatch > order.dispatch => {
-                return Decision::Replayed { accepted_serial: order.serial };
+                return Decision::Replayed { accepted: Accepted::LaterDispatch(entry.dispatch) };
             }
-            Some(entry) => Some(&entry.phase),
-            None => None,
+            Some(entry) if entry.dispatch == order.dispatch => Some(&entry.phase),
+            Some(_) | None => None,
         };
         if let Some(Phase::Finished { outcome, .. }) = phase {
             return Decision::Again(outcome.clone());
@@ -206,11 +232,16 @@ impl State {
 }
 
 impl Head {
-    fn is_newer_than(&self, order: &Order) -> bool {
-        match order.serial.cmp(&self.serial) {
-            std::cmp::Ordering::Less => true,
-            std::cmp::Ordering::Equal => order.job != self.job || order.dispatch < self.dispatch,
-            std::cmp::Ordering::Greater => false,
+    fn excludes(&self, order: &Order) -> Option<Accepted> {
+        if order.serial < self.serial {
+            return Some(Accepted::HigherSerial(self.serial));
+        }
+        let is_other_job = order.serial == self.serial && order.job != self.job;
+        let is_later = order.serial == self.serial && order.dispatch < self.dispatch;
+        match (is_other_job, is_later) {
+            (true, _) => Some(Accepted::OtherJob(self.job.clone())),
+            (false, true) => Some(Accepted::LaterDispatch(self.dispatch)),
+            (false, false) => None,
         }
     }
 }
@@ -251,6 +282,13 @@ mod tests {
         state
     }
 
+    fn replayed(state: &State, order: &Order) -> Option<Accepted> {
+        match state.decide(order, 1) {
+            Decision::Replayed { accepted } => Some(accepted),
+            _ => None,
+        }
+    }
+
     fn fence(dispatch: u32, receive: u32) -> Fence {
         Fence { dispatch, receive }
     }
@@ -266,8 +304,8 @@ mod tests {
         let mut other_group = order(1, 3);
         other_group.group = "component:other".parse().unwrap();
 
-        assert_eq!(state.decide(&order(1, 6), 1), Decision::Replayed { accepted_serial: 7 });
-        assert_eq!(state.decide(&order(3, 7), 1), Decision::Replayed { accepted_serial: 7 });
+        assert_eq!(replayed(&state, &order(1, 6)), Some(Accepted::HigherSerial(7)));
+        assert_eq!(replayed(&state, &order(3, 7)), Some(Accepted::OtherJob(job_id(2))));
         assert_eq!(state.decide(&order(2, 7), 1), Decision::Start);
         assert_eq!(state.decide(&order(3, 8), 1), Decision::Start);
         assert_eq!(state.decide(&other_group, 1), Decision::Start);
@@ -350,9 +388,33 @@ mod tests {
     fn a_superseded_dispatch_is_a_replay() {
         let mut second = order(1, 7);
         second.dispatch = 2;
-        let state = state([Record::accepted(&second)]);
+        let of_group = state([Record::accepted(&second)]);
+        let mut of_job = state([Record::Started { job: job_id(1), fence: fence(2, 1) }]);
 
-        assert_eq!(state.decide(&order(1, 7), 1), Decision::Replayed { accepted_serial: 7 });
+        let by_group = replayed(&of_group, &order(1, 7));
+        let by_job = replayed(&of_job, &order(1, 7));
+        of_job.apply(Record::accepted(&order(1, 7)));
+
+        assert_eq!((by_group, by_job), (Some(Accepted::LaterDispatch(2)), Some(Accepted::LaterDispatch(2))));
+        assert_eq!(replayed(&of_job, &order(1, 7)), Some(Accepted::LaterDispatch(2)));
+    }
+
+    #[test]
+    fn the_refusal_of_a_replay_names_what_excludes_it() {
+        let order = order(1, 7);
+
+        let lines = [Accepted::HigherSerial(9), Accepted::OtherJob(job_id(2)), Accepted::LaterDispatch(2)]
+            .map(|accepted| accepted.refusal(&order));
+
+        let (group, job, other) = (&order.group, &order.job, job_id(2));
+        assert_eq!(
+            lines,
+            [
+                format!("the order has serial 7 of group `{group}`, and this runner has accepted the newer serial 9"),
+                format!("the order has serial 7 of group `{group}`, which this runner has accepted for job `{other}`"),
+                format!("the order is dispatch 1 of job `{job}`, and this runner has accepted dispatch 2 of it"),
+            ]
+        );
     }
 
     #[test]
@@ -379,6 +441,6 @@ mod tests {
         let kept = state(all.to_records());
 
         assert_eq!(kept.jobs.len(), REMEMBERED);
-        assert_eq!(kept.decide(&order(1, 6), 1), Decision::Replayed { accepted_serial: 7 });
+        assert_eq!(replayed(&kept, &order(1, 6)), Some(Accepted::HigherSerial(7)));
     }
 }
