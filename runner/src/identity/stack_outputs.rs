@@ -60,13 +60,24 @@ pub fn sandbox_variables(order: &Order, config: &Config) -> BTreeMap<String, Str
     fixed.into_iter().chain(plain(config)).map(|(name, text)| (format!("TF_VAR_{name}"), text)).collect()
 }
 
-/// Returns what to do when a template reads `output` and the stack does not have this output.
+/// Returns what to do when a template reads `output` and the stack does not have this output, or not all that the
+/// template reads of it.
 pub fn way_out(output: &str) -> String {
+    let is_of_mode = MODES.iter().any(|(_, name)| output.strip_suffix("_iam_role_arn") == Some(*name));
     match output {
         "vpc_id" | "runner_subnet" | "public_subnets" | "private_subnets" => format!(
             "the install stack has no `{output}`: launch its current template, which makes a network or takes yours \
              (`VpcId`, `PublicSubnetIds`, `PrivateSubnetIds`), and start the runner with its outputs"
         ),
+        "break_glass_role_arns" | "custom_role_arns" => format!(
+            "`{output}` has the roles that are in this runner's config, by name: correct the name, or launch the current \
+             template of the install stack and start the runner with its outputs"
+        ),
+        _ if is_of_mode => {
+            "this runner's config has no role for that mode: launch the current template of the install \
+                            stack, and start the runner with its outputs"
+                .to_owned()
+        }
         _ => format!(
             "no install stack has an output `{output}`; make it an input of the app, or give another value with the \
              template function `default`"
@@ -142,5 +153,19 @@ vpc_id = "vpc-0a1b"
             r#"{"freehold:app":"shop","freehold:install":"globex-prod","freehold:tenant":"acme"}"#
         );
         assert_eq!(variables["TF_VAR_internal_root_domain"], "globex-prod.acme.internal");
+    }
+
+    #[test]
+    fn the_way_out_fits_what_is_missing() {
+        for (output, start) in [
+            ("vpc_id", "the install stack has no `vpc_id`: launch"),
+            ("custom_role_arns", "`custom_role_arns` has the roles that are in this runner's config, by name: "),
+            ("break_glass_role_arns", "`break_glass_role_arns` has the roles"),
+            ("maintenance_iam_role_arn", "this runner's config has no role for that mode: launch"),
+            ("zone", "no install stack has an output `zone`; make it an input"),
+            ("other_iam_role_arn", "no install stack has an output `other_iam_role_arn`; "),
+        ] {
+            assert!(way_out(output).starts_with(start), "{}", way_out(output));
+        }
     }
 }
