@@ -7,6 +7,7 @@ pub mod settings;
 
 use freehold_app::AppError;
 use freehold_aws_errors::chain;
+use freehold_log_filter::LogFilter;
 use freehold_protocol::api::ErrorKind;
 use lambda_runtime::Diagnostic;
 use tracing_subscriber::Layer as _;
@@ -17,12 +18,11 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 /// Starts structured logs on standard output. `RUST_LOG` sets the level, also of a crate, such as `info,aws_config=warn`.
 pub fn init_logs() {
     // `EnvFilter` would also filter by spans and fields, and brings a regex engine into every zip.
-    let filter: Targets = std::env::var("RUST_LOG")
-        .ok()
-        .and_then(|filter| filter.parse().ok())
-        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::INFO));
-    let logs = tracing_subscriber::fmt::layer().json().without_time().with_target(false).with_filter(filter);
+    let text = std::env::var("RUST_LOG").unwrap_or_default();
+    let LogFilter { targets, unreadable } = LogFilter::read(&text, Targets::new().with_default(LevelFilter::INFO));
+    let logs = tracing_subscriber::fmt::layer().json().without_time().with_target(false).with_filter(targets);
     tracing_subscriber::registry().with(logs).init();
+    LogFilter::report(&unreadable);
 }
 
 /// Returns the error for Lambda. Its type is the word that state machines compare: `Invalid`, `NotFound`, `Conflict`,

@@ -11,9 +11,10 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
-const ARROWS: [(&str, &[&str]); 20] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("skips", &[]),
     ("aws-errors", &[]),
+    ("log-filter", &[]),
     ("protocol", &[]),
     ("sealing", &["protocol"]),
     ("template", &["skips"]),
@@ -24,14 +25,25 @@ const ARROWS: [(&str, &[&str]); 20] = [
     ("fuzz", &["appconfig", "protocol", "template"]),
     ("app", &["domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
-    ("functions", &["app", "aws", "aws-errors", "domain", "protocol"]),
+    ("functions", &["app", "aws", "aws-errors", "domain", "log-filter", "protocol"]),
     ("oci", &["protocol", "skips"]),
     ("egress", &[]),
     ("iam-proxy", &["aws-errors", "oci"]),
     ("model", &["domain", "protocol", "runner"]),
     (
         "runner",
-        &["aws-errors", "iam-proxy", "egress", "oci", "permissions", "protocol", "sealing", "skips", "template"],
+        &[
+            "aws-errors",
+            "iam-proxy",
+            "egress",
+            "log-filter",
+            "oci",
+            "permissions",
+            "protocol",
+            "sealing",
+            "skips",
+            "template",
+        ],
     ),
     ("builder", &["egress", "oci", "protocol", "runner", "skips"]),
     ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "sealing", "stackcheck", "template"]),

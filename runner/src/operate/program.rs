@@ -4,6 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use freehold_log_filter::LogFilter;
 use tracing_subscriber::Layer as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -31,9 +32,10 @@ pub fn block_on(work: impl Future<Output = ExitCode>) -> ExitCode {
     if let Err(error) = core_dump::forbid() {
         return fail(1, &format!("cannot switch core dumps off, which could hold credentials: {error}"));
     }
-    let filter = std::env::var("RUST_LOG").ok().and_then(|filter| filter.parse().ok()).unwrap_or_else(logged);
-    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(filter);
+    let LogFilter { targets, unreadable } = LogFilter::read(&std::env::var("RUST_LOG").unwrap_or_default(), logged());
+    let logs = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(false).with_filter(targets);
     tracing_subscriber::registry().with(logs).init();
+    LogFilter::report(&unreadable);
     // This call fails only when a provider is already installed, which does no harm.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match tokio::runtime::Builder::new_current_thread().enable_all().build() {
