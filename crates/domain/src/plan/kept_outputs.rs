@@ -60,8 +60,9 @@ mod tests {
         };
         let mut version = serde_json::to_value(AppVersion::empty("demo".parse().unwrap())).unwrap();
         let reads = json!([{ "to": "component", "name": "db" }, { "to": "sandbox", "name": "token" }]);
-        version["components"] = json!([component("db", json!([])), component("api", reads.clone())]);
-        version["actions"] = json!([{ "name": "say", "timeout_secs": 60, "steps": [], "references": reads }]);
+        version["components"] = json!([component("db", json!([])), component("api", reads)]);
+        let whole = json!([{ "to": "component", "name": "db" }, { "to": "sandbox", "name": "" }]);
+        version["actions"] = json!([{ "name": "say", "timeout_secs": 60, "steps": [], "references": whole }]);
         if sandbox {
             version["sandbox"] = json!({ "source": { "from": "version" },
                 "tool": { "tool": "terraform", "version": "" } });

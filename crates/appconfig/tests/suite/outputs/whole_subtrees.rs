@@ -1,13 +1,8 @@
 //! Templates that read a whole subtree of `.nuon`, such as `toJson .nuon.install`: what is sensitive below it is referred to.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use freehold_domain::plan::{Deployed, kept_outputs};
-use freehold_domain::sensitive_outputs::SensitiveOutputs;
 use freehold_protocol::app_version::{AppVersion, Reference};
-use freehold_protocol::order::Work;
-use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, JobId, Timestamp, WorkflowId};
 use freehold_template::{Limits, render};
 use serde_json::json;
 
@@ -28,37 +23,18 @@ fn app(net: &str, say: &str) -> Config {
         .with("actions/say.toml", &format!("name = \"say\"\n[[steps]]\nname = \"s\"\ncommand = '{say}'\n"))
 }
 
-fn deployed(part: &str) -> Deployed {
-    Deployed {
-        component: part.parse().unwrap(),
-        fingerprint: Digest::of(b"f"),
-        artifact: Digest::of(b"a"),
-        version: Digest::of(b"v"),
-        job: JobId::derive(&WorkflowId::derive("x", "1"), part),
-        at: Timestamp::default(),
-        serial: 4,
-        outputs: BTreeMap::new(),
-        sensitive: SensitiveOutputs::of(
-            Fence { dispatch: 1, receive: 2 },
-            &BTreeMap::from([("token".to_owned(), Digest::of(b"t"))]),
-        ),
-        sandbox: None,
-        partial: false,
-        partial_by: None,
-        attempted: false,
-    }
-}
-
-/// The parts whose sensitive outputs an order for the action `say` names.
-fn kept_for_say(version: &AppVersion) -> BTreeSet<String> {
-    let parts = ["sandbox", "net", "db"].map(|part| (part.parse().unwrap(), deployed(part)));
-    let work: Work = serde_json::from_value(json!({ "kind": "action", "action": "say", "steps": [] })).unwrap();
-    let kept = kept_outputs(version, &work, &BTreeMap::from(parts));
-    kept.iter().map(|one| one.part.to_string()).collect()
+/// The parts whose outputs the action `say` refers to. An order for the action names their sensitive outputs.
+fn read_by_say(version: &AppVersion) -> BTreeSet<String> {
+    let part = |reference: &Reference| match reference {
+        Reference::Component(name) => Some(name.to_string()),
+        Reference::Sandbox(_) => Some("sandbox".to_owned()),
+        _ => None,
+    };
+    version.actions[0].references.iter().filter_map(part).collect()
 }
 
 #[test]
-fn an_order_for_a_template_that_shows_the_whole_install_names_the_sensitive_outputs_of_the_sandbox() {
+fn a_template_that_shows_the_whole_install_refers_to_the_sandbox() {
     let whole = [
         "{{ toJson .nuon.install }}",
         "{{ toJson .nuon.install.sandbox }}",
@@ -76,7 +52,7 @@ fn an_order_for_a_template_that_shows_the_whole_install_names_the_sensitive_outp
         let command = &version.actions[0].steps[0].command;
         let shows = render(command, &tree, &Limits::default()).is_ok_and(|text| text.contains("canary"));
         assert!(shows || template.starts_with("{{ range .nuon }}"), "{template}");
-        assert!(kept_for_say(&version).contains("sandbox"), "{template}: {:?}", version.actions[0].references);
+        assert!(read_by_say(&version).contains("sandbox"), "{template}: {:?}", version.actions[0].references);
     }
 }
 
@@ -86,15 +62,31 @@ fn a_template_that_shows_all_components_refers_to_each_of_them() {
     for template in ["{{ toJson .nuon.components }}", "{{ range .nuon.components }}{{ toJson .outputs }}{{ end }}"] {
         let version = app("1", template).load().version;
 
-        assert_eq!(kept_for_say(&version), all, "{template}");
+        assert_eq!(read_by_say(&version), all, "{template}");
         assert!(version.actions[0].dependencies.is_empty());
+    }
+}
+
+#[test]
+fn a_template_that_shows_all_outputs_of_one_component_refers_to_that_component_alone() {
+    let one: BTreeSet<String> = ["db".to_owned()].into();
+    for template in [
+        "{{ toJson .nuon.components.db.outputs }}",
+        "{{ toJson .nuon.components.db }}",
+        "{{ range $k, $v := .nuon.components.db.outputs }}{{ toJson $v }}{{ end }}",
+        "{{ with .nuon.components }}{{ toJson .db.outputs }}{{ end }}",
+    ] {
+        let version = app("1", template).load().version;
+
+        assert_eq!(read_by_say(&version), one, "{template}");
+        assert_eq!(version.actions[0].dependencies, ["db".parse().unwrap()].into(), "{template}");
     }
 }
 
 #[test]
 fn a_part_of_the_tree_without_outputs_refers_to_none() {
     for template in ["{{ .nuon.install.id }}", "{{ toJson .nuon.install.inputs }}", "{{ toJson .nuon.org }}"] {
-        assert_eq!(kept_for_say(&app("1", template).load().version), BTreeSet::new(), "{template}");
+        assert_eq!(read_by_say(&app("1", template).load().version), BTreeSet::new(), "{template}");
     }
     let without = good()
         .with("actions/say.toml", "name = \"say\"\n[[steps]]\nname = \"s\"\ncommand = '{{ toJson .nuon.install }}'\n");

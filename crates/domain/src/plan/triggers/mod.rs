@@ -398,7 +398,8 @@ fn with_dependents(nodes: &[Node], names: &BTreeSet<String>) -> BTreeSet<String>
 }
 
 /// Returns the nodes that deploy the components which an action depends on or reads, and the node of the sandbox if the
-/// action reads it.
+/// action reads it. An action that reads the outputs of all components refers to each of them, so it waits for all that
+/// the workflow deploys: then it sees the outputs that this workflow makes, and not some of them.
 fn needed(action: &Action, nodes: &[Node]) -> BTreeSet<String> {
     let reads = action.references.iter().filter_map(|reference| match reference {
         Reference::Component(name) => Some(name.clone()),

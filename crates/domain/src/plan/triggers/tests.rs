@@ -30,6 +30,10 @@ fn on_component(event: &str, component: &str) -> Value {
     json!({ "on": "event", "event": event, "component": component })
 }
 
+fn references(components: &[&str]) -> Value {
+    components.iter().map(|name| json!({ "to": "component", "name": name })).collect()
+}
+
 fn names(names: &[&str]) -> BTreeSet<ComponentName> {
     names.iter().map(|name| name.parse().unwrap()).collect()
 }
@@ -152,6 +156,27 @@ fn an_action_waits_for_the_components_that_it_needs() {
 }
 
 #[test]
+fn an_action_waits_for_the_components_that_it_reads_and_for_no_other() {
+    let reading = |name: &str, read: &[&str]| {
+        let mut reads = action(name, &[json!({ "on": "post_deploy_component", "component": "log" })]);
+        reads["references"] = references(read);
+        reads
+    };
+    let version = version(&[reading("all", &COMPONENTS), reading("one", &["db"])]);
+
+    let nodes = planned(&version, &names(&COMPONENTS), &DeployScope::default());
+
+    insta::assert_snapshot!(shown(&nodes), @r"
+    api <- db
+    db <-
+    log <-
+    web <- api
+    action:all <- api db log web
+    action:one <- db log
+    ");
+}
+
+#[test]
 fn an_older_word_of_the_event_still_counts() {
     let version = version(&[action("backup", &[on_component("pre-component-deploy", "log")])]);
 
@@ -239,11 +264,15 @@ proptest! {
     #[test]
     fn any_triggers_give_a_graph_in_which_each_event_starts_each_action_once(
         triggers in prop::collection::vec(prop::collection::vec(trigger(), 0..4), 0..5),
+        reads in prop::collection::vec(prop::sample::subsequence(&COMPONENTS[..], 0..=4), 5),
         touched in prop::sample::subsequence(&COMPONENTS[..], 0..=4),
         provision: bool,
         inputs_changed: bool,
     ) {
-        let actions: Vec<Value> = triggers.iter().enumerate().map(|(at, of)| action(&format!("a{at}"), of)).collect();
+        let mut actions: Vec<Value> = triggers.iter().enumerate().map(|(at, of)| action(&format!("a{at}"), of)).collect();
+        for (action, read) in actions.iter_mut().zip(&reads) {
+            action["references"] = references(read);
+        }
         let version = version(&actions);
         let scope = DeployScope { provision, inputs_changed, ..DeployScope::default() };
         let touched = names(&touched);
