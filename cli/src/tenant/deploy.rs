@@ -1,7 +1,6 @@
 //! `freehold tenant deploy`: uploads code and definitions, applies the stack, and verifies the result.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use aws_config::SdkConfig;
 use freehold_protocol::{Digest, TenantName};
@@ -28,7 +27,7 @@ struct Object<'a> {
 impl Deploy {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.tenant(self.name.as_ref())?;
-        let code = code::find(&self.folder_of_functions()?)?;
+        let code = functions_folder::code(self.functions.as_deref())?;
         let architecture = code::architecture(&code, self.architecture)?;
         let config = context.config().await?;
         let progress = Progress::start();
@@ -70,15 +69,6 @@ impl Deploy {
             "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name, "next": next,
         });
         context.out.show(&value, |_| format!("tenant `{tenant}` {state}\n{api}\n\nnext:\n  {}", next.join("\n  ")))
-    }
-
-    fn folder_of_functions(&self) -> Result<PathBuf> {
-        if let Some(folder) = &self.functions {
-            return Ok(folder.clone());
-        }
-        let found = functions_folder::find()?;
-        note(&format!("deploying the functions in `{}`", found.display()));
-        Ok(found)
     }
 
     fn parameters(

@@ -1,13 +1,51 @@
-//! Finds the folder with the code of the functions when `--functions` does not name one.
+//! Finds the folder with the code of the functions when `--functions` does not name one, and says whether the code is of
+//! the same build as this program.
 
 use std::path::{Path, PathBuf};
 
-use super::code::{self, WAY_OUT};
+use freehold_protocol::Digest;
+
+use super::code::{self, Code, WAY_OUT};
+use super::release::{self, Release};
 use crate::error::{Error, Result};
+use crate::output::note;
+
+/// Returns the code in the folder `named`, or else in the folder that [`find`] finds. Code that this program chose itself
+/// must not be of another build than this program, whose template of the stack fits its own functions only.
+pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
+    let folder = named.map_or_else(find, |folder| Ok(folder.to_owned()))?;
+    let code = code::find(&folder)?;
+    let program = || Some(Digest::of(&std::fs::read(std::env::current_exe().ok()?).ok()?));
+    if let Some(remark) = remark(&release::of(&folder, &code, program)?, &folder, named.is_some())? {
+        note(&remark);
+    }
+    Ok(code)
+}
+
+/// Returns what the user must know about code of this release, or the error when it is not deployed.
+fn remark(release: &Release, folder: &Path, is_named: bool) -> Result<Option<String>> {
+    let shown = folder.display();
+    let other = format!(
+        "the functions in `{shown}` are of another build than this program: `SHA256SUMS` of their release does not list it"
+    );
+    match (release, is_named) {
+        (Release::Own | Release::Unknown, true) => Ok(None),
+        (Release::Own, false) => {
+            Ok(Some(format!("deploying the functions in `{shown}`, of the same release as this program")))
+        }
+        (Release::Unknown, false) => Ok(Some(format!(
+            "warning: deploying the functions in `{shown}`, which may be of another build than this program: they have no `SHA256SUMS`, \
+             which `make dist` writes"
+        ))),
+        (Release::Other, true) => Ok(Some(format!("warning: {other}"))),
+        (Release::Other, false) => Err(Error::invalid(other)
+            .or(format!("run the `freehold` of that release, or pass `--functions {shown}` to deploy them anyway"))),
+    }
+}
 
 /// Returns the folder of the release that this program belongs to, or else the folder that a build wrote below the
 /// current directory.
-pub(super) fn find() -> Result<PathBuf> {
+fn find() -> Result<PathBuf> {
     first_with_code(candidates(std::env::current_exe().ok().as_deref()))
 }
 
@@ -87,5 +125,20 @@ mod tests {
             error.to_string(),
             format!("the code of the functions was not found; no zip of a function is in `{one}`, `{two}`; {WAY_OUT}")
         );
+    }
+
+    #[test]
+    fn code_that_may_not_fit_this_program_is_deployed_with_a_warning_or_only_when_it_is_named() {
+        let folder = Path::new("target/dist/arm64/functions");
+        let said = |release, is_named| match remark(&release, folder, is_named) {
+            Ok(remark) => remark.unwrap_or_default(),
+            Err(error) => format!("error: {error}"),
+        };
+
+        assert_eq!([said(Release::Own, true), said(Release::Unknown, true)], [""; 2]);
+        insta::assert_snapshot!(said(Release::Own, false), @"deploying the functions in `target/dist/arm64/functions`, of the same release as this program");
+        insta::assert_snapshot!(said(Release::Unknown, false), @"warning: deploying the functions in `target/dist/arm64/functions`, which may be of another build than this program: they have no `SHA256SUMS`, which `make dist` writes");
+        insta::assert_snapshot!(said(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are of another build than this program: `SHA256SUMS` of their release does not list it");
+        insta::assert_snapshot!(said(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are of another build than this program: `SHA256SUMS` of their release does not list it; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
     }
 }

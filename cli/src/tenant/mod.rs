@@ -10,6 +10,7 @@ mod functions_folder;
 mod leftovers;
 mod names;
 mod principal;
+mod release;
 mod remove;
 mod resources;
 mod source;
@@ -54,6 +55,7 @@ pub(crate) struct Deploy {
     name: Option<TenantName>,
     /// Folder with `<function>.zip` or `<function>/bootstrap.zip`. By default, the functions of the release that this
     /// program is in, or else those that `make dist` or `make package` wrote below the current directory; arm64 first.
+    /// Functions of a release without this program are deployed only if this option names them.
     #[arg(long, value_name = "DIR")]
     functions: Option<PathBuf>,
     /// Processor that the functions are built for; read from the code when absent.

@@ -8,7 +8,7 @@ pub(crate) const SIGNED_IN: [(&str, &str); 3] =
 /// Nothing listens on port 1.
 const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
 
-pub(crate) const MISTAKES: [Mistake; 45] = [
+pub(crate) const MISTAKES: [Mistake; 47] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
@@ -72,6 +72,12 @@ pub(crate) const MISTAKES: [Mistake; 45] = [
     mistake("no such schema", &["app", "schema", "helm_chrt"], 2),
     mistake("no folder with functions", &["tenant", "deploy", "--name", "acme", "--functions", "lambda"], 2),
     mistake("a folder without functions", &["tenant", "deploy", "--name", "acme", "--functions", "full"], 2),
+    mistake(
+        "functions of two builds",
+        &["tenant", "deploy", "--name", "acme", "--functions", "mixed/arm64/functions"],
+        2,
+    ),
+    mistake("functions of another build, which no option names", &["tenant", "deploy", "--name", "acme"], 2),
     mistake("no such template", &["install", "verify-template", "initech.yaml"], 2),
     mistake(
         "the short form of a SHA-256",

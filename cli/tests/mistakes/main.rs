@@ -12,6 +12,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use freehold_protocol::Digest;
 use serde_json::Value;
 
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/errors.md");
@@ -69,7 +70,8 @@ const fn with(
 }
 
 /// Returns a directory with all files that the commands name: `full`, which is not empty; `broken`, an app with two mistakes;
-/// `functions`, which has zips of all functions; and the template `globex.yaml`.
+/// `functions`, which has zips of all functions; releases with them in `target/dist`, and with checksums of other ones in
+/// `mixed`; and the template `globex.yaml`.
 fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -81,11 +83,23 @@ fn place() -> tempfile::TempDir {
     write("broken/metadata.toml", "version = \"v2\"\nversoin = \"v2\"\n");
     write("broken/components/web.toml", "name = \"web\"\ntype = \"container_imag\"\n");
     write("globex.yaml", TEMPLATE);
+    let zip = "PK\u{3}\u{4}";
+    let (digest, other) = (Digest::of(zip.as_bytes()).hex().to_owned(), "0".repeat(64));
+    let mut sums = format!("{other}  arm64/freehold\n");
+    let mut sums_of_others = sums.clone();
     let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../functions/src/bin");
     for program in std::fs::read_dir(functions).unwrap() {
         let path = program.unwrap().path();
-        write(&format!("functions/{}.zip", path.file_stem().unwrap().to_str().unwrap()), "PK\u{3}\u{4}");
+        let file = format!("functions/{}.zip", path.file_stem().unwrap().to_str().unwrap());
+        for folder in ["", "target/dist/arm64/", "mixed/arm64/"] {
+            write(&format!("{folder}{file}"), zip);
+        }
+        writeln!(sums, "{digest}  arm64/{file}").unwrap();
+        writeln!(sums_of_others, "{}  arm64/{file}", if file == "functions/sweep.zip" { &other } else { &digest })
+            .unwrap();
     }
+    write("target/dist/SHA256SUMS", &sums);
+    write("mixed/SHA256SUMS", &sums_of_others);
     place
 }
 
