@@ -9,10 +9,10 @@ use freehold_protocol::api::{
 use freehold_protocol::{ComponentName, Digest, InstallId, ReleaseName};
 use serde_json::Value;
 
-use crate::api::{Api, follow};
+use crate::api::{Api, app_of, follow};
 use crate::app::VersionName;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::inputs::{Input, by_name};
 use crate::output::Output;
 use crate::sealed_inputs::sealed;
@@ -125,12 +125,7 @@ impl Deploy {
 
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
         let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
-        view.app.ok_or_else(|| {
-            Error::invalid(format!(
-                "`{}` is the build runner, not an install of an app; `freehold install list` shows the installs",
-                self.install
-            ))
-        })
+        app_of(&view)
     }
 }
 

@@ -12,7 +12,8 @@ mod watch;
 use std::time::Duration;
 
 use aws_config::SdkConfig;
-use freehold_protocol::api::{IDEMPOTENCY_KEY, Page};
+use freehold_protocol::AppName;
+use freehold_protocol::api::{IDEMPOTENCY_KEY, InstallView, Page};
 use reqwest::{Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +25,7 @@ pub(crate) use runner_wait::awaited;
 pub(crate) use short_reason::brief;
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 
-use crate::error::{Error, Result, chain};
+use crate::error::{Error, Kind, Result, chain};
 use sign::Signer;
 
 /// The maximum length of an idempotency key, in characters. The API accepts 128, and requests add a suffix to the key.
@@ -152,9 +153,11 @@ impl Api {
                     )));
                 }
                 // The address is left out: its signature permits the upload.
-                Err(error) => Error::transient("")
-                    .with_message(format!("the upload was interrupted: {}", chain(&error.without_url())))
-                    .or("check the network and run the command again"),
+                Err(error) => {
+                    let why = chain(&error.without_url());
+                    Error::quoting(Kind::Transient, format!("the upload was interrupted: {why}"))
+                        .or("check the network and run the command again")
+                }
             };
             if tries == TRIES {
                 return Err(error);
@@ -282,3 +285,11 @@ fn checked_key(key: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests;
+
+/// Returns the app of an install. It is an error for the build runner, which is the install of no app.
+pub(crate) fn app_of(view: &InstallView) -> Result<AppName> {
+    view.app.clone().ok_or_else(|| {
+        Error::invalid(format!("`{}` is the build runner, not an install of an app", view.install))
+            .or("`freehold install list` shows the installs")
+    })
+}

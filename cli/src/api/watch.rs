@@ -7,7 +7,7 @@ use freehold_protocol::{JobId, WorkflowId};
 
 use super::runner_wait::Waiting;
 use super::{Api, brief};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -91,8 +91,7 @@ pub(crate) fn verdict(view: &WorkflowView, subject: &str) -> Result<String> {
             Ok(format!("{subject} succeeded in {took} ({}){log}", view.workflow))
         }
         (state, _) => {
-            let error =
-                Error::failed("").with_message(format!("{subject} {state} ({}){}", view.workflow, because(view)));
+            let error = Error::quoting(Kind::Failed, format!("{subject} {state} ({}){}", view.workflow, because(view)));
             Err(match way_out(view) {
                 Some(way_out) => error.or(way_out),
                 None => error,

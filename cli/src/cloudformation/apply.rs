@@ -8,7 +8,7 @@ use aws_sdk_cloudformation::types::{
 
 use super::events::Events;
 use super::{LOOK, SLOWEST_LOOK, Stack, Stacks};
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::progress::Progress;
 
 /// The maximum size of a template inside a request, in bytes (AWS CloudFormation quotas, "Template body size in a
@@ -172,7 +172,7 @@ impl Stacks {
                         let _ = self.client.delete_stack().stack_name(stack).send().await;
                     }
                     let message = format!("CloudFormation refused the change of stack `{stack}`: {reason}");
-                    return Err(Error::failed("").with_message(message));
+                    return Err(Error::quoting(Kind::Failed, message));
                 }
                 _ => tokio::time::sleep(pause).await,
             }

@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::error::ProvideErrorMetadata;
 use aws_sdk_cloudformation::types::StackEvent;
 
 use super::Stack;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::progress::Progress;
 
 /// The events of a stack that were already read, and the reasons of failures in them.
@@ -65,7 +65,7 @@ impl Events {
         }
         let more = self.failures.len().saturating_sub(reasons.len());
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-        Error::failed("").with_message(format!("{what}: {}{more}", reasons.join("; ")))
+        Error::quoting(Kind::Failed, format!("{what}: {}{more}", reasons.join("; ")))
     }
 
     /// Returns the events that were not read before, oldest first.

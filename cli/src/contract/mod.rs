@@ -16,7 +16,7 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::{ActionName, AppName, Digest, Envelope, KeyId, ReleaseName, TenantName, Timestamp};
 use serde::Serialize;
 
-use crate::api::Api;
+use crate::api::{Api, app_of};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
@@ -267,11 +267,10 @@ pub(crate) fn signed(path: &Path, root: &PublicKey) -> Result<SignedContract> {
 }
 
 fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {
-    SignedContract::open(envelope, root)
-        .map_err(|error| Error::failed("").with_message(format!("the signature of the contract is not valid: {error}")))
-        .map_err(|error| {
-            error.or("do not use this contract; ask the vendor for it again, and for the tenant's public key")
-        })
+    SignedContract::open(envelope, root).map_err(|error| {
+        Error::quoting(Kind::Failed, format!("the signature of the contract is not valid: {error}"))
+            .or("do not use this contract; ask the vendor for it again, and for the tenant's public key")
+    })
 }
 
 impl Verify {
@@ -321,11 +320,7 @@ fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Di
 /// do not contain the steps of actions, so the steps of the first side are those of the deployed version.
 async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
-    let app = view.app.ok_or_else(|| {
-        Error::invalid(format!(
-            "`{name}` is the build runner, not an install of an app; `freehold install list` shows the installs"
-        ))
-    })?;
+    let app = app_of(&view)?;
     let accepted = view.accepted_contract.ok_or_else(|| {
         Error::conflict(format!(
             "install `{name}` has not reported which contract it accepted: its runner has not announced itself yet, or its \

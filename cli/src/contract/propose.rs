@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::envelope_file;
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 use crate::file::COPY_OF_AUDIT;
 use crate::output::{Output, Table, clean, note, plural, time};
 
@@ -125,9 +125,8 @@ fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
         for (at, line) in bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
             let record = Envelope::parse(line).and_then(|envelope| envelope.peek::<AuditRecord>());
             records.push(record.map_err(|error| {
-                Error::invalid("")
-                    .with_message(format!("`{}`, line {}, is not an audit record: {error}", file.display(), at + 1))
-                    .or(COPY_OF_AUDIT)
+                let message = format!("`{}`, line {}, is not an audit record: {error}", file.display(), at + 1);
+                Error::quoting(Kind::Invalid, message).or(COPY_OF_AUDIT)
             })?);
         }
     }

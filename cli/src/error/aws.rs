@@ -59,7 +59,7 @@ fn without_code(message: &str) -> Error {
 /// Returns the error for an AWS service's answer with the error code `code`.
 fn service_error(code: &str, message: &str) -> Error {
     let kind = kind_of_code(code);
-    let error = Error::of(kind, "").with_message(format!("{code}: {}", first_line(message)));
+    let error = Error::quoting(kind, format!("{code}: {}", first_line(message)));
     match Meaning::of(Some(code)) {
         Meaning::Credentials => Error {
             message: format!("AWS does not accept these credentials ({code}: {})", first_line(message)),

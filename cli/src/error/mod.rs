@@ -112,13 +112,20 @@ impl Error {
     }
 
     /// Returns an error of `kind`. All texts have the form `problem; way out`, so the way out is the text after the
-    /// last semicolon.
+    /// last semicolon, except for semicolons in backticks, such as those of a path.
     fn of(kind: Kind, text: &str) -> Self {
-        let (message, way_out) = match text.rsplit_once("; ") {
-            Some((message, way_out)) => (message, Some(way_out.to_owned())),
+        let parts = text.rmatch_indices("; ").map(|(at, _)| text.split_at(at));
+        let mut outside = parts.filter(|(before, _)| before.matches('`').count().is_multiple_of(2));
+        let (message, way_out) = match outside.next() {
+            Some((message, rest)) => (message, Some(rest.trim_start_matches("; ").to_owned())),
             None => (text, None),
         };
         Self { kind, message: message.to_owned(), way_out, soon: false, found: None }
+    }
+
+    /// Returns an error whose message contains a text of somebody else, in which a semicolon begins no way out.
+    pub(crate) fn quoting(kind: Kind, message: String) -> Self {
+        Self::of(kind, "").with_message(message)
     }
 
     /// Returns this error with another message. A semicolon in this message does not begin a way out.
@@ -249,6 +256,17 @@ impl<T> ResultExt<T> for std::io::Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_semicolon_in_a_quoted_text_begins_no_way_out() {
+        let wrong = "`a; b` is not a contract: no field; no comma".to_owned();
+        let absent = Error::not_found("there is no file `a; b`");
+
+        assert_eq!(Error::quoting(Kind::Invalid, wrong.clone()).or("try `c`").to_string(), format!("{wrong}; try `c`"));
+        assert_eq!(absent.clone().or("try `c`").to_string(), "there is no file `a; b`; try `c`");
+        assert_eq!(absent.way_out(), None);
+        assert_eq!(Error::invalid("`a; b` is wrong; try `c`, or `d; e`").way_out(), Some("try `c`, or `d; e`"));
+    }
 
     #[test]
     fn every_kind_has_its_documented_exit_code() {

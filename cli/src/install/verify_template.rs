@@ -12,7 +12,7 @@ use super::release::runner_of_release;
 use super::template;
 use crate::context::Context;
 use crate::contract;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::inputs::by_name;
 use crate::output::{Output, Table, clean, plural};
 
@@ -88,9 +88,9 @@ impl VerifyTemplate {
     fn checked(&self, template: &str, file: &str) -> Result<Checked> {
         let own = [self.allow.as_slice(), &self.allow_output].concat();
         let check = |agreed: Option<&Agreed<'_>>| {
-            verify(template, &own, agreed)
-                .map_err(|wrong| Error::invalid("").with_message(format!("`{file}` is not a template: {wrong}")))
-                .map_err(|error| error.or(template::WAY_OUT))
+            verify(template, &own, agreed).map_err(|wrong| {
+                Error::quoting(Kind::Invalid, format!("`{file}` is not a template: {wrong}")).or(template::WAY_OUT)
+            })
         };
         let checked = check(None)?;
         let (Some(path), Some(names)) = (&self.contract, &checked.names) else { return Ok(checked) };

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::api::Api;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::output::{note, plural};
 use verify::Verification;
 
@@ -172,9 +172,7 @@ impl Verify {
         let shown = self.file.display();
         let bytes = crate::file::read(&self.file, WAY_OUT)?;
         let lineage = Lineage::parse(&bytes).map_err(|error| match error {
-            ParseError::Malformed(error) => Error::invalid("")
-                .with_message(format!("`{shown}` is not a lineage bundle: {error}"))
-                .or(WAY_OUT),
+            ParseError::Malformed(error) => Error::quoting(Kind::Invalid, format!("`{shown}` is not a lineage bundle: {error}")).or(WAY_OUT),
             ParseError::Format(_) => Error::invalid(format!(
                 "cannot read the lineage bundle `{shown}`: {error}; use the `freehold` command of the release that wrote it"
             )),

@@ -7,7 +7,7 @@ use freehold_protocol::Digest;
 
 use super::code::{self, Code, WAY_OUT};
 use super::release::{self, Release};
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::output::note;
 
 /// Returns the code in the folder `named`, or else in the folder that [`find`] finds. Code that this program chose itself
@@ -70,7 +70,7 @@ fn first_with_code(candidates: Vec<PathBuf>) -> Result<PathBuf> {
     }
     let looked: Vec<String> = candidates.iter().map(|folder| format!("`{}`", folder.display())).collect();
     let message = format!("the code of the functions was not found; no zip of a function is in {}", looked.join(", "));
-    Err(Error::invalid("").with_message(message).or(WAY_OUT))
+    Err(Error::quoting(Kind::Invalid, message).or(WAY_OUT))
 }
 
 #[cfg(test)]
