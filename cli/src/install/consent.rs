@@ -26,33 +26,39 @@ impl Launch {
             return Err(Error::invalid(twice));
         }
         let (file, was) = (self.template.display(), former.and_then(accepted));
-        let agreed = match (parameters.get(ACCEPTED), was) {
-            (Some(named), _) => Some((named.as_str(), format!("parameter `{ACCEPTED}` names {named}"))),
-            (None, Some(was)) if !self.accept_contract => Some((was, format!("the stack has accepted {was}"))),
-            (None, _) => None,
+        let Some(offered) = offered else { return self.without_contract(was) };
+        let (digest, agreed) = match (parameters.get(ACCEPTED), was) {
+            (Some(named), _) => (named.as_str(), format!("parameter `{ACCEPTED}` names {named}")),
+            (None, Some(was)) if !self.accept_contract => (was, format!("the stack has accepted {was}")),
+            (None, _) => {
+                parameters.insert(ACCEPTED.to_owned(), offered.to_owned());
+                return Ok(());
+            }
         };
-        match (offered, agreed) {
-            (None, _) if self.accept_contract => {
+        if digest == offered {
+            return Ok(());
+        }
+        Err(Error::conflict(format!(
+            "template `{file}` offers the contract {offered}, but {agreed}: a launch would give the roles the permissions of \
+             the template, so nothing was changed"
+        ))
+        .or("read the contract of the template, then accept it with `--accept-contract`, or pass the template of the \
+             contract that you accepted"))
+    }
+
+    /// Decides about a template that names no contract; the stack has accepted `was`.
+    fn without_contract(&self, was: Option<&str>) -> Result<()> {
+        let file = self.template.display();
+        match was {
+            _ if self.accept_contract => {
                 Err(Error::invalid(format!("template `{file}` names no contract, so there is nothing to accept"))
                     .or("leave out `--accept-contract`"))
             }
-            (None, _) if was.is_none() => Ok(()),
-            (None, _) => Err(Error::conflict(format!(
-                "template `{file}` names no contract, but the stack has accepted {}: with this template, the runner \
-                 would carry out any release without your consent; ask the vendor for a template that names its contract",
-                was.unwrap_or_default()
+            None => Ok(()),
+            Some(was) => Err(Error::conflict(format!(
+                "template `{file}` names no contract, but the stack has accepted {was}: with this template, the runner \
+                 would carry out any release without your consent; ask the vendor for a template that names its contract"
             ))),
-            (Some(offered), Some((digest, agreed))) if offered != digest => Err(Error::conflict(format!(
-                "template `{file}` offers the contract {offered}, but {agreed}: a launch would give the roles the permissions of \
-                 the template, so nothing was changed"
-            ))
-            .or("read the contract of the template, then accept it with `--accept-contract`, or pass the template of the \
-                 contract that you accepted")),
-            (Some(_), Some(_)) => Ok(()),
-            (Some(offered), None) => {
-                parameters.insert(ACCEPTED.to_owned(), offered.to_owned());
-                Ok(())
-            }
         }
     }
 }
