@@ -198,6 +198,15 @@ fn every_mistake_has_its_message_and_exit_code_and_they_are_the_pages() {
 }
 
 #[test]
+fn the_example_at_the_begin_of_the_page_is_one_of_the_messages() {
+    let page = std::fs::read_to_string(PAGE).unwrap();
+
+    let example = page.lines().find_map(|line| line.strip_prefix("error: ")).unwrap();
+
+    assert!(page.contains(&format!("| {example} |")), "{example}");
+}
+
+#[test]
 fn with_json_every_mistake_is_one_object_on_stderr() {
     let place = place();
     for mistake in local_checks::MISTAKES.iter().chain(&remote_answers::MISTAKES) {
