@@ -4,15 +4,18 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import json
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import imports
 import table
-from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT
+from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT, Group
 
 PAGE = (ROOT / "docs/figures.md").read_text()
 PROGRAMS = ["first", "second", "third"]
@@ -177,15 +180,53 @@ def figures_run():
 
 
 class Counters(unittest.TestCase):
-    def test_lines_of_a_counter_that_are_no_figures_are_its_progress(self):
-        run = figures_run()
+    def count(self, script):
         said = io.StringIO()
-
         with contextlib.redirect_stderr(said):
-            figures, code = run._count("sh", ["sh", "-c", """echo half; echo '{"name": "a.b"}'; exit 3"""])
+            return *figures_run()._count("sh", ["sh", "-c", script], "2026-01-01", "0123abc"), said.getvalue()
 
-        self.assertEqual(([{"name": "a.b"}], 3), (figures, code))
-        self.assertIn("half\n", said.getvalue())
+    def test_lines_of_a_counter_that_are_no_figures_are_its_progress(self):
+        figure = json.dumps({**FIGURE, "name": "a.b"})
+
+        rows, code, said = self.count(f"echo half; echo '{figure}'; exit 3")
+
+        self.assertEqual((["a.b"], 3), ([each.name for each in rows], code))
+        self.assertIn("half\n", said)
+
+    def test_a_broken_figure_fails_its_group_and_says_what_is_wrong(self):
+        for broken, wrong in (("{half", "JSONDecodeError"), ('{"name": "a.b"}', "KeyError('attempted')")):
+            rows, code, said = self.count(f"echo '{broken}'")
+
+            self.assertEqual(([], 1), (rows, code))
+            self.assertIn(wrong, said)
+
+    def test_the_groups_after_one_that_fails_are_run_and_the_end_names_those_that_failed(self):
+        figure = json.dumps({**FIGURE, "name": "a.b"})
+        lines = {"first": "{half", "second": figure, "third": "nothing", "fourth": figure}
+        with tempfile.TemporaryDirectory() as folder:
+            page = Path(folder) / "figures.md"
+            page.write_text(PAGE)
+            groups = []
+            for name, line in lines.items():
+                program = Path(folder) / name
+                program.write_text(f"#!/bin/sh\necho '{line}'\n")
+                program.chmod(0o755)
+                group = Group(name, "", "", name, "", folder=Path(folder), build=("false",) * (name == "fourth"))
+                groups.append(group)
+            run = figures_run()
+            words = ["tests/figures/run", "--out", str(page)]
+            with (
+                Path(folder, "said").open("w+") as said,
+                mock.patch.object(run, "GROUPS", groups),
+                mock.patch.object(sys, "argv", words),
+                contextlib.redirect_stdout(said),
+                contextlib.redirect_stderr(said),
+            ):
+                code = run.main()
+            printed = Path(folder, "said").read_text()
+            self.assertEqual([each.command for each in table.rows_in(page.read_text())], ["second"])
+        self.assertEqual(code, 1)
+        self.assertIn("figures: failed: first, third, fourth; the lines above say why", printed)
 
 
 class Groups(unittest.TestCase):
