@@ -16,14 +16,14 @@ pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
     let folder = named.map_or_else(find, |folder| Ok(folder.to_owned()))?;
     let code = code::find(&folder)?;
     let program = || Some(Digest::of(&std::fs::read(std::env::current_exe().ok()?).ok()?));
-    if let Some(remark) = remark(&release::of(&folder, &code, program)?, &folder, named.is_some())? {
+    if let Some(remark) = remark(release::of(&folder, &code, program)?, &folder, named.is_some())? {
         note(&remark);
     }
     Ok(code)
 }
 
 /// Returns what the user must know about code of this release, or the error when it is not deployed.
-fn remark(release: &Release, folder: &Path, is_named: bool) -> Result<Option<String>> {
+fn remark(release: Release, folder: &Path, is_named: bool) -> Result<Option<String>> {
     let shown = folder.display();
     let other = format!(
         "the functions in `{shown}` are of another build than this program: `SHA256SUMS` of their release does not list it"
@@ -34,8 +34,8 @@ fn remark(release: &Release, folder: &Path, is_named: bool) -> Result<Option<Str
             Ok(Some(format!("deploying the functions in `{shown}`, of the same release as this program")))
         }
         (Release::Unknown, false) => Ok(Some(format!(
-            "warning: deploying the functions in `{shown}`, which may be of another build than this program: they have no `SHA256SUMS`, \
-             which `make dist` writes"
+            "warning: the functions in `{shown}`, which are deployed, may be of another build than this program: no \
+             `SHA256SUMS`, as `make dist` writes it, shows their release"
         ))),
         (Release::Other, true) => Ok(Some(format!("warning: {other}"))),
         (Release::Other, false) => Err(Error::invalid(other)
@@ -130,14 +130,14 @@ mod tests {
     #[test]
     fn code_that_may_not_fit_this_program_is_deployed_with_a_warning_or_only_when_it_is_named() {
         let folder = Path::new("target/dist/arm64/functions");
-        let said = |release, is_named| match remark(&release, folder, is_named) {
+        let said = |release, is_named| match remark(release, folder, is_named) {
             Ok(remark) => remark.unwrap_or_default(),
             Err(error) => format!("error: {error}"),
         };
 
         assert_eq!([said(Release::Own, true), said(Release::Unknown, true)], [""; 2]);
         insta::assert_snapshot!(said(Release::Own, false), @"deploying the functions in `target/dist/arm64/functions`, of the same release as this program");
-        insta::assert_snapshot!(said(Release::Unknown, false), @"warning: deploying the functions in `target/dist/arm64/functions`, which may be of another build than this program: they have no `SHA256SUMS`, which `make dist` writes");
+        insta::assert_snapshot!(said(Release::Unknown, false), @"warning: the functions in `target/dist/arm64/functions`, which are deployed, may be of another build than this program: no `SHA256SUMS`, as `make dist` writes it, shows their release");
         insta::assert_snapshot!(said(Release::Other, true), @"warning: the functions in `target/dist/arm64/functions` are of another build than this program: `SHA256SUMS` of their release does not list it");
         insta::assert_snapshot!(said(Release::Other, false), @"error: the functions in `target/dist/arm64/functions` are of another build than this program: `SHA256SUMS` of their release does not list it; run the `freehold` of that release, or pass `--functions target/dist/arm64/functions` to deploy them anyway");
     }
