@@ -76,6 +76,26 @@ class Identity(Contract):
         self.refused("AccessDenied", iam.put_role_policy, RoleName="free", PolicyName="all", PolicyDocument=policy)
         self.refused("AccessDenied", iam.attach_role_policy, RoleName="free", PolicyArn=other)
 
+    def test_condition_of_a_write_is_a_condition_key(self):
+        bucket = f"conditional-{self.account.id}"
+        self.account.client("s3").create_bucket(
+            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
+        )
+        again = {
+            "Effect": "Deny",
+            "Action": "s3:PutObject",
+            "Resource": f"arn:aws:s3:::{bucket}/once/*",
+            "Condition": {"Null": {"s3:if-none-match": "true"}},
+        }
+        s3 = self.account.role("writer", allow("s3:PutObject"), again).client("s3")
+
+        s3.put_object(Bucket=bucket, Key="once/1", Body=b"a", IfNoneMatch="*")
+        s3.put_object(Bucket=bucket, Key="often/1", Body=b"a")
+
+        self.refused("AccessDenied", s3.put_object, Bucket=bucket, Key="once/1", Body=b"b")
+        self.refused("AccessDenied", s3.put_object, Bucket=bucket, Key="once/1", Body=b"b", IfMatch="*")
+        self.refused("PreconditionFailed", s3.put_object, Bucket=bucket, Key="once/1", Body=b"b", IfNoneMatch="*")
+
     def test_unknown_key_and_wrong_secret_are_refused(self):
         role = self.account.role("someone", allow("*"))
         role.credentials.secret_key = "wrong"

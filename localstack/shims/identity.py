@@ -1,4 +1,4 @@
-"""IAM: the keys `aws:PrincipalArn` and `iam:PermissionsBoundary` of conditions, batch calls, and keys by an alias."""
+"""IAM: keys of conditions (the principal, a boundary, a conditional write to S3), batch calls, and keys by an alias."""
 
 from ministack.core import iam_actions, iam_evaluator
 from ministack.services import iam, kms
@@ -18,6 +18,9 @@ def apply():
     replace(iam_actions, "request_tag_context", _with_boundary)
     # For a request that names a key by its alias, AWS compares the key's ARN; MiniStack compares the alias's.
     replace(iam_actions, "extract_resource_arn", _key_of_alias)
+    # On AWS these keys are the headers of a conditional write (Amazon S3 User Guide, "Enforce conditional writes on
+    # Amazon S3 buckets"); MiniStack obeys the headers and does not know the keys.
+    replace(iam_actions, "s3_service_context", _with_conditions_of_write)
 
 
 def _with_boundary(original):
@@ -33,6 +36,17 @@ def _with_boundary(original):
         return context
 
     return request_context
+
+
+def _with_conditions_of_write(original):
+    def s3_service_context(iam_action, query_params, path="", headers=None):
+        context = original(iam_action, query_params, path, headers)
+        if iam_action == "s3:PutObject":
+            given = {name: (headers or {}).get(name) for name in ("if-none-match", "if-match")}
+            context.update({f"s3:{name}": value for name, value in given.items() if value})
+        return context
+
+    return s3_service_context
 
 
 def _key_of_alias(original):

@@ -193,7 +193,9 @@ class Install:
         both = ("ListBucket", "ListBucketVersions")
         for kind, arn, actions in (
             ("bucket", bucket, ["s3:PutBucketPolicy"]),
-            ("audit", f"{bucket}/audit/1", objects),
+            ("audit", f"{bucket}/audit/1", ["s3:GetObject", *objects]),
+            ("record", f"{bucket}/audit/000000000001.json", [("s3:PutObject", {"s3:if-none-match": "*"})]),
+            ("record-again", f"{bucket}/audit/000000000001.json", ["s3:PutObject"]),
             ("locked", f"{bucket}/locked/net/1.json", ["s3:GetObject", "s3:PutObjectTagging", *objects]),
             ("plans", f"{bucket}/plans/x", objects),
             ("state", f"{bucket}/terraform/x.tfstate", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging"]),
@@ -202,7 +204,7 @@ class Install:
             ("other-list", bucket, listing("x", "ListBucket")),
         ):
             self.account.add_resource(kind, kind, arn, actions)
-        self.account.add_resource("logs", "audit", f"{bucket}/logs/x", objects)
+        self.account.add_resource("logs", "logs", f"{bucket}/logs/x", ["s3:GetObject", *objects])
 
     def add_stack_resources(self):
         key_policy = self.on.resolve(properties(self.template, "Key")["KeyPolicy"])
@@ -213,6 +215,8 @@ class Install:
         self.account.add_resource(
             "key", "key", self.on.attribute("Key", "Arn"), ["kms:Decrypt", "kms:PutKeyPolicy"], key_policy
         )
+        by_s3 = [("kms:Decrypt", {"kms:ViaService": f"s3.{templates.REGION}.amazonaws.com"})]
+        self.account.add_resource("key-by-s3", "key-by-s3", self.on.attribute("Key", "Arn"), by_s3, key_policy)
         key_of_digests = self.on.attribute("SecretsKey", "Id")
         self.account.add_resource("secrets-key", "secret", key_of_digests, secret_actions)
         app_secret = self.on.attribute("SecretAppSecretAdminPassword", "Id")

@@ -19,13 +19,14 @@ SIMULATE, INVOKE = "iam:SimulatePrincipalPolicy", "lambda:InvokeFunction"
 OPEN_QUEUES = dict.fromkeys(("open-orders", "open-reports"), {SEND, RECEIVE, "sqs:PurgeQueue"})
 OPEN_ROLES = dict.fromkeys(("app-role-open", "their-role-open"), {TAKE})
 ROWS = {"rows": {READ, WRITE}, "app-rows": {WRITE}}
+KEY = dict.fromkeys(("key", "key-by-s3"), {"kms:Decrypt"})
 MODE = {
     "stack-role": {SIMULATE},
     "state-list": {LIST},
     "state": {GET_OBJECT, PUT_OBJECT},
     "plans": {PUT_OBJECT},
     "repository": {PULL},
-    "key": {"kms:Decrypt"},
+    **KEY,
 }
 INSIDE = {
     "own-by-endpoint": endpoints.ACTIONS,
@@ -226,30 +227,36 @@ CUSTOMER = {
         "open-mode-role": {TAKE},
         "stack": {"cloudformation:DescribeStacks"},
         "runner-group": {"autoscaling:CompleteLifecycleAction"},
-        "audit": {PUT_OBJECT},
+        **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT}),
+        "record": {PUT_OBJECT},
         "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
         "audit-list": {LIST},
         "plans": {PUT_OBJECT},
         "repository": {PUSH, PULL},
-        "key": {"kms:Decrypt"},
+        **KEY,
         "secret": {"secretsmanager:GetSecretValue"},
         "app-secret": {"secretsmanager:GetSecretValue"},
     },
-    # While the kill switch is off: the last reports and audit records, its stack, and the release of its machine.
+    # While the kill switch is off: the last reports and audit records, for which it reads the records before them, its
+    # stack, and the release of its machine.
     "killed-runner": {
         "reports": {SEND},
         "open-reports": {SEND},
         "stack": {"cloudformation:DescribeStacks"},
         "runner-group": {"autoscaling:CompleteLifecycleAction"},
-        "audit": {PUT_OBJECT},
-        "locked": {PUT_OBJECT},
-        "plans": {PUT_OBJECT},
+        "audit": {GET_OBJECT, PUT_OBJECT},
+        "audit-list": {LIST},
+        "key-by-s3": {"kms:Decrypt"},
+        **dict.fromkeys(("locked", "logs", "plans", "record"), {PUT_OBJECT}),
     },
     "killed-wide-runner": {
         **dict.fromkeys(("reports", "open-orders", "open-reports"), {SEND}),
         "stack": {"cloudformation:DescribeStacks"},
         "runner-group": {"autoscaling:CompleteLifecycleAction"},
-        **dict.fromkeys(("audit", "locked", "plans", "state"), {PUT_OBJECT}),
+        "audit": {GET_OBJECT, PUT_OBJECT},
+        "audit-list": {LIST},
+        "key-by-s3": {"kms:Decrypt"},
+        **dict.fromkeys(("locked", "logs", "plans", "record", "record-again", "state"), {PUT_OBJECT}),
         "elsewhere": {SEND, PUT_OBJECT, "autoscaling:CompleteLifecycleAction", "cloudformation:DescribeStacks"},
     },
     "bare-mode": MODE,
@@ -294,7 +301,7 @@ CUSTOMER = {
         **CEILING,
         "stack-role": {SIMULATE},
         "repository": {PULL},
-        "key": {"kms:Decrypt"},
+        **KEY,
     },
     # The policies of the endpoints let the account reach itself, the vendor's two queues, and a few public objects.
     "inside": {
@@ -313,7 +320,8 @@ CUSTOMER = {
             "other-list": {LIST},
             "state-list": {LIST, LIST_VERSIONS},
             "open-mode-role": {TAKE, TAG},
-            "audit": {PUT_OBJECT, DELETE_OBJECT},
+            **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT}),
+            **dict.fromkeys(("record", "record-again"), {PUT_OBJECT}),
             "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, "s3:PutObjectTagging"},
             "leftovers": {"tag:GetResources", "tag:TagResources"},
             "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
@@ -321,6 +329,7 @@ CUSTOMER = {
             "plans": {PUT_OBJECT, DELETE_OBJECT},
             "repository": {PUSH, PULL, "ecr:DeleteRepository"},
             "key": {"kms:Decrypt", "kms:PutKeyPolicy"},
+            "key-by-s3": {"kms:Decrypt"},
             "secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
             "app-secret": {"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
             "elsewhere": ELSEWHERE,

@@ -159,8 +159,18 @@ class Switches(Launched):
                 refused()
         # What it did is still told, and why it stands still is read from the stack.
         runner.send_message(QueueUrl=reports, MessageBody="x")
-        s3 = self.cloud.client("s3", credentials=self.runner)
-        s3.put_object(Bucket=self.out["BucketName"], Key="audit/x", Body=b"x")
+        # The next record needs the one before it, and nothing else of the bucket.
+        s3, bucket = self.cloud.client("s3", credentials=self.runner), self.out["BucketName"]
+        s3.put_object(Bucket=bucket, Key="audit/1.json", Body=b"x", IfNoneMatch="*")
+        self.assertEqual(s3.get_object(Bucket=bucket, Key="audit/1.json")["Body"].read(), b"x")
+        self.assertEqual(s3.list_objects_v2(Bucket=bucket, Prefix="audit/")["KeyCount"], 1)
+        for refused in (
+            lambda: s3.get_object(Bucket=bucket, Key="terraform/x"),
+            lambda: s3.list_objects_v2(Bucket=bucket, Prefix="logs/"),
+            lambda: s3.list_objects_v2(Bucket=bucket),
+        ):
+            with self.assertRaisesRegex(ClientError, "AccessDenied"):
+                refused()
         formation = self.cloud.client("cloudformation", credentials=self.runner)
         [stack] = formation.describe_stacks(StackName=STACK)["Stacks"]
         self.assertIn({"ParameterKey": "EnableRunner", "ParameterValue": "false"}, stack["Parameters"])
@@ -169,6 +179,17 @@ class Switches(Launched):
 
         self.assertTrue(all(self.works(session) for session in sessions))
         runner.receive_message(QueueUrl=orders)
+
+    def test_the_runner_writes_no_audit_record_twice(self):
+        s3 = self.cloud.client("s3", credentials=self.runner)
+        record = {"Bucket": self.out["BucketName"], "Key": "audit/000000000001.json"}
+
+        s3.put_object(**record, Body=b"first", IfNoneMatch="*")
+
+        for condition, code in (({"IfNoneMatch": "*"}, "PreconditionFailed"), ({}, "AccessDenied")):
+            with self.assertRaisesRegex(ClientError, code):
+                s3.put_object(**record, Body=b"second", **condition)
+        self.assertEqual(s3.get_object(**record)["Body"].read(), b"first")
 
     def queues(self):
         """Makes the vendor's two queues of this install, open to its runner as `register-install` does."""
