@@ -1,15 +1,27 @@
-//! Reads a copy of an install's audit records: `NUMBER.json` for each record, and `KEY.pub` for each runner key.
+//! Reads a copy of an install's audit records: `NUMBER.json` for each record, and `KEY.pub` for each runner key. Runners
+//! of earlier versions kept a chain for each key, in a folder `KEY/`, which is counted and not read.
 
+use std::collections::BTreeMap;
+use std::fs::DirEntry;
 use std::path::Path;
 
 use freehold_protocol::audit::verify::RecordsCopy;
 
 use crate::error::{Error, Result};
 use crate::file::COPY_OF_AUDIT;
+use crate::output::{clean, plural};
 
-/// Returns the copy in a directory.
-pub(super) fn read(directory: &Path) -> Result<RecordsCopy> {
-    let mut copy = RecordsCopy::default();
+/// The files of a directory with a copy.
+#[derive(Debug)]
+pub(super) struct Folder {
+    pub(super) copy: RecordsCopy,
+    /// The number of records in each folder, which are not part of the chain.
+    pub(super) skipped: BTreeMap<String, usize>,
+}
+
+/// Reads the copy in a directory.
+pub(super) fn read(directory: &Path) -> Result<Folder> {
+    let (mut copy, mut skipped) = (RecordsCopy::default(), BTreeMap::new());
     for entry in crate::file::entries(directory, COPY_OF_AUDIT)? {
         let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
         let read = || crate::file::read(&path, COPY_OF_AUDIT);
@@ -18,10 +30,29 @@ pub(super) fn read(directory: &Path) -> Result<RecordsCopy> {
             copy.keys.insert(key.to_owned(), String::from_utf8_lossy(&read()?).trim().to_owned());
         } else if name.ends_with(".json") {
             copy.records.insert(name, read()?);
+        } else if path.is_dir() {
+            let inside = crate::file::entries(&path, COPY_OF_AUDIT)?;
+            let is_record = |file: &&DirEntry| file.path().extension().is_some_and(|extension| extension == "json");
+            skipped.insert(name, inside.iter().filter(is_record).count());
         }
     }
     if copy.records.is_empty() {
-        return Err(Error::invalid(format!("`{}` has no audit records", directory.display())).or(COPY_OF_AUDIT));
+        let more = skipped_line(&skipped).map(|line| format!("; {line}")).unwrap_or_default();
+        let message = format!("`{}` has no audit records of the install's chain{more}", directory.display());
+        return Err(Error::invalid(message).or(COPY_OF_AUDIT));
     }
-    Ok(copy)
+    Ok(Folder { copy, skipped })
+}
+
+/// Returns a sentence about the folders that are not verified, if there are any.
+pub(super) fn skipped_line(skipped: &BTreeMap<String, usize>) -> Option<String> {
+    let records = plural(skipped.values().sum(), "record");
+    let names: Vec<&str> = skipped.keys().map(String::as_str).collect();
+    (!names.is_empty()).then(|| {
+        format!(
+            "not verified: {records} in `{}`, which runners of earlier versions wrote as a chain for each key; the \
+             install's chain does not contain them",
+            clean(&names.join("`, `"))
+        )
+    })
 }

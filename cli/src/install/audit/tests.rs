@@ -11,14 +11,39 @@ fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     write(&record_name(1), "{}");
     write("notes.txt", "x");
 
-    let copy = folder::read(place.path()).unwrap();
+    let folder = folder::read(place.path()).unwrap();
+    let copy = folder.copy.clone();
     let verify = Verify { directory: "audit".into(), runners: Vec::new(), seen: Vec::new() };
-    let answer = verify.answer(&copy);
+    let answer = verify.answer(folder);
 
-    assert!(empty.contains("has no audit records"), "{empty}");
+    assert!(empty.contains("has no audit records of the install's chain"), "{empty}");
+    assert!(answer.skipped.is_empty());
     let key = &copy.keys["7300c0ae1429cd153252736a781b78f4"];
     assert_eq!(key, "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
     assert_eq!(copy.records.into_iter().collect::<Vec<_>>(), [(record_name(1), b"{}".to_vec())]);
     assert!(!answer.verified);
     assert!(answer.chain.problems[0].text.starts_with("record 1 cannot be read: "), "{:?}", answer.chain.problems);
+}
+
+#[test]
+fn records_of_earlier_versions_are_counted_and_named() {
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str| {
+        let path = place.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "{}").unwrap();
+    };
+    for name in ["7300c0ae/000000000001.json", "7300c0ae/000000000002.json", "7300c0ae/key.pub", "8411/000000000001.json"] {
+        write(name);
+    }
+
+    let alone = folder::read(place.path()).unwrap_err().to_string();
+    write(&record_name(1));
+    let skipped = folder::read(place.path()).unwrap().skipped;
+
+    let line = "not verified: 3 records in `7300c0ae`, `8411`, which runners of earlier versions wrote as a chain for each \
+                key; the install's chain does not contain them";
+    assert!(alone.contains("has no audit records of the install's chain; not verified: 3 records"), "{alone}");
+    assert_eq!(folder::skipped_line(&skipped).unwrap(), line);
+    assert_eq!(skipped.into_iter().collect::<Vec<_>>(), [("7300c0ae".to_owned(), 2), ("8411".to_owned(), 1)]);
 }

@@ -1,9 +1,12 @@
 //! `freehold install audit verify`: what the verification found, for people and programs.
 
-use freehold_protocol::audit::verify::{RecordsCopy, Verified, verify};
+use std::collections::BTreeMap;
+
+use freehold_protocol::audit::verify::{Verified, verify};
 use serde::Serialize;
 
-use super::{Verify, folder};
+use super::Verify;
+use super::folder::{self, Folder};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, plural, time};
@@ -18,12 +21,15 @@ pub(super) struct Answer {
     pub(super) verified: bool,
     #[serde(flatten)]
     pub(super) chain: Verified,
+    /// The number of records in each folder, which runners of earlier versions wrote and which are not verified.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) skipped: BTreeMap<String, usize>,
 }
 
 impl Verify {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
-        let answer = self.answer(&folder::read(&self.directory)?);
-        context.out.show(&answer, |answer| render(&answer.chain, self.runners.is_empty(), context.out))?;
+        let answer = self.answer(folder::read(&self.directory)?);
+        context.out.show(&answer, |answer| render(answer, self.runners.is_empty(), context.out))?;
         match answer.chain.problems.len() {
             0 => Ok(()),
             count => Err(Error::failed(format!(
@@ -35,14 +41,15 @@ impl Verify {
         }
     }
 
-    pub(super) fn answer(&self, copy: &RecordsCopy) -> Answer {
-        let chain = verify(copy, &self.runners, &self.seen);
-        Answer { verified: chain.problems.is_empty(), chain }
+    pub(super) fn answer(&self, folder: Folder) -> Answer {
+        let chain = verify(&folder.copy, &self.runners, &self.seen);
+        Answer { verified: chain.problems.is_empty(), chain, skipped: folder.skipped }
     }
 }
 
 /// Renders the answer. With `any_key`, no keys of runners were given to compare with.
-fn render(chain: &Verified, any_key: bool, out: Output) -> String {
+fn render(answer: &Answer, any_key: bool, out: Output) -> String {
+    let chain = &answer.chain;
     let mut lines = Vec::new();
     if let (Some(tenant), Some(install), Some(from), Some(to)) = (&chain.tenant, &chain.install, chain.from, chain.to) {
         let records = plural(chain.records, "record");
@@ -67,6 +74,7 @@ fn render(chain: &Verified, any_key: bool, out: Output) -> String {
             jobs.join(", ")
         ));
     }
+    rest.extend(folder::skipped_line(&answer.skipped));
     if let Some(last) = &chain.last {
         rest.push(format!("last record: {last}"));
         if chain.problems.is_empty() {
