@@ -266,10 +266,8 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
         warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
     }
-    match tokio::time::timeout(FLUSH_LIMIT, agent.audit.flush()).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => warn!("Audit records wait for the next start: {}", aws::explain(&error)),
-        Err(_) => warn!("Audit records wait for the next start: the bucket answers too slowly"),
+    if let Err(error) = agent.audit.flush(FLUSH_LIMIT).await {
+        warn!("Audit records wait for the next start: {}", aws::explain(&error));
     }
     match (agent.fatal.get(), stopped) {
         (Some(_), _) => Exit::Denied,

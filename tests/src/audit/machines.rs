@@ -13,7 +13,7 @@ use freehold_protocol::audit::verify::{RecordsCopy, verify};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{InstallId, JobId, KeyId};
 use freehold_runner::identity::runner_key::Identity;
-use freehold_runner::record::audit::{Audit, Author};
+use freehold_runner::record::audit::{Audit, Author, BUCKET_LIMIT};
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
@@ -158,8 +158,10 @@ impl World {
             self.events.push(Event { machine: machine.number, is_announced: false });
             let (number, crashed) = (self.events.len(), machine.door.crashed.clone());
             calls.spawn(async move {
-                let call =
-                    async { if announces { audit.announce(event(number)).await } else { audit.record(event(number)) } };
+                let call = async {
+                    audit.record(event(number))?;
+                    if announces { audit.flush(BUCKET_LIMIT).await } else { Ok(()) }
+                };
                 let answer = tokio::select! {
                     answer = call => Some(answer),
                     () = crashed.notified() => None,
@@ -217,7 +219,8 @@ impl World {
             let machine = &mut self.machines[at];
             let (number, audit) = (machine.number, machine.audit(&self.install)?);
             self.events.push(Event { machine: number, is_announced: true });
-            audit.announce(event(self.events.len())).await.context("without faults")?;
+            audit.record(event(self.events.len()))?;
+            audit.flush(BUCKET_LIMIT).await.context("without faults")?;
         }
         let (copy, faults, written) = {
             let store = self.store();

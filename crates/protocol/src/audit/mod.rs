@@ -118,7 +118,8 @@ pub enum AuditEvent {
         /// `announced` before the change, then `made` or `failed`; `held` when the runner's IAM proxy answered with
         /// success and did not make the change (decision 0040); `refused` when a rule forbids the change.
         stage: String,
-        /// The details: IAM's error code for `failed`, the replacement for `held`, the rule for `refused`.
+        /// The details: IAM's error code for `failed`, or `NotSent` when the runner did not send the announced change;
+        /// the replacement for `held`, the rule for `refused`.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         detail: String,
     },

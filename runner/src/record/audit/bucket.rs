@@ -44,6 +44,13 @@ pub trait Bucket: std::fmt::Debug + Send + Sync {
     /// An [`AuditError`]. The object may have been written nevertheless, or may be written later.
     async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError>;
 
+    /// Puts an object, also in the place of one that exists. This is for the public keys: the runner's role may not
+    /// replace a record.
+    ///
+    /// # Errors
+    /// An [`AuditError`]. The object may have been written nevertheless, or may be written later.
+    async fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError>;
+
     /// Returns the bytes of an object that exists.
     ///
     /// # Errors
@@ -94,6 +101,13 @@ impl Bucket for S3Bucket {
             Err(error) if error.code() == Some("ConditionalRequestConflict") => Ok(Created::Contended),
             Err(error) => Err(self.trouble("s3:PutObject", aws::explain(&error))),
         }
+    }
+
+    async fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
+        let trouble = |reason| self.trouble("s3:PutObject", reason);
+        let call = self.client.put_object().bucket(&self.name).key(format!("{FOLDER}{name}"));
+        let answer = limited(call.body(ByteStream::from(bytes)).send()).await.map_err(trouble)?;
+        answer.map(|_| ()).map_err(|error| trouble(aws::explain(&error)))
     }
 
     async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {

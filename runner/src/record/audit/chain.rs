@@ -7,11 +7,12 @@ use freehold_protocol::Digest;
 use freehold_protocol::audit::{AuditEvent, record_name};
 
 use tokio::sync::Notify;
+use tracing::warn;
 
 use super::author::Author;
 use super::bucket::{Bucket, Created, Later};
 use super::error::AuditError;
-use super::spool::{Entry, Head, Spool, Trying};
+use super::spool::{Entry, Head, Room, Spool, Trying};
 use crate::wire::clock;
 
 /// The maximum number of writes in a row that find that another machine was faster.
@@ -36,14 +37,14 @@ impl BucketChain {
         Ok(Self { bucket, spool, placing: tokio::sync::Mutex::new(false), added: Notify::new() })
     }
 
-    /// Adds an event to the spool durably. Returns its number there, for [`Self::place`].
-    pub(super) fn add(&self, event: AuditEvent) -> Result<u64, AuditError> {
-        let entry = self.spool().add(Entry { at: clock::local(), event })?;
+    /// Adds an event to the spool durably.
+    pub(super) fn add(&self, event: AuditEvent, room: Room) -> Result<(), AuditError> {
+        self.spool().add(Entry { at: clock::local(), event }, room)?;
         self.added.notify_one();
-        Ok(entry)
+        Ok(())
     }
 
-    /// Returns the numbers of the last event whose record is in the bucket, and of the last event.
+    /// Returns the numbers of the last event whose record is in the bucket, and of the last event; for [`Self::place`].
     pub(super) fn progress(&self) -> (u64, u64) {
         let spool = self.spool();
         (spool.placed(), spool.added())
@@ -53,7 +54,8 @@ impl BucketChain {
     ///
     /// A record is stored before it is written. After a crash or a lost answer, the same bytes are written again under the
     /// same number, until the bucket has an object of this number: it is this record, or that of another machine, and
-    /// then the event gets a later number. So no event is lost or recorded twice, and no number is left out.
+    /// then the event gets a later number. So no event is lost or recorded twice, and no number is left out. The same
+    /// holds when the caller drops this future.
     pub(super) async fn place(&self, author: &Author, entry: u64) -> Result<(), AuditError> {
         let mut key_is_written = self.placing.lock().await;
         let mut conflicts = 0;
@@ -62,10 +64,7 @@ impl BucketChain {
                 return Err(AuditError::Contended(conflicts));
             }
             if !*key_is_written {
-                let key = author.identity.public_key();
-                let (name, text) = (format!("{}.pub", key.key_id()), format!("{key}\n"));
-                // The name is the beginning of the key's digest: an object that exists is this key.
-                *key_is_written = self.bucket.create(&name, text.into_bytes()).await? != Created::Contended;
+                *key_is_written = self.write_key(author).await?;
                 conflicts += u32::from(!*key_is_written);
                 continue;
             }
@@ -92,6 +91,24 @@ impl BucketChain {
             }
         }
         Ok(())
+    }
+
+    /// Writes the author's public key, unless the bucket has it. Returns whether the bucket has it now.
+    async fn write_key(&self, author: &Author) -> Result<bool, AuditError> {
+        let key = author.identity.public_key();
+        let (name, text) = (format!("{}.pub", key.key_id()), format!("{key}\n").into_bytes());
+        match self.bucket.create(&name, text.clone()).await? {
+            Created::New => Ok(true),
+            Created::Contended => Ok(false),
+            Created::Exists => {
+                // The name is the beginning of the key's digest, so no other key belongs there.
+                if self.bucket.read(&name).await? != text {
+                    self.bucket.replace(&name, text).await?;
+                    warn!("Object `audit/{name}` was not the public key of this runner, and was written again");
+                }
+                Ok(true)
+            }
+        }
     }
 
     /// Returns the record to write next, which is in the spool.

@@ -11,6 +11,18 @@ pub enum AuditError {
     /// The file has a line that the runner did not write.
     #[error("the audit file `{path}` has a line that cannot be read; move the file away and keep it: it is evidence")]
     Damaged { path: PathBuf },
+    /// Too many events wait for the customer's bucket.
+    #[error(
+        "{waiting} audit events wait in `{path}` for the customer's bucket, and no more are taken; the runner's log says \
+         why the bucket does not take them"
+    )]
+    Full { path: PathBuf, waiting: u64 },
+    /// The customer's bucket has not taken all records in time.
+    #[error(
+        "the customer's bucket has not taken the audit record within {secs} s: {waiting} records wait for it; try again \
+         later"
+    )]
+    Slow { secs: u64, waiting: u64 },
     /// The record cannot be signed.
     #[error("cannot sign an audit record: {0}")]
     Seal(#[from] freehold_protocol::EnvelopeError),

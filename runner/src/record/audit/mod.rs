@@ -2,8 +2,8 @@
 //!
 //! An install has one chain, in the customer's bucket, whichever machines write to it. A record of it is an object that
 //! is written under the condition that its number is new, so no machine can replace or fork what another one wrote. The
-//! state directory holds the events whose records the bucket does not have yet. What must be announced before its effect
-//! waits for the bucket.
+//! state directory holds the events whose records the bucket does not have yet. What is recorded before its effect also
+//! waits for the bucket ([`Audit::flush`]).
 //!
 //! A runner without a bucket keeps a chain of its own in its state directory.
 
@@ -12,6 +12,8 @@ pub mod bucket;
 mod chain;
 mod error;
 mod local;
+#[cfg(test)]
+pub(crate) mod memory;
 mod spool;
 #[cfg(test)]
 mod tests;
@@ -31,7 +33,10 @@ use bucket::Bucket;
 use chain::BucketChain;
 pub use error::AuditError;
 use local::LocalChain;
+use spool::Room;
 
+/// The time limit for [`Audit::flush`] before something begins. The records of earlier events are written first.
+pub const BUCKET_LIMIT: Duration = Duration::from_secs(60);
 /// The longest pause between two signs of progress ([`Beat::alive`]).
 const IDLE: Duration = Duration::from_secs(60);
 
@@ -62,29 +67,28 @@ impl Audit {
         Ok(Self { author, trail })
     }
 
-    /// Records durably an event that has happened. The bucket gets the record later, by [`Audit::carry`] or with the next
-    /// announced one.
+    /// Records an event durably. The bucket gets the record later, by [`Audit::carry`] or [`Audit::flush`]. If the event
+    /// is about to happen, it must not happen before [`Audit::flush`] has succeeded, and [`Audit::conclude`] must follow.
     ///
     /// # Errors
-    /// An [`AuditError`].
+    /// An [`AuditError`]; [`AuditError::Full`] while too many events wait for the bucket.
     pub fn record(&self, event: AuditEvent) -> Result<(), AuditError> {
-        match &self.trail {
-            Trail::Local(chain) => chain.lock().unwrap_or_else(PoisonError::into_inner).append(&self.author, event),
-            Trail::Bucket(chain) => chain.add(event).map(|_| ()),
-        }
+        self.add(event, Room::Limited)
     }
 
-    /// Records an event that is about to happen, also in the customer's bucket. If this fails, the event must not happen.
+    /// Records durably the end of something whose beginning [`Audit::record`] has recorded, also while too many events
+    /// wait for the bucket.
     ///
     /// # Errors
     /// An [`AuditError`].
-    pub async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
+    pub fn conclude(&self, event: AuditEvent) -> Result<(), AuditError> {
+        self.add(event, Room::Always)
+    }
+
+    fn add(&self, event: AuditEvent, room: Room) -> Result<(), AuditError> {
         match &self.trail {
-            Trail::Local(_) => self.record(event),
-            Trail::Bucket(chain) => {
-                let entry = chain.add(event)?;
-                chain.place(&self.author, entry).await
-            }
+            Trail::Local(chain) => chain.lock().unwrap_or_else(PoisonError::into_inner).append(&self.author, event),
+            Trail::Bucket(chain) => chain.add(event, room),
         }
     }
 
@@ -119,14 +123,17 @@ impl Audit {
         }
     }
 
-    /// Writes into the bucket what it does not have yet.
+    /// Writes all events that were recorded before this call into the bucket. What is not written within the time limit
+    /// is written later.
     ///
     /// # Errors
-    /// An [`AuditError`].
-    pub async fn flush(&self) -> Result<(), AuditError> {
-        match &self.trail {
-            Trail::Local(_) => Ok(()),
-            Trail::Bucket(chain) => chain.place(&self.author, chain.progress().1).await,
-        }
+    /// An [`AuditError`]; [`AuditError::Slow`] after the time limit.
+    pub async fn flush(&self, within: Duration) -> Result<(), AuditError> {
+        let Trail::Bucket(chain) = &self.trail else { return Ok(()) };
+        let (_, last) = chain.progress();
+        tokio::time::timeout(within, chain.place(&self.author, last)).await.unwrap_or_else(|_| {
+            let (placed, added) = chain.progress();
+            Err(AuditError::Slow { secs: within.as_secs(), waiting: added - placed })
+        })
     }
 }

@@ -17,8 +17,19 @@ use super::error::AuditError;
 use crate::files;
 
 const FILE: &str = "audit.spool";
-/// The file is written anew when it is longer than this and the bucket has all records, in bytes.
+/// The file is written anew when it is longer than this, and at least half of it is no longer needed, in bytes.
 const COMPACT: u64 = 1024 * 1024;
+/// The maximum length of the lines of all events that wait, in bytes: about 25,000 events. They are in memory too.
+const MOST: u64 = 8 * 1024 * 1024;
+
+/// Which events the spool takes when it is full.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It refuses the event.
+    Limited,
+    /// It takes the event, which ends what an earlier event began.
+    Always,
+}
 
 /// The end of the chain as far as this machine knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +43,13 @@ pub(super) struct Head {
 pub(super) struct Entry {
     pub(super) at: Timestamp,
     pub(super) event: AuditEvent,
+}
+
+/// An event that waits, with the length of its line in the file.
+#[derive(Debug)]
+struct Waiting {
+    entry: Entry,
+    length: u64,
 }
 
 /// A signed record that may be in the bucket. It stays until the bucket has an object with its number: a write whose
@@ -79,14 +97,20 @@ enum Line {
 struct State {
     head: Option<Head>,
     joined: Option<KeyId>,
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Waiting>,
+    /// The length of the lines of all entries.
+    waiting: u64,
     trying: Option<Trying>,
 }
 
 impl State {
-    fn apply(&mut self, line: Line) -> Result<(), EnvelopeError> {
+    /// Applies a line of this length.
+    fn apply(&mut self, line: Line, length: u64) -> Result<(), EnvelopeError> {
         match line {
-            Line::Entry(entry) => self.entries.push_back(entry),
+            Line::Entry(entry) => {
+                self.entries.push_back(Waiting { entry, length });
+                self.waiting += length;
+            }
             Line::Trying { record, joins } => {
                 self.trying = Some(Trying::of(record, joins)?);
             }
@@ -95,8 +119,8 @@ impl State {
                     self.head = Some(trying.head());
                     if trying.joins {
                         self.joined = Some(trying.runner);
-                    } else {
-                        self.entries.pop_front();
+                    } else if let Some(first) = self.entries.pop_front() {
+                        self.waiting -= first.length;
                     }
                 }
             }
@@ -132,7 +156,7 @@ impl Spool {
         let mut file = open_file(&path).map_err(io)?;
         file.read_to_end(&mut bytes).map_err(io)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let length = u64::try_from(whole).unwrap_or(u64::MAX);
+        let length = length_of(bytes.get(..whole).unwrap_or_default());
         if whole < bytes.len() {
             file.set_len(length).map_err(io)?;
         }
@@ -141,8 +165,9 @@ impl Spool {
         for line in bytes.get(..whole).unwrap_or_default().split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
         {
             let damaged = || AuditError::Damaged { path: path.clone() };
+            let length = length_of(line) + 1;
             let line = serde_json::from_slice(line).map_err(|_| damaged())?;
-            state.apply(line).map_err(|_| damaged())?;
+            state.apply(line, length).map_err(|_| damaged())?;
         }
         let added = u64::try_from(state.entries.len()).unwrap_or(u64::MAX);
         Ok(Self { path, file, length, is_torn: false, state, added })
@@ -158,7 +183,7 @@ impl Spool {
     }
 
     pub(super) fn first(&self) -> Option<&Entry> {
-        self.state.entries.front()
+        self.state.entries.front().map(|first| &first.entry)
     }
 
     pub(super) fn trying(&self) -> Option<&Trying> {
@@ -175,11 +200,14 @@ impl Spool {
         self.added.saturating_sub(u64::try_from(self.state.entries.len()).unwrap_or(u64::MAX))
     }
 
-    /// Adds an entry durably, and returns how many entries there were with it.
-    pub(super) fn add(&mut self, entry: Entry) -> Result<u64, AuditError> {
+    /// Adds an entry durably.
+    pub(super) fn add(&mut self, entry: Entry, room: Room) -> Result<(), AuditError> {
+        if room == Room::Limited && self.state.waiting >= MOST {
+            return Err(AuditError::Full { path: self.path.clone(), waiting: self.added - self.placed() });
+        }
         self.write(Line::Entry(entry), true)?;
         self.added += 1;
-        Ok(self.added)
+        Ok(())
     }
 
     /// Stores durably that `record` is about to be written into the bucket, and returns it.
@@ -211,8 +239,8 @@ impl Spool {
             let _ = self.cut_torn_line();
             return Err(self.io(source));
         }
-        self.length += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        Ok(self.state.apply(line)?)
+        self.length += length_of(&bytes);
+        Ok(self.state.apply(line, length_of(&bytes))?)
     }
 
     fn cut_torn_line(&mut self) -> Result<(), AuditError> {
@@ -223,14 +251,15 @@ impl Spool {
         Ok(())
     }
 
-    /// Writes the file anew, with the end of the chain alone.
+    /// Writes the file anew, with the end of the chain and the events that wait.
     fn compact_if_long(&mut self) -> Result<(), AuditError> {
-        if self.length < COMPACT || !self.state.entries.is_empty() || self.state.trying.is_some() {
+        if self.length < COMPACT.max(2 * self.state.waiting) || self.state.trying.is_some() {
             return Ok(());
         }
-        let lines = [self.state.joined.clone().map(Line::Joined), self.state.head.clone().map(Line::Head)];
+        let end = [self.state.joined.clone().map(Line::Joined), self.state.head.clone().map(Line::Head)];
+        let waiting = self.state.entries.iter().map(|waiting| Line::Entry(waiting.entry.clone()));
         let mut bytes = Vec::new();
-        for line in lines.into_iter().flatten() {
+        for line in end.into_iter().flatten().chain(waiting) {
             bytes.extend(serde_json::to_vec(&line).map_err(|error| self.io(error.into()))?);
             bytes.push(b'\n');
         }
@@ -240,7 +269,7 @@ impl Spool {
         file.set_len(0).map_err(io)?;
         file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(io)?;
         std::fs::rename(&staged, &self.path).map_err(io)?;
-        self.length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        self.length = length_of(&bytes);
         self.file = file;
         files::sync_parent(&self.path).map_err(|source| self.io(source))
     }
@@ -248,6 +277,10 @@ impl Spool {
     fn io(&self, source: std::io::Error) -> AuditError {
         AuditError::Io { path: self.path.clone(), source }
     }
+}
+
+fn length_of(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
 }
 
 fn open_file(path: &Path) -> std::io::Result<File> {

@@ -1,114 +1,30 @@
 //! Several machines write to one bucket that fails, and crash. The chain in the bucket must stay whole.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use async_trait::async_trait;
-use ed25519_dalek::SigningKey;
-use freehold_protocol::audit::verify::{RecordsCopy, Verified, verify};
-use freehold_protocol::audit::{AuditRecord, record_name, record_number};
+use freehold_protocol::audit::{AuditRecord, record_name};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope};
 
-use super::bucket::{Created, Later};
+use super::memory::{Fate, Memory, author};
 use super::*;
-use crate::identity::runner_key::Identity;
 use crate::testing::job_id;
 
-/// What happens to a write of a record. The writes take the last one first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    Works,
-    Fails,
-    /// The object is written, and the answer is lost.
-    AnswerIsLost,
-    Contended,
-}
-
-/// A bucket in memory.
-#[derive(Debug, Default)]
-struct Memory {
-    objects: Mutex<BTreeMap<String, Vec<u8>>>,
-    fates: Mutex<Vec<Fate>>,
-    /// Whether the next write of a key is contended.
-    contends_for_a_key: AtomicBool,
-    calls: AtomicUsize,
-}
-
-impl Memory {
-    fn trouble() -> AuditError {
-        AuditError::Bucket { bucket: "b".into(), action: "s3:PutObject", reason: "closed".into() }
-    }
-
-    fn verified(&self) -> Verified {
-        let mut copy = RecordsCopy::default();
-        for (name, bytes) in self.objects.lock().unwrap().iter() {
-            match name.strip_suffix(".pub") {
-                Some(key) => drop(copy.keys.insert(key.to_owned(), String::from_utf8(bytes.clone()).unwrap())),
-                None => drop(copy.records.insert(name.clone(), bytes.clone())),
-            }
-        }
-        verify(&copy, &[], &[])
-    }
-
-    /// Returns the events in the order of the chain, which must be whole: the host that joins, or the number of the job.
-    fn events(&self) -> Vec<String> {
-        assert_eq!(self.verified().problems, []);
-        let objects = self.objects.lock().unwrap();
-        let records = objects.iter().filter(|(name, _)| record_number(name).is_some());
-        let event = |bytes: &[u8]| match Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event {
-            AuditEvent::Joined { host, .. } => host,
-            AuditEvent::Ended { job, .. } => job.to_string().trim_start_matches("job_").trim_start_matches('0').into(),
-            other => panic!("{other:?}"),
-        };
-        records.map(|(_, bytes)| event(bytes)).collect()
-    }
-}
-
-#[async_trait]
-impl Bucket for Memory {
-    async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        if name.ends_with(".pub") && self.contends_for_a_key.swap(false, Ordering::Relaxed) {
-            return Ok(Created::Contended);
-        }
-        let fate = if record_number(name).is_some() { self.fates.lock().unwrap().pop() } else { None };
-        match fate {
-            Some(Fate::Fails) => return Err(Self::trouble()),
-            Some(Fate::Contended) => return Ok(Created::Contended),
-            Some(Fate::Works | Fate::AnswerIsLost) | None => {}
-        }
-        let mut objects = self.objects.lock().unwrap();
-        let created = if objects.contains_key(name) { Created::Exists } else { Created::New };
-        objects.entry(name.to_owned()).or_insert(bytes);
-        if fate == Some(Fate::AnswerIsLost) { Err(Self::trouble()) } else { Ok(created) }
-    }
-
-    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)
-    }
-
-    async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        let objects = self.objects.lock().unwrap();
-        let mut after = objects.range(record_name(seq)..).filter_map(|(name, _)| record_number(name));
-        let numbers: Vec<u64> = after.by_ref().filter(|number| *number > seq).take(page.into()).collect();
-        Ok(Later { highest: numbers.last().copied(), more: after.next().is_some() })
-    }
-}
-
-fn author(seed: u8) -> Author {
-    Author {
-        identity: Arc::new(Identity::from_key(SigningKey::from_bytes(&[seed; 32]))),
-        tenant: "acme".parse().unwrap(),
-        install: "globex-prod".parse().unwrap(),
-        host: format!("i-{seed}"),
+impl Audit {
+    /// Records an event that is about to happen.
+    async fn announce(&self, event: AuditEvent) -> Result<(), AuditError> {
+        self.record(event)?;
+        self.flush(BUCKET_LIMIT).await
     }
 }
 
 fn ended(n: u32) -> AuditEvent {
     AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "succeeded".into() }
+}
+
+/// Returns an event with a line of about 250 kB.
+fn long(n: u32) -> AuditEvent {
+    AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "x".repeat(250_000) }
 }
 
 /// Opens the trail of the machine with the key of `seed`.
@@ -243,6 +159,86 @@ async fn no_record_is_written_before_its_key() {
     assert_eq!(bucket.events(), ["i-1", "1"]);
 }
 
+#[tokio::test]
+async fn a_damaged_key_is_written_again_by_the_next_process() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    machine(directory.path(), 1, &bucket).announce(ended(1)).await.unwrap();
+    let name = format!("{}.pub", author(1).identity.id());
+    bucket.objects.lock().unwrap().insert(name, b"damaged".to_vec());
+    let damaged = bucket.verified().problems.len();
+
+    machine(directory.path(), 1, &bucket).announce(ended(2)).await.unwrap();
+
+    assert_eq!(damaged, 2);
+    assert_eq!(bucket.events(), ["i-1", "1", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bucket_that_does_not_answer_holds_nobody_up_for_longer_than_the_limit() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(directory.path(), 1, &bucket);
+    audit.announce(ended(1)).await.unwrap();
+    *bucket.always.lock().unwrap() = Fate::Hangs;
+    let begun = tokio::time::Instant::now();
+
+    let error = audit.announce(ended(2)).await.unwrap_err();
+    let (waited, before) = (begun.elapsed(), bucket.events());
+    *bucket.always.lock().unwrap() = Fate::Works;
+    audit.announce(ended(3)).await.unwrap();
+
+    assert!(matches!(error, AuditError::Slow { secs: 60, waiting: 1 }), "{error}");
+    assert!((BUCKET_LIMIT..BUCKET_LIMIT + Duration::from_secs(1)).contains(&waited), "{waited:?}");
+    assert_eq!(before, ["i-1", "1"]);
+    assert_eq!(bucket.events(), ["i-1", "1", "2", "3"]);
+}
+
+#[tokio::test]
+async fn while_too_many_events_wait_only_ends_are_taken() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    *bucket.always.lock().unwrap() = Fate::Fails;
+    let audit = machine(directory.path(), 1, &bucket);
+    let most = (1..100).find(|n| audit.record(long(*n)).is_err()).unwrap();
+
+    let full = machine(directory.path(), 1, &bucket).record(ended(most)).unwrap_err();
+    audit.conclude(ended(most)).unwrap();
+    *bucket.always.lock().unwrap() = Fate::Works;
+    audit.flush(BUCKET_LIMIT).await.unwrap();
+    audit.announce(ended(most + 1)).await.unwrap();
+
+    assert!((30..40).contains(&most), "{most}");
+    assert!(matches!(full, AuditError::Full { waiting, .. } if waiting == u64::from(most) - 1), "{full}");
+    let events: Vec<String> = (1..=most + 1).map(|n| format!("{n:x}")).collect();
+    assert_eq!(bucket.events()[1..], events);
+}
+
+#[tokio::test]
+async fn a_spool_that_is_never_empty_is_written_anew_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(directory.path(), 1, &bucket);
+    audit.record(ended(1)).unwrap();
+    for n in 2..=20 {
+        audit.record(long(n)).unwrap();
+        // The write of the event before works, and that of this one does not.
+        bucket.fates.lock().unwrap().extend([Fate::Fails, Fate::Works]);
+        *bucket.always.lock().unwrap() = Fate::Fails;
+        audit.flush(BUCKET_LIMIT).await.unwrap_err();
+        *bucket.always.lock().unwrap() = Fate::Works;
+        bucket.fates.lock().unwrap().clear();
+    }
+    let length = std::fs::metadata(directory.path().join("audit.spool")).unwrap().len();
+    drop(audit);
+
+    machine(directory.path(), 1, &bucket).announce(ended(21)).await.unwrap();
+
+    assert!(length < 2_000_000, "{length}");
+    let events: Vec<String> = (1..=21).map(|n| format!("{n:x}")).collect();
+    assert_eq!(bucket.events()[1..], events);
+}
+
 #[tokio::test(start_paused = true)]
 async fn records_that_nobody_waits_for_get_into_the_bucket_by_themselves() {
     let directory = tempfile::tempdir().unwrap();
@@ -284,8 +280,6 @@ async fn a_spool_is_written_anew_when_it_is_long_and_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Arc::new(Memory::default());
     let audit = machine(directory.path(), 1, &bucket);
-    let long =
-        |n| AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "x".repeat(250_000) };
     for n in 1..=5 {
         audit.announce(long(n)).await.unwrap();
     }

@@ -3,6 +3,7 @@
 use freehold_protocol::report::Outcome;
 use tracing::{info, warn};
 
+use super::job_audit::Start;
 use super::{Attempt, Message};
 use crate::aws;
 use crate::record::log::JobLog;
@@ -21,6 +22,6 @@ impl Attempt<'_> {
             warn!(job.id = %order.job, "Cannot report the outcome of job `{}` again yet: {}", order.job, aws::explain(&error));
             return Message::Leave;
         }
-        self.finish(&self.reporter(), &JobLog::default(), outcome).await
+        self.finish(&self.reporter(), &JobLog::default(), outcome, Start::NotRecorded).await
     }
 }

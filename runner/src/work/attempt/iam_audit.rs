@@ -9,14 +9,19 @@ use freehold_iam_proxy::{Change, Recorder, Stage, Used};
 use freehold_protocol::JobId;
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::report::Fence;
+use tracing::error;
 
 use crate::aws;
+use crate::record::audit;
 use crate::work::agent::Agent;
 
 /// The maximum number of changes to IAM by one attempt. It limits the records that a program of the vendor can cause in
 /// a loop: each change makes two or three records in the customer's bucket. The largest sandboxes make a few hundred
 /// changes.
 const MOST_CHANGES: u32 = 5_000;
+
+/// The error code in the record of a change that was announced and not sent to IAM.
+const NOT_SENT: &str = "NotSent";
 
 /// The IAM records of one attempt.
 #[derive(Debug)]
@@ -64,16 +69,26 @@ impl IamAudit {
 
 #[async_trait]
 impl Recorder for IamAudit {
-    /// A change that is about to happen is written into the customer's bucket first.
+    /// A change that is about to happen is written into the customer's bucket first. If the bucket does not take the
+    /// record in time, a second record says that the change was not made.
     async fn record(&self, change: Change) -> Result<(), String> {
-        let announces = matches!(change.stage, Stage::Announced | Stage::Held { .. });
-        if announces {
-            self.changes.add()?;
-        }
-        let event = self.event(change);
         let audit = &self.agent.audit;
-        let recorded = if announces { audit.announce(event).await } else { audit.record(event) };
-        recorded.map_err(|error| aws::explain(&error))
+        let told = |error| aws::explain(&error);
+        match change.stage {
+            Stage::Announced | Stage::Held { .. } => {
+                self.changes.add()?;
+                let failed = Stage::Failed { code: NOT_SENT.to_owned() };
+                let not_sent = self.event(Change { stage: failed, ..change.clone() });
+                audit.record(self.event(change)).map_err(told)?;
+                let Err(error) = audit.flush(audit::BUCKET_LIMIT).await else { return Ok(()) };
+                if let Err(error) = audit.conclude(not_sent) {
+                    error!("{}", told(error));
+                }
+                Err(told(error))
+            }
+            Stage::Made | Stage::Failed { .. } => audit.conclude(self.event(change)).map_err(told),
+            Stage::Refused { .. } => audit.record(self.event(change)).map_err(told),
+        }
     }
 
     async fn used(&self, used: BTreeMap<String, Used>) -> Result<(), String> {
@@ -84,7 +99,7 @@ impl Recorder for IamAudit {
         let (answered, refused) = (count(|used| used.answered), count(|used| used.refused));
         let (job, fence) = (self.job.clone(), self.fence);
         let event = AuditEvent::IamUsed { job, fence, answered, refused };
-        self.agent.audit.record(event).map_err(|error| aws::explain(&error))
+        self.agent.audit.conclude(event).map_err(|error| aws::explain(&error))
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod again;
 mod iam_audit;
+mod job_audit;
 mod refused_connections;
 mod strangers;
 mod workspace;
@@ -9,7 +10,6 @@ mod workspace;
 use std::sync::Arc;
 use std::time::Duration;
 
-use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
@@ -35,6 +35,7 @@ use crate::work::job::{Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 use iam_audit::IamAudit;
+use job_audit::{NotAnnounced, Start};
 use refused_connections::RefusedConnections;
 use workspace::Workspace;
 
@@ -144,23 +145,6 @@ impl Attempt<'_> {
         }
     }
 
-    /// Ends an attempt that must stop before its job started, although an audit record says that the job starts. A second
-    /// record then says that the job did not start.
-    async fn stopped_after_announcement(&self, reason: StopReason) -> Message {
-        let HeldOrder { order, fence, .. } = &**self.held;
-        let result = match reason {
-            StopReason::Cancelled => "cancelled before the start",
-            StopReason::Draining | StopReason::LeaseLost | StopReason::TimedOut | StopReason::SwitchedOff => {
-                "put back before the start"
-            }
-        };
-        let ended = AuditEvent::Ended { job: order.job.clone(), fence: *fence, result: result.to_owned() };
-        if let Err(error) = self.agent.audit.record(ended) {
-            error!(job.id = %order.job, "{}", aws::explain(&error));
-        }
-        self.stopped_early(reason).await
-    }
-
     /// Returns the order to the queue, because reports under the replaced key of this runner are refused. A job that
     /// ended here is in the journal: if this machine receives the order again under its new key, it reports that
     /// outcome.
@@ -232,7 +216,7 @@ impl Attempt<'_> {
             "an earlier attempt may have started, and its runner ended; a job of this kind never starts twice, so \
              start a new job if it should run again"
                 .to_owned();
-        self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }).await
+        self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }, Start::NotRecorded).await
     }
 
     async fn start(&self, resume: bool) -> Message {
@@ -242,7 +226,7 @@ impl Attempt<'_> {
         let reporter = Arc::new(self.reporter());
         if let Some(outcome) = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(order)) {
             warn!(job.id = %order.job, "Did not start job `{}`: the customer has not agreed to its order", order.job);
-            return self.accept_and_finish(&reporter, outcome).await;
+            return self.accept_and_finish(&reporter, outcome, Start::NotRecorded).await;
         }
         let credentials = match agent.roles.credentials(order).await {
             Ok(credentials) => credentials,
@@ -252,21 +236,23 @@ impl Attempt<'_> {
             }
             Err(NoCredentials::ModeOff(reason)) => {
                 let outcome = Outcome::Blocked { block: Block::ModeDisabled, reason };
-                return self.accept_and_finish(&reporter, outcome).await;
+                return self.accept_and_finish(&reporter, outcome, Start::NotRecorded).await;
             }
             Err(NoCredentials::Failed(reason)) => {
-                return self.accept_and_finish(&reporter, Outcome::Failed { reason, partial: false }).await;
+                let outcome = Outcome::Failed { reason, partial: false };
+                return self.accept_and_finish(&reporter, outcome, Start::NotRecorded).await;
             }
         };
         if let Some(reason) = held.signal.reason() {
             return self.stopped_early(reason).await;
         }
-        if let Err(error) = agent.audit.announce(self.held.announcement()).await {
-            let outcome = Outcome::Failed { reason: aws::explain(&error), partial: false };
-            return self.accept_and_finish(&reporter, outcome).await;
-        }
-        if let Some(reason) = held.signal.reason() {
-            return self.stopped_after_announcement(reason).await;
+        match self.announce().await {
+            Ok(()) => {}
+            Err(NotAnnounced::Stopped(reason)) => return self.stopped_after_announcement(reason).await,
+            Err(NotAnnounced::Failed { reason, start }) => {
+                let outcome = Outcome::Failed { reason, partial: false };
+                return self.accept_and_finish(&reporter, outcome, start).await;
+            }
         }
         let started = Record::Started { job: order.job.clone(), fence: held.fence };
         if let Err(error) = agent.journal().append(&[Record::accepted(order), started]) {
@@ -305,7 +291,7 @@ impl Attempt<'_> {
             Ended::Finished(outcome) => {
                 let outcome = strangers::check(agent, held, &log, credentials, outcome).await;
                 match self.blame_switch(outcome).await {
-                    Ok(outcome) => self.finish(&reporter, &log, outcome).await,
+                    Ok(outcome) => self.finish(&reporter, &log, outcome, Start::Recorded).await,
                     Err(switched_off) => self.leave(&switched_off),
                 }
             }
@@ -326,12 +312,12 @@ impl Attempt<'_> {
     }
 
     /// Records an order as accepted although its job must not start, and ends it with `outcome`.
-    async fn accept_and_finish(&self, reporter: &AttemptReporter, outcome: Outcome) -> Message {
+    async fn accept_and_finish(&self, reporter: &AttemptReporter, outcome: Outcome, start: Start) -> Message {
         if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
             error!("{}", aws::explain(&error));
             return Message::Leave;
         }
-        self.finish(reporter, &JobLog::default(), outcome).await
+        self.finish(reporter, &JobLog::default(), outcome, start).await
     }
 
     /// Returns `outcome`, unless the job failed because the customer has switched its mode or the runner off:
@@ -361,7 +347,7 @@ impl Attempt<'_> {
     }
 
     /// Makes the outcome durable on this machine and in the reports queue. Only then may the message be deleted.
-    async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome) -> Message {
+    async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome, start: Start) -> Message {
         let (job, fence) = (self.held.order.job.clone(), self.held.fence);
         let record = Record::Finished { job: job.clone(), fence, outcome: outcome.clone() };
         if let Err(error) = self.agent.journal().append(&[record]) {
@@ -396,11 +382,7 @@ impl Attempt<'_> {
         if self.agent.is_retired() {
             return self.hand_back().await;
         }
-        let ended = AuditEvent::Ended { job, fence, result: result.to_owned() };
-        if let Err(error) = self.agent.audit.announce(ended).await {
-            error!("{}", aws::explain(&error));
-        }
-        Message::Done
+        self.record_end(result, start).await
     }
 
     fn reporter(&self) -> AttemptReporter {

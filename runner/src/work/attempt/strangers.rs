@@ -46,7 +46,8 @@ pub(super) async fn check(
     let more = roles.len().saturating_sub(RECORDED).try_into().unwrap_or(u64::MAX);
     let roles = roles.into_iter().take(RECORDED).collect();
     let record = AuditEvent::Strangers { job: held.order.job.clone(), fence: held.fence, roles, more };
-    if let Err(error) = agent.audit.announce(record).await {
+    // The bucket gets the record before that of the job's end.
+    if let Err(error) = agent.audit.conclude(record) {
         error!("{}", aws::explain(&error));
     }
     let reason = format!(

@@ -1,5 +1,6 @@
 //! Whole attempts against a queue in memory that leases as SQS does, with the real journal, spool and audit trail.
 
+mod audit;
 mod enrolment;
 mod queues;
 mod retirement;
@@ -8,7 +9,7 @@ mod world;
 
 use std::sync::atomic::Ordering;
 
-use freehold_protocol::audit::AuditRecord;
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{Order, RemovePart};
 use freehold_protocol::report::{Fence, ReportBody};
@@ -407,7 +408,7 @@ async fn the_audit_says_of_no_job_that_it_started_when_it_was_stopped_before() {
 
     let before = (attempt.start(false).await, audited(&world));
     // The stop comes while the record is written to the customer's bucket.
-    world.agent.audit.announce(attempt.held.announcement()).await.unwrap();
+    world.agent.audit.record(attempt.held.announcement()).unwrap();
     let after = (attempt.stopped_after_announcement(StopReason::Draining).await, audited(&world));
 
     assert_eq!(before, (Message::GiveBack, Vec::new()));

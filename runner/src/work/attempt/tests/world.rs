@@ -23,6 +23,7 @@ use crate::identity::mode::Roles;
 use crate::identity::renewal;
 use crate::identity::trusts::{AppRole, AppRoles};
 use crate::operate::drain::Drain;
+use crate::record::audit::memory::{Memory, author};
 use crate::record::audit::{Audit, Author};
 use crate::record::log_store::LogStore;
 use crate::record::unstarted_notes::Unstarted;
@@ -164,6 +165,13 @@ impl World {
     /// The same machine as a member of a group; nothing else may use its agent yet.
     pub(super) fn in_group(mut self, membership: Membership) -> Self {
         Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").membership = Some(membership);
+        self
+    }
+
+    /// The same machine with its audit records in `bucket`; nothing else may use its agent yet.
+    pub(super) fn with_bucket(mut self, bucket: &Arc<Memory>) -> Self {
+        let audit = Audit::open(self.state.path(), author(3), Some(bucket.clone())).unwrap();
+        Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").audit = audit;
         self
     }
 

@@ -1,0 +1,131 @@
+//! A bucket in memory for tests, whose writes fail as the test says.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use ed25519_dalek::SigningKey;
+use freehold_protocol::Envelope;
+use freehold_protocol::audit::verify::{RecordsCopy, Verified, verify};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name, record_number};
+
+use super::bucket::{Bucket, Created, Later};
+use super::{AuditError, Author};
+use crate::identity::runner_key::Identity;
+
+/// What happens to a write of a record. The writes take the last one first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Fate {
+    #[default]
+    Works,
+    Fails,
+    /// The object is written, and the answer is lost.
+    AnswerIsLost,
+    Contended,
+    /// There is no answer, and the object is not written.
+    Hangs,
+}
+
+/// A bucket in memory.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) objects: Mutex<BTreeMap<String, Vec<u8>>>,
+    pub(crate) fates: Mutex<Vec<Fate>>,
+    /// What happens to the writes after those of `fates`.
+    pub(crate) always: Mutex<Fate>,
+    /// Whether the next write of a key is contended.
+    pub(crate) contends_for_a_key: AtomicBool,
+    pub(crate) calls: AtomicUsize,
+}
+
+impl Memory {
+    fn next_fate(&self) -> Fate {
+        let next = self.fates.lock().unwrap().pop();
+        next.unwrap_or_else(|| *self.always.lock().unwrap())
+    }
+
+    fn trouble() -> AuditError {
+        AuditError::Bucket { bucket: "b".into(), action: "s3:PutObject", reason: "closed".into() }
+    }
+
+    pub(crate) fn verified(&self) -> Verified {
+        let mut copy = RecordsCopy::default();
+        for (name, bytes) in self.objects.lock().unwrap().iter() {
+            match name.strip_suffix(".pub") {
+                Some(key) => drop(copy.keys.insert(key.to_owned(), String::from_utf8(bytes.clone()).unwrap())),
+                None => drop(copy.records.insert(name.clone(), bytes.clone())),
+            }
+        }
+        verify(&copy, &[], &[])
+    }
+
+    /// Returns the events in the order of the chain, which must be whole: the host that joins, the number of the job that
+    /// ended, or a few words.
+    pub(crate) fn events(&self) -> Vec<String> {
+        assert_eq!(self.verified().problems, []);
+        let objects = self.objects.lock().unwrap();
+        let records = objects.iter().filter(|(name, _)| record_number(name).is_some());
+        let event = |bytes: &[u8]| match Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event {
+            AuditEvent::Joined { host, .. } => host,
+            AuditEvent::Ended { job, result, .. } if result == "succeeded" || result.starts_with("xx") => {
+                job.to_string().trim_start_matches("job_").trim_start_matches('0').into()
+            }
+            AuditEvent::Ended { result, .. } => result,
+            AuditEvent::Started { .. } => "started".into(),
+            AuditEvent::IamChange { action, stage, detail, .. } => format!("{action} {stage} {detail}"),
+            other => panic!("{other:?}"),
+        };
+        records.map(|(_, bytes)| event(bytes)).collect()
+    }
+}
+
+#[async_trait]
+impl Bucket for Memory {
+    async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        if name.ends_with(".pub") && self.contends_for_a_key.swap(false, Ordering::Relaxed) {
+            return Ok(Created::Contended);
+        }
+        let fate = if record_number(name).is_some() { self.next_fate() } else { Fate::Works };
+        match fate {
+            Fate::Fails => return Err(Self::trouble()),
+            Fate::Contended => return Ok(Created::Contended),
+            Fate::Hangs => std::future::pending().await,
+            Fate::Works | Fate::AnswerIsLost => {}
+        }
+        let mut objects = self.objects.lock().unwrap();
+        let created = if objects.contains_key(name) { Created::Exists } else { Created::New };
+        objects.entry(name.to_owned()).or_insert(bytes);
+        if fate == Fate::AnswerIsLost { Err(Self::trouble()) } else { Ok(created) }
+    }
+
+    async fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
+        assert!(name.ends_with(".pub"), "the role may not replace a record");
+        self.objects.lock().unwrap().insert(name.to_owned(), bytes);
+        Ok(())
+    }
+
+    async fn read(&self, name: &str) -> Result<Vec<u8>, AuditError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.objects.lock().unwrap().get(name).cloned().ok_or_else(Self::trouble)
+    }
+
+    async fn later(&self, seq: u64, page: u16) -> Result<Later, AuditError> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        let objects = self.objects.lock().unwrap();
+        let mut after = objects.range(record_name(seq)..).filter_map(|(name, _)| record_number(name));
+        let numbers: Vec<u64> = after.by_ref().filter(|number| *number > seq).take(page.into()).collect();
+        Ok(Later { highest: numbers.last().copied(), more: after.next().is_some() })
+    }
+}
+
+/// Returns the runner with the key of this seed.
+pub(crate) fn author(seed: u8) -> Author {
+    Author {
+        identity: Arc::new(Identity::from_key(SigningKey::from_bytes(&[seed; 32]))),
+        tenant: "acme".parse().unwrap(),
+        install: "globex-prod".parse().unwrap(),
+        host: format!("i-{seed}"),
+    }
+}
