@@ -129,8 +129,9 @@ fn named<'a>(job: &'a Job, action: &RunAction) -> Result<Wanted<'a>, Failure> {
 /// see the file system of the machine. The runner has already compared these terms with the accepted terms. An order
 /// without the document of its terms passes (decision 0049).
 fn check_agreed(order: &Order, wanted: Option<&Wanted<'_>>) -> Result<(), Failure> {
-    let asked = order.terms.as_ref().and_then(|terms| terms.asked().ok().flatten());
-    let Some(terms) = asked else { return Ok(()) };
+    let asked = order.terms.as_ref().map_or(Ok(None), |terms| terms.asked());
+    let unread = |error| Failure::because("the contract of the order cannot be read; report it to the vendor", &error);
+    let Some(terms) = asked.map_err(unread)? else { return Ok(()) };
     let action = if let Work::Action(action) = order.work.made_by() { Some(action) } else { None };
     let known = action.and_then(|action| terms.actions.iter().find(|known| known.name == action.action));
     let in_image_of_all = known.is_none_or(|known| known.image.is_empty());
@@ -362,5 +363,9 @@ mod tests {
         assert!(agreed(&removes, None), "a teardown by an older version");
         let left_out = order("", &json!("tools"), "{{ .own }}");
         assert!(!agreed(&left_out, Some(Wanted::Component(&ordered))) && !agreed(&left_out, None));
+        let mut unread = of_all;
+        unread.terms.as_mut().unwrap().digest = Digest::of(b"other terms");
+        let refused = check_agreed(&unread, Some(&Wanted::Component(&ordered))).unwrap_err();
+        assert!(matches!(&refused, Failure::Failed { reason, .. } if reason.contains("cannot be read")), "{refused:?}");
     }
 }
