@@ -3,15 +3,18 @@
 use freehold_protocol::order::InstallChart;
 use serde_json::Value;
 
-use super::program::Helm;
+use super::program::{Helm, Hooks};
 use super::release::Release;
 use super::releases::{self, Revision};
+use crate::config::ClusterImages;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
 use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, documents, read_except, read_objects};
 use crate::work::job::Job;
 
+/// The name of the rendered objects in messages.
+const CHART: &str = "the rendered chart";
 /// The annotation by which a chart tells Helm to keep an object in the cluster (Helm documentation, "Tell Helm not to
 /// uninstall a resource").
 const POLICY: &str = "helm.sh/resource-policy";
@@ -40,15 +43,28 @@ pub(super) async fn make(
 ) -> Result<ReleasePlan, Failure> {
     let capabilities = until_stopped(job, async { Ok(api.capabilities().await?) }).await?;
     let is_upgrade = releases::is_deployed(revisions);
-    let rendered = helm.template(values, &capabilities, is_upgrade).await.map_err(|failure| named(work, failure))?;
+    let render = async |hooks| {
+        helm.template(values, &capabilities, is_upgrade, hooks).await.map_err(|failure| named(work, failure))
+    };
+    let rendered = render(Hooks::Shown).await?;
     let before = if is_upgrade { helm.manifest().await? } else { String::new() };
     let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
     let release = helm.release();
-    let all = documents(&rendered).map_err(|why| unreadable(format!("the rendered chart is not YAML: {why}")))?;
+    let (all, new) = match documents(&rendered) {
+        Ok(all) => {
+            let is_hook = |object: &Value| hook(object).is_some();
+            (all, read_except(CHART, &rendered, is_hook).map_err(unreadable)?)
+        }
+        // Helm reads more YAML than this runner. If only a hook cannot be read, the plan does not need it.
+        Err(why) => {
+            let without_hooks = render(Hooks::LeftOut).await?;
+            let new = read_objects(CHART, &without_hooks).map_err(unreadable)?;
+            hook_is_unread(job, &why).map_err(unreadable)?;
+            (documents(&without_hooks).unwrap_or_default(), new)
+        }
+    };
     let made = all.iter().filter(|object| hook(object).is_none_or(|when| !is_test(when)));
     cluster_images::look(job, work.component.as_str(), registry, made)?;
-    let is_hook = |object: &Value| hook(object).is_some();
-    let new = read_except("the rendered chart", &rendered, is_hook).map_err(unreadable)?;
     let old = read_objects("the deployed release", &before).map_err(unreadable)?;
     let compare = Compare { api, release, work };
     let changes = until_stopped(job, async {
@@ -56,6 +72,24 @@ pub(super) async fn make(
         compare.changes(&new, &old).await
     });
     Ok(ReleasePlan { changes: changes.await?, rendered })
+}
+
+/// Writes into the log that a hook of the chart cannot be read, so that its images are not known.
+///
+/// # Errors
+/// A sentence, if the customer refuses images that are not in the install registry.
+fn hook_is_unread(job: &Job, why: &str) -> Result<(), String> {
+    match job.config.cluster_images {
+        ClusterImages::Any => {
+            job.log.line(&format!("a hook of the chart cannot be read, so the images of all hooks are not listed: {why}"));
+            Ok(())
+        }
+        ClusterImages::InstallRegistry => Err(format!(
+            "a hook of the chart cannot be read, and the customer lets only images of the install registry into a \
+             cluster (`ClusterImages` of the install stack), so the images of every hook must be known; correct the \
+             YAML of the hook: {why}"
+        )),
+    }
 }
 
 /// Returns the deletions that an uninstall of the release makes.

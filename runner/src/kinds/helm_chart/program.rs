@@ -27,6 +27,13 @@ const TAKES_OWNERSHIP: Version = Version::new(3, 17, 0);
 /// The oldest version of Helm with `--hide-notes`.
 const HIDES_NOTES: Version = Version::new(3, 16, 0);
 
+/// Whether a rendered chart contains its hooks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hooks {
+    Shown,
+    LeftOut,
+}
+
 /// The Helm program for one release.
 pub(super) struct Helm<'a> {
     job: &'a Job,
@@ -87,17 +94,21 @@ impl<'a> Helm<'a> {
         Ok(())
     }
 
-    /// Returns the rendered objects of the chart with its hooks, as YAML. `capabilities` are the version of the
-    /// cluster and the kinds that it serves; charts can read both.
+    /// Returns the rendered objects of the chart as YAML, with its hooks or without. `capabilities` are the version of
+    /// the cluster and the kinds that it serves; charts can read both.
     pub(super) async fn template(
         &self,
         values: &[String],
         capabilities: &(String, Vec<String>),
         is_upgrade: bool,
+        hooks: Hooks,
     ) -> Result<String, Failure> {
         let (version, served) = capabilities;
         let mut arguments = self.words(&["template", &self.release.name, CHART, "--dry-run=server"]);
         arguments.push(if is_upgrade { "--is-upgrade" } else { "--include-crds" }.to_owned());
+        if hooks == Hooks::LeftOut {
+            arguments.push("--no-hooks".to_owned());
+        }
         arguments.push(format!("--kube-version={version}"));
         arguments.extend(served.iter().map(|one| format!("--api-versions={one}")));
         arguments.extend(values.iter().cloned());
