@@ -119,45 +119,159 @@ fn policy(sessions: &str, registry: &str) -> Value {
              'arn' in request.userInfo.extra && request.userInfo.extra['arn'].exists(arn, arn.contains({sessions})))"
         ) }],
         "variables": [
-            { "name": "pod", "expression":
-                "object.kind == 'Pod' ? object.spec : (object.kind == 'PodTemplate' ? object.template.spec : \
-                 (object.kind == 'CronJob' ? object.spec.jobTemplate.spec.template.spec : object.spec.template.spec))" },
-            { "name": "images", "expression":
-                "(variables.pod.containers \
-                 + (has(variables.pod.initContainers) ? variables.pod.initContainers : []) \
-                 + (has(variables.pod.ephemeralContainers) ? variables.pod.ephemeralContainers : []))\
-                 .map(one, has(one.image) ? one.image : '') \
-                 + (has(variables.pod.volumes) ? variables.pod.volumes : []).filter(one, has(one.image))\
-                 .map(one, has(one.image.reference) ? one.image.reference : '')" },
+            { "name": "pod", "expression": pod_of("object") },
+            { "name": "images", "expression": images_of("variables.pod") },
+            // The value of a variable is found when it is needed: without an old object, this one is not.
+            { "name": "oldPod", "expression": pod_of("oldObject") },
+            { "name": "oldImages", "expression":
+                format!("request.operation == 'UPDATE' ? {} : []", images_of("variables.oldPod")) },
         ],
         "validations": [{
             "expression": format!(
                 "variables.images.all(image, image.startsWith({by_digest}) || image.startsWith({by_tag}) || \
-                 (image.startsWith({tagged}) && image.contains('@sha256:')))"
+                 (image.startsWith({tagged}) && image.contains('@sha256:')) || image in variables.oldImages)"
             ),
-            "message": "an image is not in the install registry, and the customer lets no other image into the cluster \
+            "message": "an image is new in this object and not in the install registry, and the customer lets no other image into the cluster \
                         (`ClusterImages` of the install stack)",
         }],
     })
 }
 
+/// Returns the expression of the pod spec in an object.
+fn pod_of(object: &str) -> String {
+    format!(
+        "{object}.kind == 'Pod' ? {object}.spec : ({object}.kind == 'PodTemplate' ? {object}.template.spec : \
+         ({object}.kind == 'CronJob' ? {object}.spec.jobTemplate.spec.template.spec : {object}.spec.template.spec))"
+    )
+}
+
+/// Returns the expression of the images that a pod spec names.
+fn images_of(pod: &str) -> String {
+    format!(
+        "({pod}.containers + (has({pod}.initContainers) ? {pod}.initContainers : []) \
+         + (has({pod}.ephemeralContainers) ? {pod}.ephemeralContainers : []))\
+         .map(one, has(one.image) ? one.image : '') \
+         + (has({pod}.volumes) ? {pod}.volumes : []).filter(one, has(one.image))\
+         .map(one, has(one.image.reference) ? one.image.reference : '')"
+    )
+}
+
 #[cfg(test)]
 mod tests {
+    use cel::{Context, Program, to_value};
+
     use super::*;
 
-    #[test]
-    fn the_policy_names_this_installs_sessions_and_registry() {
-        let policy = policy(":assumed-role/fh-acme--globex--", "registry.example/fh-acme/globex");
+    const REGISTRY: &str = "registry.example/fh-acme/globex";
+    const SESSIONS: &str = ":assumed-role/fh-acme--globex--";
 
-        let text = |path: &str| policy.pointer(path).and_then(Value::as_str).unwrap().to_owned();
-        let condition = text("/matchConditions/0/expression");
-        assert!(condition.starts_with("request.userInfo.username.contains(\":assumed-role/fh-acme--globex--\") || "));
-        assert_eq!(
-            text("/validations/0/expression"),
-            "variables.images.all(image, image.startsWith(\"registry.example/fh-acme/globex@sha256:\") || \
-             image.startsWith(\"registry.example/fh-acme/globex:sha256-\") || \
-             (image.startsWith(\"registry.example/fh-acme/globex:\") && image.contains('@sha256:')))"
-        );
+    fn own(name: &str) -> String {
+        format!("{REGISTRY}@sha256:{name}")
+    }
+
+    fn pod(images: &[&str]) -> Value {
+        let containers: Vec<Value> = images.iter().map(|image| json!({ "name": "a", "image": image })).collect();
+        json!({ "containers": containers })
+    }
+
+    fn evaluated(expression: &Value, context: &Context<'_, '_>) -> Option<cel::Value> {
+        Program::compile(expression.as_str().unwrap()).unwrap().execute(context).ok()
+    }
+
+    /// Returns whether an API server admits the change, from `old` to `object`, by the expressions of the policy.
+    fn admits(old: &Value, object: &Value) -> bool {
+        let policy = policy(SESSIONS, REGISTRY);
+        let operation = if old.is_null() { "CREATE" } else { "UPDATE" };
+        let mut context = Context::default();
+        for (name, value) in [("object", object), ("oldObject", old), ("request", &json!({ "operation": operation }))] {
+            context.add_variable_from_value(name, to_value(value).unwrap());
+        }
+        let mut variables = std::collections::HashMap::<String, cel::Value>::new();
+        for variable in policy["variables"].as_array().unwrap() {
+            context.add_variable_from_value("variables", variables.clone());
+            // An API server finds the value of a variable when it is needed, and fails then.
+            if let Some(value) = evaluated(&variable["expression"], &context) {
+                variables.insert(variable["name"].as_str().unwrap().to_owned(), value);
+            }
+        }
+        context.add_variable_from_value("variables", variables);
+        evaluated(&policy["validations"][0]["expression"], &context) == Some(cel::Value::Bool(true))
+    }
+
+    #[test]
+    fn the_pod_of_every_kind_that_the_rule_is_for_is_judged() {
+        for (kind, place) in [
+            ("Pod", "/spec"),
+            ("PodTemplate", "/template/spec"),
+            ("Deployment", "/spec/template/spec"),
+            ("CronJob", "/spec/jobTemplate/spec/template/spec"),
+        ] {
+            let of = |pod: Value| {
+                let value = place.rsplit('/').filter(|key| !key.is_empty()).fold(pod, |inner, key| json!({ key: inner }));
+                let mut object = json!({ "kind": kind });
+                object.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
+                object
+            };
+            let (own_pod, foreign) = (of(pod(&[&own("1")])), of(pod(&[&own("1"), "nginx:1"])));
+
+            assert!(admits(&Value::Null, &own_pod) && !admits(&Value::Null, &foreign), "{kind}");
+            assert!(admits(&foreign, &own_pod) && !admits(&own_pod, &foreign), "{kind}");
+        }
+    }
+
+    #[test]
+    fn every_image_of_a_pod_is_judged() {
+        let of = |more: Value| {
+            let mut spec = pod(&[&own("1")]);
+            spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            json!({ "kind": "Pod", "spec": spec })
+        };
+        let tagged = |tag: &str| of(json!({ "initContainers": [{ "image": format!("{REGISTRY}:{tag}") }] }));
+
+        for (more, is_own) in [
+            (json!({}), true),
+            (json!({ "volumes": [{ "emptyDir": {} }, { "image": { "reference": own("2") } }] }), true),
+            (json!({ "initContainers": [{ "image": "busybox" }] }), false),
+            (json!({ "ephemeralContainers": [{ "image": "busybox" }] }), false),
+            (json!({ "volumes": [{ "image": { "reference": "busybox" } }] }), false),
+            (json!({ "initContainers": [{ "name": "without" }] }), false),
+        ] {
+            assert_eq!(admits(&Value::Null, &of(more.clone())), is_own, "{more}");
+        }
+        assert!(admits(&Value::Null, &tagged("sha256-0123")) && admits(&Value::Null, &tagged("1@sha256:0123")));
+        assert!(!admits(&Value::Null, &tagged("1")));
+    }
+
+    #[test]
+    fn a_change_is_refused_for_its_new_images_only() {
+        let deployment = |replicas: u32, images: &[&str]| {
+            json!({ "kind": "Deployment", "spec": { "replicas": replicas, "template": { "spec": pod(images) } } })
+        };
+        let before = deployment(1, &["coredns:1", "proxy:1"]);
+
+        assert!(admits(&before, &deployment(2, &["coredns:1", "proxy:1"])), "no image changes");
+        assert!(admits(&before, &deployment(1, &["coredns:1"])), "an image is removed");
+        assert!(admits(&before, &deployment(1, &["coredns:1", &own("1")])), "an image of the install comes");
+        assert!(!admits(&before, &deployment(1, &["coredns:2", "proxy:1"])), "an image changes");
+        assert!(!admits(&Value::Null, &before));
+    }
+
+    #[test]
+    fn requests_of_this_installs_sessions_are_judged_and_no_others() {
+        let condition = &policy(SESSIONS, REGISTRY)["matchConditions"][0]["expression"];
+        let arn = |role: &str| format!("arn:aws:sts::222222222222:assumed-role/{role}/job");
+
+        for (user, is_judged) in [
+            (json!({ "username": arn("fh-acme--globex--provision") }), true),
+            (json!({ "username": "deployer", "extra": { "arn": [arn("fh-acme--globex--provision")] } }), true),
+            (json!({ "username": arn("fh-acme--other--provision") }), false),
+            (json!({ "username": "system:serviceaccount:kube-system:deployment-controller", "extra": {} }), false),
+        ] {
+            let mut context = Context::default();
+            context.add_variable_from_value("request", to_value(json!({ "userInfo": user })).unwrap());
+
+            assert_eq!(evaluated(condition, &context), Some(cel::Value::Bool(is_judged)), "{user}");
+        }
         assert_eq!(binding("x"), json!({ "policyName": "x", "validationActions": ["Deny"] }));
     }
 }
