@@ -53,14 +53,22 @@ impl Secrets {
     }
 
     fn add_all(&mut self, secrets: &[&str], are_credentials: bool) {
-        let mut is_new = false;
+        let (mut new_patterns, mut new_parts) = (false, false);
         for secret in secrets {
             let parts = if are_credentials { self.add_parts(secret) } else { None };
-            is_new |= parts.unwrap_or_else(|| self.add_lines(secret));
+            match parts {
+                Some(are_new) => new_parts |= are_new,
+                None => new_patterns |= self.add_lines(secret),
+            }
         }
-        // The same credentials are added again at each request to the credentials endpoint.
-        if is_new {
-            self.is_broken = self.build().is_err();
+        // The same credentials are added again at each request to the credentials endpoint, and new ones for each step of
+        // a job. To prepare the search for the patterns of a thousand other secrets again would take seconds, in which
+        // the runner renews no lease.
+        if new_patterns || (new_parts && self.whole.is_none()) {
+            self.is_broken |= self.build_patterns().is_err();
+        }
+        if new_parts {
+            self.is_broken |= self.parts.build().is_err();
         }
     }
 
@@ -90,9 +98,9 @@ impl Secrets {
         self.longest
     }
 
-    fn build(&mut self) -> Result<(), BuildError> {
+    fn build_patterns(&mut self) -> Result<(), BuildError> {
         self.whole = Some(AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&self.patterns)?);
-        self.parts.build()
+        Ok(())
     }
 
     /// Returns the positions of secrets, in order and without overlaps.
@@ -190,6 +198,20 @@ mod tests {
         for form in ["p%40ss%20w%22rd%2F1~x", "p%40ss+w%22rd%2F1%7Ex", "p%40ss%20w%22rd/1~x", "p@ss w\\\"rd/1~x"] {
             assert_eq!(redacted(secret, &format!("<{form}>")), "<[redacted]>", "{form}");
         }
+    }
+
+    #[test]
+    fn a_new_credential_does_not_prepare_the_search_for_other_secrets_again() {
+        let mut secrets = Secrets::default();
+        let (secret, credential) = ("the secret of the app", "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY");
+        secrets.add(secret);
+        // A pattern that the search does not know shows whether the search is prepared again.
+        secrets.patterns.insert(b"another".to_vec());
+
+        secrets.add_credentials(&[credential]);
+        let text = secrets.redact(format!("{secret}, {credential}, another").as_bytes());
+
+        assert_eq!(String::from_utf8(text).unwrap(), "[redacted], [redacted], another");
     }
 
     #[test]
