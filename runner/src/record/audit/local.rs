@@ -6,6 +6,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
 use freehold_protocol::{Digest, Envelope};
 
 use super::author::Author;
@@ -14,8 +15,8 @@ use crate::files;
 use crate::wire::clock;
 
 const FILE: &str = "audit.jsonl";
-/// The maximum length of a record, in bytes.
-const LONGEST: u64 = 64 * 1024;
+/// The maximum length of a record with its line feed, in bytes.
+const LONGEST: u64 = MAX_ENVELOPE_BYTES as u64 + 1;
 
 /// The chain in one file, with one record per line.
 #[derive(Debug)]

@@ -338,10 +338,11 @@ fn the_chain_of_a_runner_without_a_bucket_continues_after_a_restart_and_a_torn_l
     bytes.extend_from_slice(b"{\"payloadType\":\"appl");
     std::fs::write(&path, bytes).unwrap();
 
-    open().unwrap().record(ended(3)).unwrap();
+    open().unwrap().record(long(3)).unwrap();
+    open().unwrap().record(ended(4)).unwrap();
     let count = verified_local(directory.path());
     std::fs::write(&path, "nonsense\n").unwrap();
 
-    assert_eq!(count, 3);
+    assert_eq!(count, 4);
     assert!(open().unwrap_err().to_string().contains("move the file away"));
 }
