@@ -8,7 +8,6 @@ use freehold_protocol::limits::MAX_OUTPUTS_BYTES;
 use freehold_protocol::order::{ActionStep, RunAction};
 use serde_json::{Map, Value};
 
-use crate::config::ClusterImages;
 use crate::identity::job_aws::JobAws;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
@@ -36,13 +35,8 @@ pub(super) async fn run(job: &Job, work: &RunAction) -> Result<Done, Failure> {
     if let Some(cluster) = &cluster {
         let admitted = async {
             let api = cluster.api()?;
-            cluster_images::open(job, &api).await?;
-            match job.config.cluster_images {
-                ClusterImages::Any => Ok(()),
-                ClusterImages::InstallRegistry => {
-                    cluster_images::admit(job, &api, &cluster_images::registry(job).await?).await
-                }
-            }
+            cluster_images::withdraw_unwanted(job, &api).await;
+            cluster_images::admit(job, &api, None).await
         };
         until_stopped(job, admitted).await?;
     }

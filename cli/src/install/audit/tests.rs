@@ -33,7 +33,9 @@ fn records_of_earlier_versions_are_counted_and_named() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, "{}").unwrap();
     };
-    for name in ["7300c0ae/000000000001.json", "7300c0ae/000000000002.json", "7300c0ae/key.pub", "8411/000000000001.json"] {
+    for name in
+        ["7300c0ae/000000000001.json", "7300c0ae/000000000002.json", "7300c0ae/key.pub", "8411/000000000001.json"]
+    {
         write(name);
     }
 

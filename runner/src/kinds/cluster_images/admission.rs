@@ -12,22 +12,28 @@ use serde_json::{Value, json};
 use super::DIGEST_TAG;
 use crate::config::ClusterImages;
 use crate::kinds::failure::Failure;
+use crate::kinds::result::sdk_config;
 use crate::kubernetes::{Api, Applied, ClusterError, Id, Object};
+use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
 const GROUP: &str = "admissionregistration.k8s.io/v1";
 const POLICY: &str = "ValidatingAdmissionPolicy";
 const BINDING: &str = "ValidatingAdmissionPolicyBinding";
 
-/// Makes sure that the cluster has the rule if the customer wants it, and does not have it otherwise. A cluster without
-/// such rules, or a role that may not make them, is a line in the log: the runner itself looks at charts and manifests
-/// in any case. `registry` is the address of the install registry.
-pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: &str) -> Result<(), Failure> {
+/// Applies the rule if the customer wants it. `registry` is the address of the install registry; without it, the address
+/// is looked up. A cluster without such rules, or a role that may not make them, is a line in the log: the runner itself
+/// looks at charts and manifests in any case.
+pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: Option<&str>) -> Result<(), Failure> {
     if job.config.cluster_images == ClusterImages::Any {
         return Ok(());
     }
     let name = name(job);
-    match install(api, &name, &sessions(job), registry).await {
+    let registry = match registry {
+        Some(registry) => registry.to_owned(),
+        None => ecr_repository(&sdk_config(job).await, &job.config.repository).await?.address(),
+    };
+    match install(api, &name, &sessions(job), &registry).await {
         Ok(true) => job.log.line(&format!("`{POLICY}` `{name}` refuses images that are not in the install registry")),
         Ok(false) => job.log.line(&format!(
             "the cluster has no `{POLICY}` of `{GROUP}`, which Kubernetes has from 1.30: only charts and manifests are \
@@ -43,11 +49,10 @@ pub(in crate::kinds) async fn admit(job: &Job, api: &Api, registry: &str) -> Res
 
 /// Removes the rule if the customer no longer wants it. This is done before anything is compared: the rule would also
 /// refuse the dry run of a change, and the roll back of a release.
-pub(in crate::kinds) async fn open(job: &Job, api: &Api) -> Result<(), Failure> {
+pub(in crate::kinds) async fn withdraw_unwanted(job: &Job, api: &Api) {
     if job.config.cluster_images == ClusterImages::Any {
         withdraw(job, api).await;
     }
-    Ok(())
 }
 
 /// Removes the rule, if the cluster has it.
@@ -207,7 +212,8 @@ mod tests {
             ("CronJob", "/spec/jobTemplate/spec/template/spec"),
         ] {
             let of = |pod: Value| {
-                let value = place.rsplit('/').filter(|key| !key.is_empty()).fold(pod, |inner, key| json!({ key: inner }));
+                let value =
+                    place.rsplit('/').filter(|key| !key.is_empty()).fold(pod, |inner, key| json!({ key: inner }));
                 let mut object = json!({ "kind": kind });
                 object.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
                 object
@@ -244,9 +250,7 @@ mod tests {
 
     #[test]
     fn a_change_is_refused_for_its_new_images_only() {
-        let deployment = |replicas: u32, images: &[&str]| {
-            json!({ "kind": "Deployment", "spec": { "replicas": replicas, "template": { "spec": pod(images) } } })
-        };
+        let deployment = |replicas: u32, images: &[&str]| json!({ "kind": "Deployment", "spec": { "replicas": replicas, "template": { "spec": pod(images) } } });
         let before = deployment(1, &["coredns:1", "proxy:1"]);
 
         assert!(admits(&before, &deployment(2, &["coredns:1", "proxy:1"])), "no image changes");

@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use freehold_protocol::Digest;
 use serde_json::Value;
 
-pub(super) use admission::{admit, open, withdraw};
+pub(super) use admission::{admit, withdraw, withdraw_unwanted};
 
 use crate::config::ClusterImages;
 use crate::kinds::failure::Failure;
-use crate::kinds::result::sdk_config;
 use crate::kubernetes::images;
-use crate::registry::ecr_repository;
 use crate::work::job::Job;
 
 /// The beginning of the tag by which the install registry names an image. The runner alone writes there, and a tag
@@ -86,11 +84,6 @@ pub(super) fn look<'a>(
         ))),
         ClusterImages::InstallRegistry | ClusterImages::Any => Ok(()),
     }
-}
-
-/// Returns the address of the install registry.
-pub(super) async fn registry(job: &Job) -> Result<String, Failure> {
-    Ok(ecr_repository(&sdk_config(job).await, &job.config.repository).await?.address())
 }
 
 /// Returns whether `image` names a digest of the repository `registry`.

@@ -104,7 +104,11 @@ struct Attempt<'a> {
 impl Attempt<'_> {
     async fn deploy(&self, mark: &AttemptMark, values: &[String], registry: &str) -> Result<Done, Failure> {
         let (job, work) = (self.job, self.work);
-        until_stopped(job, cluster_images::open(job, self.api)).await?;
+        until_stopped(job, async {
+            cluster_images::withdraw_unwanted(job, self.api).await;
+            Ok(())
+        })
+        .await?;
         let revisions = until_stopped(job, self.revisions()).await?;
         self.recover(releases::recovery(&revisions, mark.inherits())).await?;
         let revisions = until_stopped(job, self.revisions()).await?;
@@ -119,7 +123,7 @@ impl Attempt<'_> {
             job.log.line(SKIPPED);
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
-        until_stopped(job, cluster_images::admit(job, self.api, registry)).await?;
+        until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
         let outputs = self.helm.outputs().await.map_err(Failure::after_change)?;

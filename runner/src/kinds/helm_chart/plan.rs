@@ -81,7 +81,8 @@ pub(super) async fn make(
 fn hook_is_unread(job: &Job, why: &str) -> Result<(), String> {
     match job.config.cluster_images {
         ClusterImages::Any => {
-            job.log.line(&format!("a hook of the chart cannot be read, so the images of all hooks are not listed: {why}"));
+            job.log
+                .line(&format!("a hook of the chart cannot be read, so the images of all hooks are not listed: {why}"));
             Ok(())
         }
         ClusterImages::InstallRegistry => Err(format!(

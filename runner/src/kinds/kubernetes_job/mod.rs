@@ -79,8 +79,7 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     }
 
     if earlier.is_none() {
-        until_stopped(job, async { cluster_images::admit(job, &api, &cluster_images::registry(job).await?).await })
-            .await?;
+        until_stopped(job, cluster_images::admit(job, &api, None)).await?;
     }
     // The inventory is written before the first change. So it also names the Kubernetes Job of an attempt that is
     // killed.

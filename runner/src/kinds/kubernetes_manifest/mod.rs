@@ -37,7 +37,11 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let objects = until_stopped(job, rollout.objects(&text)).await?;
     let values = objects.iter().map(|object| &object.value);
     cluster_images::look(job, work.component.as_str(), &registry, values)?;
-    until_stopped(job, cluster_images::open(job, &api)).await?;
+    until_stopped(job, async {
+        cluster_images::withdraw_unwanted(job, &api).await;
+        Ok(())
+    })
+    .await?;
     let before = until_stopped(job, Inventory::read(&bucket, &work.component, access.arn())).await?;
     let ids: Vec<Id> = objects.iter().map(|object| object.id.clone()).collect();
     let gone = before.without(&ids);
@@ -52,7 +56,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if is_skipped {
         job.log.line(SKIPPED);
     }
-    until_stopped(job, cluster_images::admit(job, &api, &registry)).await?;
+    until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
     let changed = async {
