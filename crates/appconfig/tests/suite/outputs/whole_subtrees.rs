@@ -58,7 +58,7 @@ fn a_template_that_shows_the_whole_install_refers_to_the_sandbox() {
 
 #[test]
 fn a_template_that_shows_all_components_refers_to_each_of_them() {
-    let all: BTreeSet<String> = ["db", "net"].map(str::to_owned).into();
+    let all: BTreeSet<String> = ["db", "net", "web"].map(str::to_owned).into();
     for template in ["{{ toJson .nuon.components }}", "{{ range .nuon.components }}{{ toJson .outputs }}{{ end }}"] {
         let version = app("1", template).load().version;
 
@@ -74,7 +74,7 @@ fn a_template_that_shows_all_outputs_of_one_component_refers_to_that_component_a
         "{{ toJson .nuon.components.db.outputs }}",
         "{{ toJson .nuon.components.db }}",
         "{{ range $k, $v := .nuon.components.db.outputs }}{{ toJson $v }}{{ end }}",
-        "{{ with .nuon.components }}{{ toJson .db.outputs }}{{ end }}",
+        "{{ with .nuon.components.db }}{{ toJson .outputs }}{{ end }}",
     ] {
         let version = app("1", template).load().version;
 
