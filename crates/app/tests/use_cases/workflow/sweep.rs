@@ -285,7 +285,7 @@ async fn a_build_that_begins_during_a_sweep_has_its_machine_after_it() {
     world.enrol().await;
     world.hello("build");
     world.run().await;
-    while world.now().as_millis() / 60_000 % 10 != 0 {
+    while !(world.now().as_millis() / 60_000).is_multiple_of(10) {
         world.memory.advance_secs(60);
     }
     let (before, begun) = (Memory::default(), Arc::new(Memory::default()));
