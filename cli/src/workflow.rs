@@ -160,8 +160,12 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if let Some(version) = &view.version {
         head.push_str(&format!(", version {}", short(version)));
     }
+    if let Some(by) = &view.asked_by {
+        head.push_str(&format!("\nasked for by {by}"));
+    }
     if let Some(at) = view.cancel_requested {
-        head.push_str(&format!("\nasked to stop at {}", time(at)));
+        let by = view.cancelled_by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
+        head.push_str(&format!("\nasked to stop at {}{by}", time(at)));
     }
     // The workflow's reason repeats the reasons of its nodes, which are printed below.
     if !view.reason.is_empty() && view.nodes.iter().all(|node| node.reason.is_empty()) {
@@ -191,6 +195,30 @@ mod tests {
             cancelled("wf_1", "pending", &[], "workflow watch").unwrap(),
             @"`wf_1` was asked to stop; none of its jobs is running; it ends within about a minute"
         );
+    }
+
+    #[test]
+    fn a_workflow_says_who_asked_for_it_and_who_stopped_it() {
+        let view = |asked: serde_json::Value| -> WorkflowView {
+            let mut view = json!({
+                "workflow": "wf_00000000000000000001", "install": "globex", "kind": "deploy-components",
+                "state": "cancelled", "created_at": 1_700_000_000_000_u64,
+                "cancel_requested": 1_700_000_060_000_u64, "ended_at": 1_700_000_070_000_u64,
+            });
+            view.as_object_mut().unwrap().extend(asked.as_object().unwrap().clone());
+            serde_json::from_value(view).unwrap()
+        };
+        let out = Output::plain();
+        let known = view(json!({
+            "asked_by": { "by": "caller", "arn": "arn:aws:sts::111111111111:assumed-role/deployer/ana" },
+            "cancelled_by": { "by": "sweep" },
+        }));
+
+        let text = show(&known, out);
+
+        assert!(text.contains("\nasked for by arn:aws:sts::111111111111:assumed-role/deployer/ana\n"), "{text}");
+        assert!(text.ends_with(" by sweep"), "{text}");
+        assert!(!show(&view(json!({})), out).contains(" by "), "an older workflow");
     }
 
     #[test]

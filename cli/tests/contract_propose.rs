@@ -80,6 +80,7 @@ fn started(job: JobId, group: &str) -> AuditEvent {
         mode: Mode::Provision,
         group: Some(group.parse().unwrap()),
         role: None,
+        asked_by: None,
         order: Digest::of(b"order"),
     }
 }

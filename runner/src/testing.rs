@@ -77,6 +77,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         timeout_secs: 600,
         mode: Mode::Maintenance,
         role: None,
+        asked_by: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {
             action: "check".parse().unwrap(),

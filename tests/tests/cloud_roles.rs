@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use aws_sdk_sqs::primitives::{DateTime, DateTimeFormat};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app, clients};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const NEEDS: Needs = Needs { cloud: &[Capability::HttpApi, Capability::IamEnforced], programs: &["bwrap"] };
 
@@ -127,7 +127,14 @@ async fn the_kill_switch_holds_orders_and_takes_sessions_until_it_is_on_again() 
     assert!(refused, "a session that was taken before still assumes a mode");
     assert!(asked.error.contains("waiting for the runner of `globex` for "), "{}", asked.error);
     assert_eq!(asked.code, 0, "{}\n{}", asked.error, runner.log());
-    assert_eq!(the_audit(&world, &install).await?["verified"], true);
+    let audit = the_audit(&world, &install).await?;
+    assert_eq!(audit["verified"], true);
+    let sts = aws_sdk_sts::Client::new(&world.administrator(world.tenant_account())?);
+    let vendor = sts.get_caller_identity().send().await?.arn().context("a caller without an ARN")?.to_owned();
+    let asked_by = json!({ "by": "caller", "arn": vendor });
+    assert_eq!(world.newest_workflow("globex").await?["asked_by"], asked_by);
+    let askers: Vec<&Value> = audit["askers"].as_array().into_iter().flatten().map(|one| &one["asked_by"]).collect();
+    assert_eq!(askers, [&asked_by]);
     Ok(())
 }
 

@@ -1,6 +1,7 @@
 //! The HTTP API: parses a request, performs its operation and writes the response. The use cases are in the crate
 //! `app`.
 
+mod caller;
 #[cfg(feature = "openapi")]
 pub mod openapi;
 pub mod operations;
@@ -96,6 +97,8 @@ pub struct Call {
     pub body: String,
     /// The idempotency key of the request; empty for a GET request.
     pub cause: String,
+    /// The ARN of the caller as the API's authorizer wrote it; `None` when no IAM authorizer has authenticated the request.
+    pub caller: Option<String>,
 }
 
 impl Call {
@@ -240,6 +243,7 @@ impl Api {
             path: parameters,
             after,
             cause: idempotency_key(&method, &request.headers)?,
+            caller: caller::caller_of(&request.request_context),
             body: body_of(request, longest_body(operation))?,
         };
         self.operate(operation, &call).await

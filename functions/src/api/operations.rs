@@ -53,11 +53,13 @@ impl Api {
             Operation::ShowTerms => to_json(&show_terms(store, &call.app()?, &call.terms()?).await?),
             Operation::BuildComponents => {
                 let request: BuildComponentsRequest = call.json()?;
-                to_json(&self.build_components.start(&call.app()?, &request, &call.cause).await?)
+                let by = call.asked_by()?;
+                to_json(&self.build_components.start(&call.app()?, &request, call.asked(&by)).await?)
             }
             Operation::ListBuilds => to_json(&read::list_builds(store, &call.app()?, after).await?),
             Operation::CreateInstall => {
-                let (install, workflow) = self.create_install.create(&call.json::<CreateInstallRequest>()?).await?;
+                let request: CreateInstallRequest = call.json()?;
+                let (install, workflow) = self.create_install.create(&request, &call.asked_by()?).await?;
                 let install = read::show_install(&self.versions, &install.id).await?;
                 to_json(&InstallCreated { install, workflow })
             }
@@ -84,27 +86,27 @@ impl Api {
             }
             Operation::DeployComponents => {
                 let request: DeployComponentsRequest = call.json()?;
-                let workflow = self.deploy_components.deploy(&call.install()?, &request, &call.cause).await?;
+                let by = call.asked_by()?;
+                let workflow = self.deploy_components.deploy(&call.install()?, &request, call.asked(&by)).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::RunAction => {
                 let (install, request): (InstallId, RunActionRequest) = (call.install()?, call.json()?);
-                to_json(
-                    &self
-                        .run_action
-                        .run(&install, &call.action()?, &request, (RunTrigger::Request, &call.cause))
-                        .await?,
-                )
+                let (action, by) = (call.action()?, call.asked_by()?);
+                let asked = (RunTrigger::Request, call.asked(&by));
+                to_json(&self.run_action.run(&install, &action, &request, asked).await?)
             }
             Operation::TeardownInstall => {
                 let (install, request): (InstallId, TeardownInstallRequest) = (call.install()?, call.json()?);
-                let workflow = self.teardown_install.teardown(&install, &request, &call.cause).await?;
+                let by = call.asked_by()?;
+                let workflow = self.teardown_install.teardown(&install, &request, call.asked(&by)).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),
             Operation::ShowWorkflow => to_json(&read::show_workflow(store, &call.workflow()?).await?),
             Operation::CancelWorkflow => {
-                to_json(&read::workflow_view(&self.cancel_workflow.cancel(&call.workflow()?).await?))
+                let cancelled = self.cancel_workflow.cancel(&call.workflow()?, &call.asked_by()?).await?;
+                to_json(&read::workflow_view(&cancelled))
             }
             Operation::ShowJob => to_json(&read::show_job(store, &call.job()?).await?),
             Operation::CancelJob => to_json(&read::job_view(self.cancel_job.cancel(&call.job()?).await?)),
@@ -117,7 +119,9 @@ impl Api {
             }
             Operation::ListReleases => to_json(&read::list_releases(store, &call.app()?, after).await?),
             Operation::ShowRelease => to_json(&read::show_release(store, &call.app()?, &call.release()?).await?),
-            Operation::DeleteInstall => to_json(&self.delete_install.delete(&call.install()?).await?),
+            Operation::DeleteInstall => {
+                to_json(&self.delete_install.delete(&call.install()?, &call.asked_by()?).await?)
+            }
             Operation::ForgetInstall => {
                 let (install, request): (InstallId, ForgetInstallRequest) = (call.install()?, call.json()?);
                 to_json(&self.forget_install.forget(&install, &request).await?)

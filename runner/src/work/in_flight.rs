@@ -42,6 +42,7 @@ impl HeldOrder {
             mode: order.mode,
             group: Some(order.group.clone()),
             role: order.role.clone(),
+            asked_by: order.asked_by.clone(),
             order: self.message.clone(),
         }
     }

@@ -206,6 +206,7 @@ fn order(work: Work) -> Order {
         timeout_secs: 600,
         mode: Mode::Provision,
         role: None,
+        asked_by: None,
         redelivery: Redelivery::Resume,
         work,
         context: json!({ "nuon": {

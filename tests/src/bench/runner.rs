@@ -110,6 +110,7 @@ impl Measured {
             timeout_secs: 600,
             mode: Mode::Maintenance,
             role: None,
+            asked_by: None,
             redelivery: work.redelivery(),
             work,
             context: serde_json::json!({"nuon": {}}),

@@ -105,6 +105,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         timeout_secs: 60,
         mode: Mode::Maintenance,
         role: None,
+        asked_by: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {
             action: "say".parse()?,

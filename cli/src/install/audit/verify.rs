@@ -62,6 +62,14 @@ fn render(answer: &Answer, any_key: bool, out: Output) -> String {
         table.row([writer.key.to_string(), clean(&writer.host), records, from, to]);
     }
     lines.push(out.table(&table));
+    if !chain.askers.is_empty() {
+        let mut table = Table::new(&["ASKED BY", "STARTS", "FIRST", "LAST"]);
+        for asker in &chain.askers {
+            let by = asker.asked_by.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+            table.row([by, asker.starts.to_string(), time(asker.from), time(asker.to)]);
+        }
+        lines.push(out.table(&table));
+    }
     let mut rest: Vec<String> = chain.problems.iter().take(SHOWN).map(|problem| clean(&problem.text)).collect();
     let more = chain.problems.len().saturating_sub(SHOWN);
     if more > 0 {

@@ -11,7 +11,7 @@ use freehold_domain::sealed_inputs::Sealing;
 use freehold_domain::toggles;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::api::CreateInstallRequest;
-use freehold_protocol::order::Mode;
+use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{InstallId, WorkflowId};
 
 use crate::AppError;
@@ -30,13 +30,17 @@ pub struct CreateInstall {
 }
 
 impl CreateInstall {
-    /// Creates the install. A repeated request gets the same workflow; a different request for the same name is
+    /// Creates the install, on request of `by`. A repeated request gets the same workflow; a different request for the same name is
     /// refused.
     ///
     /// # Errors
     /// Invalid for wrong inputs or toggles or an unknown region, NotFound for an unknown app, Conflict for a name that
     /// another install has or that collides with another name, or the ports' errors.
-    pub async fn create(&self, request: &CreateInstallRequest) -> Result<(Install, WorkflowId), AppError> {
+    pub async fn create(
+        &self,
+        request: &CreateInstallRequest,
+        by: &AskedBy,
+    ) -> Result<(Install, WorkflowId), AppError> {
         check_region(&request.region, request.unknown_region).map_err(|e| AppError::invalid(e.to_string()))?;
         let id = &request.install;
         let known: Option<Stored<Install>> = load(&*self.store, &install_key(id)).await?;
@@ -71,6 +75,7 @@ impl CreateInstall {
             kind: WorkflowKind::ProvisionInstall,
             mode: Mode::Provision,
             request: Request::deploy_latest(),
+            asked_by: by.clone(),
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

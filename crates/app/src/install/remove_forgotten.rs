@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freehold_domain::install::Install;
 use freehold_protocol::WorkflowId;
+use freehold_protocol::order::AskedBy;
 use serde_json::json;
 
 use super::end::end_writes;
@@ -157,7 +158,7 @@ impl RemoveForgotten {
         let ended = table::change(&*self.store, ("workflow", id), || async {
             let Some(found) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(())) };
             let now = self.clock.now();
-            let ended = found.value.cancel(now).workflow.finish(None, now);
+            let ended = found.value.cancel(&AskedBy::Sweep, now).workflow.finish(None, now);
             if !ended.changed {
                 return Ok(Decided::Keep(()));
             }

@@ -66,7 +66,9 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             Request::Deploy { release, .. } => release.clone(),
             Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
         },
+        asked_by: workflow.asked_by.clone(),
         cancel_requested: workflow.cancel_requested,
+        cancelled_by: workflow.cancelled_by.clone(),
         nothing_ran: nothing_ran(workflow),
         nodes: workflow
             .nodes

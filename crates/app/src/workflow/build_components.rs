@@ -8,6 +8,7 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
+use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{AppName, BuildId, ComponentName, WorkflowId};
 
 use crate::AppError;
@@ -17,7 +18,7 @@ use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::read::build_view;
 use crate::table::{self, Stored, install_key, load, put};
-use crate::workflow::start_workflow::{NewWorkflow, start, used_before};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, start, used_before};
 
 /// The maximum number of builds in one commit: a DynamoDB transaction holds 100 writes, and the workflow's own rows are
 /// among them.
@@ -48,13 +49,13 @@ impl BuildComponents {
         &self,
         app: &AppName,
         request: &BuildComponentsRequest,
-        cause: &str,
+        asked: Asked<'_>,
     ) -> Result<BuildStarted, AppError> {
         let version = self.versions.load(app, request.version.as_ref()).await?;
         let id = build_install()?;
         let install: Option<Stored<Install>> = load(&*self.store, &install_key(&id)).await?;
         let install = install.ok_or(Absence::BuildRunner)?;
-        let workflow = WorkflowId::derive(app.as_str(), cause);
+        let workflow = WorkflowId::derive(app.as_str(), asked.cause);
         let mut sources = source_builds(&*self.store, &version.document).await?;
         self.restore(&mut sources).await?;
         let before = table::find_workflow(&*self.store, &workflow).await?;
@@ -74,7 +75,8 @@ impl BuildComponents {
                 return self.repeated(&version, &before.value, under_way, &builds).await;
             }
             if under_way.is_none() && !self.has_contract(&version, &builds).await? {
-                self.begin(&install, building(app, &version, workflow.clone(), Vec::new()), Vec::new()).await?;
+                self.begin(&install, building(app, &version, (workflow.clone(), asked.by), Vec::new()), Vec::new())
+                    .await?;
                 return Ok(answer(&version, Some(workflow), &builds));
             }
             return Ok(answer(&version, under_way, &builds));
@@ -91,7 +93,7 @@ impl BuildComponents {
             builds.insert(fresh.component.clone(), fresh);
         }
         let due = due.iter().map(|one| (one.component.clone(), one.id.clone())).collect();
-        self.begin(&install, building(app, &version, workflow.clone(), due), writes).await?;
+        self.begin(&install, building(app, &version, (workflow.clone(), asked.by), due), writes).await?;
         Ok(answer(&version, Some(workflow), &builds))
     }
 
@@ -203,11 +205,16 @@ impl BuildComponents {
     }
 }
 
-/// Returns the workflow that makes `builds`. After its end, the version's contract is signed.
-fn building(app: &AppName, version: &Version, id: WorkflowId, builds: Vec<(ComponentName, BuildId)>) -> NewWorkflow {
+/// Returns the workflow that makes `builds` for whom asked for it. After its end, the version's contract is signed.
+fn building(
+    app: &AppName,
+    version: &Version,
+    (id, by): (WorkflowId, &AskedBy),
+    builds: Vec<(ComponentName, BuildId)>,
+) -> NewWorkflow {
     let request = Request::Build { app: app.clone(), builds, version: Some(version.version.clone()) };
-    let (kind, mode) = (WorkflowKind::BuildComponents, freehold_protocol::order::Mode::Maintenance);
-    NewWorkflow { id, kind, mode, request }
+    let (kind, mode) = (WorkflowKind::BuildComponents, Mode::Maintenance);
+    NewWorkflow { id, kind, mode, request, asked_by: by.clone() }
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use freehold_domain::Workflow;
 use freehold_protocol::WorkflowId;
+use freehold_protocol::order::AskedBy;
 
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
@@ -18,14 +19,14 @@ pub struct CancelWorkflow {
 }
 
 impl CancelWorkflow {
-    /// Cancels a workflow. A workflow that has ended is not changed.
+    /// Cancels a workflow on request of `by`. A workflow that has ended is not changed.
     ///
     /// # Errors
     /// NotFound, or the store's errors.
-    pub async fn cancel(&self, id: &WorkflowId) -> Result<Workflow, AppError> {
+    pub async fn cancel(&self, id: &WorkflowId, by: &AskedBy) -> Result<Workflow, AppError> {
         let workflow = table::change(&*self.store, ("workflow", id), || async {
             let stored = table::workflow(&*self.store, id).await?;
-            let advance = stored.value.cancel(self.clock.now());
+            let advance = stored.value.cancel(by, self.clock.now());
             if !advance.changed {
                 return Ok(Decided::Keep(advance.workflow));
             }

@@ -20,7 +20,7 @@ use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
-use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, no_app, require_runner, start};
 
 /// The use case that starts a deploy, with its ports.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct DeployComponents {
 }
 
 impl DeployComponents {
-    /// Starts a deploy, and changes the inputs that the request names. A repeated call with the same `cause` returns
+    /// Starts a deploy, and changes the inputs that the request names. A repeated call with the same cause returns
     /// the same workflow. A deploy that cannot be planned is refused before anything is stored, so that its inputs are
     /// not stored either.
     ///
@@ -43,9 +43,9 @@ impl DeployComponents {
         &self,
         install: &InstallId,
         request: &DeployComponentsRequest,
-        cause: &str,
+        asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
-        let id = WorkflowId::derive(install.as_str(), cause);
+        let id = WorkflowId::derive(install.as_str(), asked.cause);
         let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::DeployComponents).await?;
         if before.is_some() {
             return Ok(id);
@@ -86,6 +86,7 @@ impl DeployComponents {
                 role: request.role.clone(),
                 former_inputs,
             },
+            asked_by: asked.by.clone(),
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)

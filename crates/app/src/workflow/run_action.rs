@@ -20,7 +20,7 @@ use crate::artifact::builds::bind_steps;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, no_app, require_runner, start};
 
 /// The use case that runs an action, with its ports.
 #[derive(Clone)]
@@ -43,9 +43,9 @@ impl RunAction {
         install: &InstallId,
         action: &ActionName,
         request: &RunActionRequest,
-        (trigger, cause): (RunTrigger, &str),
+        (trigger, asked): (RunTrigger, Asked<'_>),
     ) -> Result<WorkflowStarted, AppError> {
-        let id = WorkflowId::derive(install.as_str(), cause);
+        let id = WorkflowId::derive(install.as_str(), asked.cause);
         let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::RunAction).await?;
         let stored = table::install(&*self.store, install).await?;
         let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
@@ -74,6 +74,7 @@ impl RunAction {
                 role: request.role.clone(),
                 trigger: Some(trigger),
             },
+            asked_by: asked.by.clone(),
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(started(id, &version))

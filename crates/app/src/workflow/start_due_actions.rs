@@ -7,12 +7,14 @@ use freehold_domain::install::Install;
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::RunActionRequest;
 use freehold_protocol::app_version::{Action, AppVersion, Trigger};
+use freehold_protocol::order::AskedBy;
 use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
 use crate::workflow::run_action::RunAction;
+use crate::workflow::start_workflow::Asked;
 use crate::{AppError, Kind};
 
 /// The maximum number of rows that one call handles; the other rows are handled a minute later.
@@ -186,7 +188,8 @@ impl StartDueActions {
             clock: Arc::clone(&self.clock),
         };
         let cause = format!("cron {action} {minute}");
-        match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, &cause)).await {
+        let asked = Asked { by: &AskedBy::Schedule, cause: &cause };
+        match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, asked)).await {
             Ok(started) => Ok(Ok(started.workflow)),
             Err(error) => match error.kind {
                 Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Err(error.message)),

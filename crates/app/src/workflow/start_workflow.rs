@@ -3,12 +3,21 @@
 
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::order::Mode;
+use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 
 use crate::AppError;
 use crate::ports::{Committed, Expect, Machines, Store, Write};
 use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, put};
+
+/// A request for work.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    /// Who asks. The workflow of a repeated request keeps the first one who asked.
+    pub by: &'a AskedBy,
+    /// The idempotency key of the request.
+    pub cause: &'a str,
+}
 
 /// A workflow that is to be started.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,6 +27,7 @@ pub struct NewWorkflow {
     pub kind: WorkflowKind,
     pub mode: Mode,
     pub request: Request,
+    pub asked_by: AskedBy,
 }
 
 /// Returns the workflow `id` if an earlier request created it. Starts its execution if the workflow has not ended.
@@ -97,9 +107,11 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         created_at: now,
         serial,
         request: new.request,
+        asked_by: Some(new.asked_by),
         version: None,
         tool_image: None,
         cancel_requested: None,
+        cancelled_by: None,
         last_report: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,

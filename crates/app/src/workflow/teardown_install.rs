@@ -21,7 +21,7 @@ use crate::artifact::builds::bind_steps;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::standing_parts::StandingParts;
-use crate::workflow::start_workflow::{NewWorkflow, came_before, no_app, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, no_app, require_runner, start};
 
 /// The use case that starts a teardown, with its ports.
 #[derive(Clone)]
@@ -33,7 +33,7 @@ pub struct TeardownInstall {
 }
 
 impl TeardownInstall {
-    /// Starts a teardown. A repeated call with the same `cause` returns the same workflow. A teardown that cannot be
+    /// Starts a teardown. A repeated call with the same cause returns the same workflow. A teardown that cannot be
     /// planned is refused before anything is stored.
     ///
     /// # Errors
@@ -44,16 +44,16 @@ impl TeardownInstall {
         &self,
         install: &InstallId,
         request: &TeardownInstallRequest,
-        cause: &str,
+        asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
-        let id = WorkflowId::derive(install.as_str(), cause);
+        let id = WorkflowId::derive(install.as_str(), asked.cause);
         let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::TeardownInstall).await?;
         if before.is_some() {
             return Ok(id);
         }
         let stored = table::install(&*self.store, install).await?;
         stored.value.app().ok_or_else(|| no_app(install))?;
-        let what = asked(request)?;
+        let what = parts_of(request)?;
         require_runner(&stored.value)?;
         stored.value.begin(&id, true)?;
         let (version, nodes) = plan_teardown(&self.versions, &stored.value, &what, request.role.as_deref(), 0).await?;
@@ -63,6 +63,7 @@ impl TeardownInstall {
             kind: WorkflowKind::TeardownInstall,
             mode: Mode::Deprovision,
             request: Request::Teardown { what, destroy_data: request.destroy_data, role: request.role.clone() },
+            asked_by: asked.by.clone(),
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)
@@ -98,7 +99,7 @@ pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Re
     }
 }
 
-fn asked(request: &TeardownInstallRequest) -> Result<TeardownParts, AppError> {
+fn parts_of(request: &TeardownInstallRequest) -> Result<TeardownParts, AppError> {
     match (&request.component, request.sandbox) {
         (Some(_), true) => {
             Err(AppError::invalid("a teardown takes a component or the sandbox, not both; leave one out"))

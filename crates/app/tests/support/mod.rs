@@ -12,7 +12,7 @@ pub(crate) mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
@@ -30,6 +30,7 @@ use freehold_app::stack::render_stack::RenderStack;
 use freehold_app::table;
 use freehold_app::testing::Memory;
 use freehold_app::workflow::put_back_messages::PutBackMessages;
+use freehold_app::workflow::start_workflow::Asked;
 use freehold_domain::workflow::RunTrigger;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
@@ -37,6 +38,7 @@ use freehold_protocol::api::{
     RunActionRequest, SetTogglesRequest, TeardownInstallRequest,
 };
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::order::AskedBy;
 use freehold_protocol::{InstallId, JobId, TenantName, Timestamp, WorkflowId};
 use serde_json::{Value, json};
 
@@ -254,9 +256,11 @@ impl World {
 
     pub(crate) async fn build(&self, cause: &str) -> BuildStarted {
         let app = "demo".parse().unwrap();
-        client(async || self.build_components().start(&app, &BuildComponentsRequest::default(), cause).await)
-            .await
-            .unwrap()
+        client(async || {
+            self.build_components().start(&app, &BuildComponentsRequest::default(), asked_with(cause)).await
+        })
+        .await
+        .unwrap()
     }
 
     /// Returns the request that creates `name`.
@@ -275,7 +279,7 @@ impl World {
     /// Creates `globex`.
     pub(crate) async fn create(&mut self) -> WorkflowId {
         let request = self.creation("globex");
-        let (_, workflow) = client(async || self.create_install().create(&request).await).await.unwrap();
+        let (_, workflow) = client(async || self.create_install().create(&request, member()).await).await.unwrap();
         let runner = Runner::new(&self.tenant, "globex", queue_url("globex"), 20);
         self.runners.entry("globex".into()).or_insert(runner);
         workflow
@@ -283,7 +287,7 @@ impl World {
 
     pub(crate) async fn deploy(&self, request: &DeployComponentsRequest, cause: &str) -> Result<WorkflowId, AppError> {
         let install = globex();
-        client(async || self.deploy_components().deploy(&install, request, cause).await).await
+        client(async || self.deploy_components().deploy(&install, request, asked_with(cause)).await).await
     }
 
     pub(crate) fn set_toggles(&self) -> SetToggles {
@@ -310,13 +314,15 @@ impl World {
 
     pub(crate) async fn teardown(&self, request: &TeardownInstallRequest, cause: &str) -> Result<WorkflowId, AppError> {
         let install = globex();
-        client(async || self.teardown_install().teardown(&install, request, cause).await).await
+        client(async || self.teardown_install().teardown(&install, request, asked_with(cause)).await).await
     }
 
     pub(crate) async fn action(&self, action: &str, cause: &str) -> Result<WorkflowId, AppError> {
         let (install, action) = (globex(), action.parse().unwrap());
         let run = client(async || {
-            self.run_action().run(&install, &action, &RunActionRequest::default(), (RunTrigger::Request, cause)).await
+            self.run_action()
+                .run(&install, &action, &RunActionRequest::default(), (RunTrigger::Request, asked_with(cause)))
+                .await
         });
         run.await.map(|started| started.workflow)
     }
@@ -351,6 +357,22 @@ impl World {
         let workflow = self.workflow(id).await;
         workflow.nodes.iter().map(|node| format!("{} {}", node.name, node.state.as_str())).collect()
     }
+}
+
+/// Returns the member of the vendor who asks for everything.
+pub(crate) fn member() -> &'static AskedBy {
+    static MEMBER: LazyLock<AskedBy> = LazyLock::new(|| caller("ana"));
+    &MEMBER
+}
+
+/// Returns the session `name` of the vendor's role as a caller of the API.
+pub(crate) fn caller(name: &str) -> AskedBy {
+    AskedBy::Caller { arn: format!("arn:aws:sts::111111111111:assumed-role/deployer/{name}").parse().unwrap() }
+}
+
+/// Returns the member's request with this idempotency key.
+pub(crate) fn asked_with(cause: &str) -> Asked<'_> {
+    Asked { by: member(), cause }
 }
 
 pub(crate) fn globex() -> InstallId {

@@ -73,6 +73,7 @@ mod workflow {
     mod triggers;
 }
 
+mod asked_by;
 mod faults;
 mod read;
 mod whole_path;

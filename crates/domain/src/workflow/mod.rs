@@ -8,7 +8,7 @@ mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::order::Mode;
+use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -35,6 +35,9 @@ pub struct Workflow {
     pub serial: u64,
     /// The request from which the workflow is planned.
     pub request: Request,
+    /// Who asked for the workflow; absent in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskedBy>,
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,
@@ -43,6 +46,9 @@ pub struct Workflow {
     pub tool_image: Option<ToolImageBuild>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
+    /// Who asked for the cancel; absent without one, and in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<AskedBy>,
     pub nodes: Vec<Node>,
     pub state: WorkflowState,
     /// The time of the latest report about the jobs of the workflow that have ended; absent when there is none, and in
@@ -187,13 +193,15 @@ impl Workflow {
         }
     }
 
-    /// Returns the workflow with its waiting nodes skipped. The caller has to cancel the active jobs.
-    pub fn cancel(&self, now: Timestamp) -> Advance {
+    /// Returns the workflow with its waiting nodes skipped, on request of `by`. The caller has to cancel the active jobs.
+    /// A second request changes nothing.
+    pub fn cancel(&self, by: &AskedBy, now: Timestamp) -> Advance {
         let mut next = self.clone();
         if self.state.is_terminal() || self.cancel_requested.is_some() {
             return Advance { workflow: next, jobs: Vec::new(), changed: false };
         }
         next.cancel_requested = Some(now);
+        next.cancelled_by = Some(by.clone());
         for node in &mut next.nodes {
             if node.state == NodeState::Waiting {
                 node.state = NodeState::Skipped { because: "cancelled on request".into() };

@@ -18,9 +18,11 @@ pub(crate) fn pending() -> Workflow {
         created_at: NOW,
         serial: 1,
         request: Request::deploy_latest(),
+        asked_by: None,
         version: None,
         tool_image: None,
         cancel_requested: None,
+        cancelled_by: None,
         last_report: None,
         nodes: Vec::new(),
         state: WorkflowState::Pending,
@@ -121,7 +123,7 @@ fn no_more_jobs_run_than_the_runner_has_slots() {
 #[test]
 fn a_cancelled_workflow_starts_nothing_more_and_ends_cancelled() {
     let started = pending().start(vec![node("a", &[]), node("b", &["a"])], 9, NOW).unwrap();
-    let cancelled = started.workflow.cancel(NOW).workflow;
+    let cancelled = started.workflow.cancel(&AskedBy::Sweep, NOW).workflow;
 
     let settled = cancelled.on_job(&end(&started.jobs[0], true), NOW).unwrap();
     let finished = settled.workflow.finish(None, NOW).workflow;
@@ -134,13 +136,18 @@ fn a_cancelled_workflow_starts_nothing_more_and_ends_cancelled() {
 fn a_cancel_that_stopped_nothing_leaves_the_end_as_it_was() {
     let started = pending().start(vec![node("a", &[])], 9, NOW).unwrap();
     let finished = |succeeds: bool| {
-        let settled = started.workflow.cancel(NOW).workflow.on_job(&end(&started.jobs[0], succeeds), NOW).unwrap();
+        let settled = started
+            .workflow
+            .cancel(&AskedBy::Sweep, NOW)
+            .workflow
+            .on_job(&end(&started.jobs[0], succeeds), NOW)
+            .unwrap();
         settled.workflow.finish(None, NOW).workflow.state
     };
 
     assert_eq!(finished(true), WorkflowState::Succeeded { ended_at: NOW });
     assert_eq!(finished(false), WorkflowState::Failed { ended_at: NOW, reason: "`a` failed: exit status 1".into() });
-    assert_eq!(pending().cancel(NOW).workflow.finish(None, NOW).workflow.state.as_str(), "cancelled");
+    assert_eq!(pending().cancel(&AskedBy::Sweep, NOW).workflow.finish(None, NOW).workflow.state.as_str(), "cancelled");
 }
 
 #[test]
@@ -155,7 +162,7 @@ fn inputs_are_restored_only_while_no_job_was_made() {
     let ended = |workflow: &Workflow, error| workflow.finish(error, NOW).workflow;
 
     assert_eq!(ended(&changed, Some("no artifact")).inputs_to_restore(), Some(&former));
-    assert_eq!(ended(&changed.cancel(NOW).workflow, None).inputs_to_restore(), Some(&former));
+    assert_eq!(ended(&changed.cancel(&AskedBy::Sweep, NOW).workflow, None).inputs_to_restore(), Some(&former));
     assert_eq!(ended(&changed, None).inputs_to_restore(), None, "nothing had to run, and the deploy succeeded");
     assert_eq!(ended(&started.workflow, Some("timed out")).inputs_to_restore(), None);
     assert_eq!(ended(&changed, Some("x")).without_former_inputs().inputs_to_restore(), None);
@@ -245,7 +252,7 @@ fn only_a_failure_is_retried_and_nothing_after_a_cancel() {
 
     assert_eq!(workflow.retry(&ended_by(job, done), NOW), None);
     assert_eq!(workflow.retry(&lost, NOW), None);
-    assert_eq!(workflow.cancel(NOW).workflow.retry(&ended_by(job, failed()), NOW), None);
+    assert_eq!(workflow.cancel(&AskedBy::Sweep, NOW).workflow.retry(&ended_by(job, failed()), NOW), None);
     assert!(workflow.retry(&ended_by(job, Outcome::Interrupted { reason: "died".into() }), NOW).is_some());
 }
 

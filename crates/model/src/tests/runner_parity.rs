@@ -63,6 +63,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         timeout_secs: 60,
         mode: Mode::Maintenance,
         role: None,
+        asked_by: None,
         redelivery: match redelivery {
             Redelivery::Resume => RealRedelivery::Resume,
             Redelivery::Interrupted => RealRedelivery::Interrupted,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::order::AskedBy;
 use crate::report::Fence;
 use crate::{ActionName, ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
 
@@ -105,9 +106,15 @@ pub struct WorkflowView {
     /// The release that the request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
+    /// Who asked for the workflow. Absent when an earlier version of Freehold started it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskedBy>,
     /// The time of the request to cancel. A job keeps its result when it ends before its runner receives the cancel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_requested: Option<Timestamp>,
+    /// Who asked for the cancel. Absent without one, and when an earlier version of Freehold received it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<AskedBy>,
     /// The reason why the workflow succeeded without running a job; absent for all other workflows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing_ran: Option<String>,

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::order::Mode;
+use crate::order::{AskedBy, Mode};
 use crate::report::{Fence, Refusal};
 use crate::{Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId};
 
@@ -75,6 +75,9 @@ pub enum AuditEvent {
         /// The named role that the job runs under, instead of the role of its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<RoleKey>,
+        /// Who asked for the job's workflow, as the signed order says; absent when the order does not say it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        asked_by: Option<AskedBy>,
         /// The digest of the signed order, without the texts that are attached to it.
         order: Digest,
     },

@@ -14,6 +14,7 @@ use crate::{
     ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
 };
 
+mod asked_by;
 mod kept_outputs;
 mod kubernetes;
 pub mod leftovers;
@@ -22,6 +23,7 @@ mod secrets;
 
 use self::leftovers::FindLeftovers;
 
+pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
 pub use self::kept_outputs::KeptOutputs;
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
 pub use self::retirement::Retired;
@@ -59,6 +61,9 @@ pub struct Order {
     /// The named role that the job runs under, instead of the role of its mode.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
+    /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskedBy>,
     pub redelivery: Redelivery,
     /// Whether the job ends after its plan when the plan changes nothing.
     #[serde(default, skip_serializing_if = "is_false")]

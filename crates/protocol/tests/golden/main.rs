@@ -15,9 +15,9 @@ use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContr
 use freehold_protocol::envelope::{Delegate, Envelope};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes};
 use freehold_protocol::order::{
-    ActionStep, ApplyManifest, ApplyTerraform, Artifact, BuildArtifact, Cancel, ClusterOf, CopySecrets, DeployStack,
-    Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired, RunAction,
-    RunKubernetesJob, RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
+    ActionStep, ApplyManifest, ApplyTerraform, Artifact, AskedBy, BuildArtifact, Cancel, ClusterOf, CopySecrets,
+    DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired,
+    RunAction, RunKubernetesJob, RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
 };
 use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
@@ -102,6 +102,7 @@ fn order(work: Work) -> Order {
         timeout_secs: 600,
         mode: Mode::Maintenance,
         role: None,
+        asked_by: None,
         redelivery: work.redelivery(),
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),

@@ -8,6 +8,9 @@ fn orders() {
         "order-container-image",
         &order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() })),
     );
+    let arn = "arn:aws:sts::111111111111:assumed-role/deployer/ana".parse().unwrap();
+    let web = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    golden("order-asked-by", &Order { asked_by: Some(AskedBy::Caller { arn }), ..web });
     golden(
         "order-terraform-module",
         &order(Work::TerraformModule(ApplyTerraform {

@@ -88,6 +88,7 @@ impl Place {
             timeout_secs: 600,
             mode: Mode::Maintenance,
             role: None,
+            asked_by: None,
             redelivery: work.redelivery(),
             work,
             context,

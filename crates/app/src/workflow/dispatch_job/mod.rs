@@ -229,6 +229,7 @@ impl DispatchJob {
             timeout_secs: job.timeout_secs,
             mode: job.mode,
             role: job.role.clone(),
+            asked_by: workflow.asked_by.clone(),
             redelivery: work.redelivery(),
             skip_noops,
             work,

@@ -10,7 +10,7 @@ use freehold_protocol::{AppName, Digest, InstallId};
 use serde_json::Value;
 
 use crate::support::walk::At;
-use crate::support::{World, app, globex};
+use crate::support::{World, app, asked_with, globex, member};
 
 fn demo() -> AppName {
     "demo".parse().unwrap()
@@ -79,7 +79,7 @@ async fn two_installs_on_one_release_have_equal_digests() {
     world.settle().await;
     // The second install is provisioned with the newer version first.
     let request = world.creation("initech");
-    world.create_install().create(&request).await.unwrap();
+    world.create_install().create(&request, member()).await.unwrap();
     world.run().await;
     let runner = crate::support::runner::Runner::new(
         &world.tenant,
@@ -93,7 +93,7 @@ async fn two_installs_on_one_release_have_equal_digests() {
 
     let initech: InstallId = "initech".parse().unwrap();
     world.deploy(&of_release("one"), "deploy-1").await.unwrap();
-    world.deploy_components().deploy(&initech, &of_release("one"), "deploy-2").await.unwrap();
+    world.deploy_components().deploy(&initech, &of_release("one"), asked_with("deploy-2")).await.unwrap();
     world.settle().await;
 
     for install in [globex(), initech] {

@@ -6,7 +6,7 @@ use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Source;
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, app};
+use crate::support::{World, app, asked_with};
 
 const COMMIT: &str = "1111111111111111111111111111111111111111";
 
@@ -41,7 +41,8 @@ async fn a_branch_is_a_commit_at_once_and_a_tag_a_digest_once_built() {
     let resolved = |all: &[ResolvedSource]| all.iter().map(|one| one.resolved.clone()).collect::<Vec<_>>();
     assert_eq!(resolved(&before), [None, None, Some(COMMIT.to_owned())]);
     assert!(before.iter().all(|one| one.build.is_none()));
-    let settings = world.build_components().start(&document.app, &Default::default(), "build-1").await.unwrap();
+    let settings =
+        world.build_components().start(&document.app, &Default::default(), asked_with("build-1")).await.unwrap();
     let digest = settings.builds[1].artifact.as_ref().unwrap().to_string();
     assert_eq!(resolved(&after), [None, Some(digest), Some(COMMIT.to_owned())]);
     assert!(after.iter().all(|one| one.build.is_some()));

@@ -13,7 +13,7 @@ use freehold_protocol::api::{
 };
 use freehold_protocol::{AppName, Digest, WorkflowId};
 
-use crate::support::{World, app};
+use crate::support::{World, app, asked_with};
 
 /// A registry that says what was removed; it fails when a test asks for it.
 #[derive(Default)]
@@ -157,8 +157,11 @@ async fn a_removal_that_fails_is_gone_on_with_and_until_then_nothing_is_built_in
 
     let failed = prune(&world, &removals).await;
     world.sync(&app::document()).await;
-    let refused =
-        world.build_components().start(&demo(), &BuildComponentsRequest::default(), "build-3").await.unwrap_err();
+    let refused = world
+        .build_components()
+        .start(&demo(), &BuildComponentsRequest::default(), asked_with("build-3"))
+        .await
+        .unwrap_err();
     *removals.fails.lock().unwrap() = false;
     let removed = prune(&world, &removals).await;
     let built = world.build("build-4").await;

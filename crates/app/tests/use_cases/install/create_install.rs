@@ -9,11 +9,11 @@ use freehold_protocol::AccountId;
 use freehold_protocol::api::CreateInstallRequest;
 use serde_json::json;
 
-use crate::support::World;
 use crate::support::doubles::{Meanwhile, Racing};
+use crate::support::{World, member};
 
 async fn create(world: &World, request: &CreateInstallRequest) -> Result<(), AppError> {
-    world.create_install().create(request).await.map(|_| ())
+    world.create_install().create(request, member()).await.map(|_| ())
 }
 
 /// Creates `second`, while `first` is created right before the commit.
@@ -22,11 +22,11 @@ async fn race(world: &World, first: &str, second: &str) -> Result<(), AppError> 
     let memory = Arc::clone(&world.memory);
     let meanwhile: Meanwhile = Box::pin(async move {
         memory.advance_secs(1);
-        installs.create(&request).await.unwrap();
+        installs.create(&request, member()).await.unwrap();
     });
     let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };
     let racing = CreateInstall { store: Arc::new(store), ..world.create_install() };
-    racing.create(&world.creation(second)).await.map(|_| ())
+    racing.create(&world.creation(second), member()).await.map(|_| ())
 }
 
 #[test]

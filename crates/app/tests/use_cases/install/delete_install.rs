@@ -12,7 +12,7 @@ use freehold_protocol::api::CreateInstallRequest;
 
 use crate::support::doubles::{Meanwhile, Racing};
 use crate::support::walk::At;
-use crate::support::{World, globex};
+use crate::support::{World, globex, member};
 
 async fn names(world: &World) -> Vec<String> {
     let page = read::list_installs(&*world.memory, None).await.unwrap();
@@ -25,11 +25,11 @@ async fn an_install_that_never_ran_is_deleted_and_its_name_is_given_again() {
     let first = world.create().await;
     world.run().await;
 
-    let deleted = world.delete_install().delete(&globex()).await.unwrap();
+    let deleted = world.delete_install().delete(&globex(), member()).await.unwrap();
     let gone = read::show_install(&world.versions(), &globex()).await.unwrap_err();
     world.settle().await;
     let request = CreateInstallRequest { region: "us-east-1".into(), ..world.creation("globex") };
-    let (install, second) = world.create_install().create(&request).await.unwrap();
+    let (install, second) = world.create_install().create(&request, member()).await.unwrap();
     world.run().await;
     world.runner("globex").region = "us-east-1".into();
     world.hello("globex");
@@ -49,9 +49,9 @@ async fn an_install_whose_runner_announced_itself_is_kept() {
     let world = World::with_install().await;
     let before = world.memory.rows();
 
-    let ran = world.delete_install().delete(&globex()).await.unwrap_err();
-    let unknown = world.delete_install().delete(&"initech".parse().unwrap()).await.unwrap_err();
-    let builds = world.delete_install().delete(&"build".parse().unwrap()).await.unwrap_err();
+    let ran = world.delete_install().delete(&globex(), member()).await.unwrap_err();
+    let unknown = world.delete_install().delete(&"initech".parse().unwrap(), member()).await.unwrap_err();
+    let builds = world.delete_install().delete(&"build".parse().unwrap(), member()).await.unwrap_err();
 
     assert_eq!([ran.kind, unknown.kind, builds.kind], [Kind::Conflict, Kind::NotFound, Kind::Invalid]);
     assert!(ran.message.starts_with("install `globex` cannot be deleted: version `sha256:"), "{ran}");
@@ -64,7 +64,7 @@ async fn a_hello_after_the_deletion_is_not_believed() {
     let mut world = World::with_app().await;
     world.create().await;
     world.run().await;
-    world.delete_install().delete(&globex()).await.unwrap();
+    world.delete_install().delete(&globex(), member()).await.unwrap();
 
     let hello = world.runners["globex"].hello(world.now());
     let rows = world.memory.rows();
@@ -78,14 +78,14 @@ async fn a_hello_after_the_deletion_is_not_believed() {
 async fn names_that_only_the_deleted_one_stood_in_the_way_of_are_free() {
     let world = World::with_app().await;
     for name in ["prod-east", "stage-east", "stage-west"] {
-        world.create_install().create(&world.creation(name)).await.unwrap();
+        world.create_install().create(&world.creation(name), member()).await.unwrap();
     }
     for name in ["prod-east", "stage-east"] {
-        world.delete_install().delete(&name.parse().unwrap()).await.unwrap();
+        world.delete_install().delete(&name.parse().unwrap(), member()).await.unwrap();
     }
 
-    let free = world.create_install().create(&world.creation("prod")).await;
-    let taken = world.create_install().create(&world.creation("stage")).await.unwrap_err();
+    let free = world.create_install().create(&world.creation("prod"), member()).await;
+    let taken = world.create_install().create(&world.creation("stage"), member()).await.unwrap_err();
 
     assert!(free.is_ok());
     assert!(taken.message.contains("begin alike"), "{taken}");
@@ -95,15 +95,15 @@ async fn names_that_only_the_deleted_one_stood_in_the_way_of_are_free() {
 #[tokio::test]
 async fn an_install_that_is_created_meanwhile_keeps_its_prefixes() {
     let world = World::with_app().await;
-    world.create_install().create(&world.creation("stage-east")).await.unwrap();
+    world.create_install().create(&world.creation("stage-east"), member()).await.unwrap();
     let (installs, request) = (world.create_install(), world.creation("stage-west"));
     let meanwhile: Meanwhile = Box::pin(async move {
-        installs.create(&request).await.unwrap();
+        installs.create(&request, member()).await.unwrap();
     });
     let store = Racing { memory: Arc::clone(&world.memory), meanwhile: Mutex::new(Some(meanwhile)) };
 
     DeleteInstall { store: Arc::new(store), ..world.delete_install() }
-        .delete(&"stage-east".parse().unwrap())
+        .delete(&"stage-east".parse().unwrap(), member())
         .await
         .unwrap();
 

@@ -16,7 +16,7 @@ use crate::support::doubles::queue_url;
 use crate::support::grants::grant_request;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::{At, Mail};
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
 const TWO_HOURS: u64 = 2 * 3600;
@@ -70,7 +70,7 @@ async fn live(world: &mut World) {
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     refuse_some(world, &job).await;
-    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
     world.settle().await;
     world.runner("globex").behaviours.clear();
     world.start_due_actions().start().await.unwrap();
@@ -116,7 +116,7 @@ async fn torn_down() -> (Tenant, World) {
     world.sync(&app::with_schedule()).await;
     world.build("build-2").await;
     world.settle().await;
-    world.create_install().create(&world.creation("initech")).await.unwrap();
+    world.create_install().create(&world.creation("initech"), member()).await.unwrap();
     world.run().await;
     world.letters[0].bury(&world.runners["build"].hello(world.now()));
     world.letters[0].bury("not a message of Freehold");
@@ -191,7 +191,7 @@ async fn it_is_refused_while_something_is_there_and_says_what() {
     world.run().await;
     let running = forget(&world, gone()).await;
     world.runner("globex").behaviours.clear();
-    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
     world.settle().await;
     world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.settle().await;
@@ -215,8 +215,8 @@ async fn nothing_starts_in_an_install_that_is_being_forgotten_and_a_repeated_req
     world.memory.advance_secs(30);
     let again = world.forget_install().forget(&globex(), &asked()).await.unwrap();
     let deploy = world.deploy(&with_input("days", 9), "deploy-9").await.unwrap_err();
-    let create = world.create_install().create(&world.creation("globex")).await.unwrap_err();
-    let delete = world.delete_install().delete(&globex()).await.unwrap_err();
+    let create = world.create_install().create(&world.creation("globex"), member()).await.unwrap_err();
+    let delete = world.delete_install().delete(&globex(), member()).await.unwrap_err();
 
     assert_eq!(again, first);
     for error in [&deploy, &create, &delete] {
@@ -353,7 +353,7 @@ async fn two_installs_that_are_forgotten_at_once_leave_no_dead_letter_and_others
     let mut second = world.creation("initech");
     second.account = "333333333333".parse().unwrap();
     world.create().await;
-    world.create_install().create(&second).await.unwrap();
+    world.create_install().create(&second, member()).await.unwrap();
     world.run().await;
     let now = world.now();
     let initech = Runner::new(&world.tenant, "initech", queue_url("initech"), 30);

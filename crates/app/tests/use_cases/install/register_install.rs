@@ -4,7 +4,7 @@ use freehold_app::table;
 use freehold_protocol::WorkflowId;
 
 use crate::support::doubles::queue_url;
-use crate::support::{World, globex};
+use crate::support::{World, globex, member};
 
 fn provisioning(install: &str) -> WorkflowId {
     WorkflowId::derive(install, "provision")
@@ -31,7 +31,7 @@ async fn of_two_that_register_at_once_neither_loses_its_permission() {
     let (installs, register) = (world.create_install(), world.register_install());
     let request = world.creation("initech");
     *world.queues.meanwhile.lock().unwrap() = Some(Box::pin(async move {
-        installs.create(&request).await.unwrap();
+        installs.create(&request, member()).await.unwrap();
         register.register(&provisioning("initech")).await.unwrap();
     }));
 

@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::At;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 /// An orders queue that refuses every message.
 struct Refusing;
@@ -160,7 +160,7 @@ async fn a_first_deploy_that_lacks_nothing_does_not_wait() {
 async fn a_cancelled_first_deploy_does_not_go_on_waiting() {
     let mut world = waiting().await;
 
-    world.cancel_workflow().cancel(&WorkflowId::derive("globex", "provision")).await.unwrap();
+    world.cancel_workflow().cancel(&WorkflowId::derive("globex", "provision"), member()).await.unwrap();
     resumed(&mut world).await;
 
     assert!(matches!(provisioning(&world).await.state, WorkflowState::Cancelled { .. }));
@@ -312,7 +312,7 @@ async fn an_input_that_becomes_sensitive_or_stops_being_so_serves_the_parts_of_b
         if old == &clear {
             creation.inputs.insert("key".into(), json!("hunter2"));
         }
-        world.create_install().create(&creation).await.unwrap();
+        world.create_install().create(&creation, member()).await.unwrap();
         let runner = Runner::new(&world.tenant, "globex", queue_url("globex"), 20);
         world.runners.insert("globex".into(), runner);
         world.run().await;
@@ -389,7 +389,7 @@ async fn a_thousand_values_in_clear_are_refused_everywhere_and_stored_nowhere() 
                 let mut creation =
                     CreateInstallRequest { install: "initech".parse().unwrap(), ..world.creation("initech") };
                 creation.inputs.insert(name.to_owned(), json!(value));
-                world.create_install().create(&creation).await.unwrap_err()
+                world.create_install().create(&creation, member()).await.unwrap_err()
             }
         };
         assert!(refused.message.contains("its value is not sealed"), "{refused}");

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::doubles::queue_url;
 use crate::support::runner::Behaviour;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 /// Returns the app with inputs of the customer: `zone`, which `settings` uses, and the sensitive `token`.
 fn asking() -> AppVersion {
@@ -162,7 +162,7 @@ async fn a_vendor_cannot_answer_for_the_customer() {
         ("days".to_owned(), json!("x")),
     ]);
 
-    let created = world.create_install().create(&creation).await.unwrap_err();
+    let created = world.create_install().create(&creation, member()).await.unwrap_err();
     let changed = set_inputs(&world).set(&globex(), &request(json!({ "token": "x" }))).await.unwrap_err();
     let deployed = world.deploy(&with_input("zone", 1), "deploy-1").await.unwrap_err();
 

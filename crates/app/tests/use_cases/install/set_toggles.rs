@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::{At, Rng};
-use crate::support::{World, app, globex};
+use crate::support::{World, app, globex, member};
 
 async fn deploy(world: &mut World, cause: &str) -> WorkflowId {
     let workflow = world.deploy(&DeployComponentsRequest::default(), cause).await.unwrap();
@@ -175,7 +175,7 @@ async fn a_new_install_has_the_defaults_and_what_its_request_switches() {
         let toggles = serde_json::from_value(toggles).unwrap();
         let request = CreateInstallRequest { toggles, ..world.creation(name) };
         let use_case: CreateInstall = world.create_install();
-        async move { use_case.create(&request).await }
+        async move { use_case.create(&request, member()).await }
     };
 
     create("globex", json!({})).await.unwrap();
@@ -196,7 +196,7 @@ async fn a_repeated_request_with_other_toggles_is_refused_with_the_way_out() {
     let create = async |toggles: Value| {
         let toggles = serde_json::from_value(toggles).unwrap();
         let request = CreateInstallRequest { toggles, ..world.creation("globex") };
-        world.create_install().create(&request).await
+        world.create_install().create(&request, member()).await
     };
     let first = create(json!({ "info": true })).await.unwrap();
 

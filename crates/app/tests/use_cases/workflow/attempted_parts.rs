@@ -11,7 +11,7 @@ use freehold_protocol::{Envelope, Payload as _, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::support::runner::{Behaviour, subject};
-use crate::support::{World, app, globex};
+use crate::support::{World, app, globex, member};
 
 /// The time until a job of the test's app is lost, in seconds.
 const LOST_SECS: u64 = 3600 + 600 + 120;
@@ -178,7 +178,7 @@ async fn a_job_that_was_cancelled_or_lost_or_never_ended_leaves_its_part_to_the_
 
         lost.memory.advance_secs(LOST_SECS);
         assert_eq!(lost.sweeper().sweep().await.unwrap().lost, 1);
-        cancelled.cancel_workflow().cancel(&workflow).await.unwrap();
+        cancelled.cancel_workflow().cancel(&workflow, member()).await.unwrap();
         if behaviour == Behaviour::Ignores {
             cancelled.runner("globex").seen = usize::MAX;
             cancelled.memory.advance_secs(LOST_SECS);
@@ -212,7 +212,7 @@ async fn a_job_in_which_nothing_ran_leaves_no_part() {
     }
     // The cancel comes before the order is sent.
     let (mut world, workflow) = tried(&document(), &[("preflight", Behaviour::Hangs)]).await;
-    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
     world.settle().await;
     assert_eq!(parts(&world).await, []);
 }

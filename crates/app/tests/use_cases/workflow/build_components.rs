@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
-use crate::support::{World, app};
+use crate::support::{World, app, asked_with};
 
 /// Returns a world with an app and a build runner, where nothing is built.
 async fn unbuilt() -> World {
@@ -118,7 +118,7 @@ async fn the_same_request_again_starts_an_execution_that_was_not_started() {
     let mut world = unbuilt().await;
     let app = "demo".parse().unwrap();
     world.memory.faults.set(|what| (what == "start").then_some(Fault::Before));
-    world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
+    world.build_components().start(&app, &BuildComponentsRequest::default(), asked_with("build-1")).await.unwrap_err();
     world.memory.faults.set(|_| None);
 
     let again = world.build("build-1").await;
@@ -132,10 +132,18 @@ async fn without_a_runner_that_announced_itself_nothing_is_built() {
     let mut world = World::new();
     world.sync(&app::document()).await;
     let app = "demo".parse().unwrap();
-    let none = world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
+    let none = world
+        .build_components()
+        .start(&app, &BuildComponentsRequest::default(), asked_with("build-1"))
+        .await
+        .unwrap_err();
     world.enrol().await;
 
-    let silent = world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
+    let silent = world
+        .build_components()
+        .start(&app, &BuildComponentsRequest::default(), asked_with("build-1"))
+        .await
+        .unwrap_err();
 
     assert_eq!((none.kind, silent.kind), (Kind::Conflict, Kind::Conflict));
     // A client waits for a runner that was registered, and for no other.
@@ -180,7 +188,11 @@ async fn a_request_that_died_between_two_commits_is_taken_up_by_itself_or_the_ne
             (what == "commit" && commits == 2).then_some(Fault::Before)
         });
         let app = "demo".parse().unwrap();
-        world.build_components().start(&app, &BuildComponentsRequest::default(), "build-1").await.unwrap_err();
+        world
+            .build_components()
+            .start(&app, &BuildComponentsRequest::default(), asked_with("build-1"))
+            .await
+            .unwrap_err();
         world.memory.faults.set(|_| None);
         assert!(world.open().is_empty());
 
@@ -237,7 +249,7 @@ async fn the_first_build_of_a_tenant_starts_the_machine_of_its_build_runner_afte
     world.sync(&app::document()).await;
     world.enrol().await;
     let (demo, request) = ("demo".parse().unwrap(), BuildComponentsRequest::default());
-    let refused = world.build_components().start(&demo, &request, "build-1").await.unwrap_err();
+    let refused = world.build_components().start(&demo, &request, asked_with("build-1")).await.unwrap_err();
     let builds = BuildComponents { has_build_machine: true, ..world.build_components() };
     let calls: Arc<Mutex<Vec<&'static str>>> = Arc::default();
     let seen = Arc::clone(&calls);
@@ -246,7 +258,7 @@ async fn the_first_build_of_a_tenant_starts_the_machine_of_its_build_runner_afte
         None
     });
 
-    builds.start(&demo, &request, "build-1").await.unwrap();
+    builds.start(&demo, &request, asked_with("build-1")).await.unwrap();
     world.walk().await;
     let batch = world.memory.take_dispatched();
     let mut are_builds = Vec::new();

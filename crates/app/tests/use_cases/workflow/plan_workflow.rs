@@ -10,7 +10,7 @@ use freehold_protocol::api::DeployComponentsRequest;
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 #[tokio::test]
 async fn a_phase_that_is_tried_again_is_resumed_by_its_newest_token() {
@@ -93,7 +93,7 @@ async fn an_artifact_that_goes_before_the_plan_fails_the_deploy_by_name_and_rest
 async fn a_deploy_that_is_cancelled_before_its_plan_restores_its_inputs() {
     let mut world = World::with_install().await;
     let workflow = world.deploy(&with_input("days", 99), "deploy-1").await.unwrap();
-    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
 
     world.settle().await;
 

@@ -9,7 +9,7 @@ use freehold_protocol::{Digest, Envelope};
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
-use crate::support::{World, app, globex};
+use crate::support::{World, app, asked_with, globex};
 
 /// Returns the app with other steps for `check`, and with one action more.
 fn next_version() -> AppVersion {
@@ -33,7 +33,8 @@ fn ordered(world: &World) -> String {
 
 async fn version_of(world: &World, cause: &str) -> (Option<Digest>, Option<u64>) {
     let (action, request) = ("check".parse().unwrap(), RunActionRequest::default());
-    let started = world.run_action().run(&globex(), &action, &request, (RunTrigger::Request, cause)).await.unwrap();
+    let started =
+        world.run_action().run(&globex(), &action, &request, (RunTrigger::Request, asked_with(cause))).await.unwrap();
     (started.version, started.number)
 }
 
@@ -103,7 +104,7 @@ async fn a_role_that_the_version_does_not_have_is_refused_by_name() {
 
     let error = world
         .run_action()
-        .run(&globex(), &"check".parse().unwrap(), &request, (RunTrigger::Request, "run-1"))
+        .run(&globex(), &"check".parse().unwrap(), &request, (RunTrigger::Request, asked_with("run-1")))
         .await
         .unwrap_err();
 

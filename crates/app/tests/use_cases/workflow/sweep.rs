@@ -12,7 +12,7 @@ use freehold_protocol::WorkflowId;
 
 use crate::support::runner::Behaviour;
 use crate::support::walk::At;
-use crate::support::{World, with_input};
+use crate::support::{World, asked_with, member, with_input};
 
 async fn sweep_after(world: &World, secs: u64) -> Swept {
     world.memory.advance_secs(secs);
@@ -107,7 +107,7 @@ async fn an_execution_that_was_never_started_is_started_once() {
     let mut world = World::with_install().await;
     world.memory.faults.set(|what| (what == "start").then_some(Fault::Before));
     let install = crate::support::globex();
-    let lost = world.deploy_components().deploy(&install, &with_input("days", 8), "deploy-1").await;
+    let lost = world.deploy_components().deploy(&install, &with_input("days", 8), asked_with("deploy-1")).await;
     assert!(lost.unwrap_err().is_transient());
     world.memory.faults.set(|_| None);
     let before = world.memory.started.lock().unwrap().len();
@@ -191,7 +191,7 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
     let mut world = World::with_install().await;
     world.memory.faults.set(|what| (what == "start").then_some(Fault::AnswerLost));
     let install = crate::support::globex();
-    let _ = world.deploy_components().deploy(&install, &with_input("days", 8), "deploy-1").await;
+    let _ = world.deploy_components().deploy(&install, &with_input("days", 8), asked_with("deploy-1")).await;
     world.memory.faults.set(|_| None);
     let workflow = WorkflowId::derive("globex", "deploy-1");
     // Its execution exists and has died.
@@ -375,7 +375,7 @@ async fn after_the_last_lost_build_no_machine_is_asked_for_any_more() {
 async fn a_cancelled_build_that_its_runner_has_to_end_starts_the_machine_too() {
     let world = building().await;
     let workflow: WorkflowId = world.open()[0].parse().unwrap();
-    world.cancel_workflow().cancel(&workflow).await.unwrap();
+    world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
     asked(&world);
 
     assert_eq!((sweep_after(&world, 60).await.builds, asked(&world)), (3, vec![true]));

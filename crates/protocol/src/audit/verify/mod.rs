@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::audit::{AuditEvent, AuditRecord, record_name, record_number};
 use crate::envelope::PublicKey;
+use crate::order::AskedBy;
 use crate::{Digest, Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 /// The number of hex digits of a record's digest in a [`Position`].
@@ -42,6 +43,8 @@ pub struct Verified {
     pub last: Option<Position>,
     /// The keys that signed records, in the order of their first records.
     pub runners: Vec<Writer>,
+    /// Who asked for the jobs that started, in the order of their first starts.
+    pub askers: Vec<Asker>,
     /// Jobs that started and have no record of their end: they run, or the records after their start are missing.
     pub without_end: BTreeSet<JobId>,
     pub problems: Vec<Problem>,
@@ -58,6 +61,20 @@ pub struct Writer {
     /// The number of its last record.
     pub to: u64,
     pub records: u64,
+}
+
+/// Who asked for jobs of the install, as the control plane said in its signed orders.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Asker {
+    /// Absent for jobs whose records do not say who asked for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_by: Option<AskedBy>,
+    /// The number of starts. A job that is started again counts again.
+    pub starts: u64,
+    /// The time of the first start, by the clock of its runner.
+    pub from: Timestamp,
+    /// The time of the last start.
+    pub to: Timestamp,
 }
 
 /// What is wrong with a copy.
@@ -133,6 +150,7 @@ pub fn verify(copy: &RecordsCopy, runners: &[String], seen: &[Position]) -> Veri
             to: None,
             last: None,
             runners: Vec::new(),
+            askers: Vec::new(),
             without_end: BTreeSet::new(),
             problems: Vec::new(),
         },
@@ -261,7 +279,10 @@ impl Chain<'_> {
             None => self.begin(record),
         }
         match &record.event {
-            AuditEvent::Started { job, .. } => drop(self.verified.without_end.insert(job.clone())),
+            AuditEvent::Started { job, asked_by, .. } => {
+                self.verified.without_end.insert(job.clone());
+                self.count_start(asked_by.as_ref(), record.at);
+            }
             AuditEvent::Ended { job, .. } => drop(self.verified.without_end.remove(job)),
             AuditEvent::Joined { .. }
             | AuditEvent::Strangers { .. }
@@ -271,6 +292,20 @@ impl Chain<'_> {
             | AuditEvent::KeyReplaced { .. }
             | AuditEvent::IamChange { .. }
             | AuditEvent::IamUsed { .. } => {}
+        }
+    }
+
+    /// Counts the start of a job for whom asked for it.
+    fn count_start(&mut self, asked_by: Option<&AskedBy>, at: Timestamp) {
+        match self.verified.askers.iter_mut().find(|asker| asker.asked_by.as_ref() == asked_by) {
+            Some(asker) => {
+                asker.starts += 1;
+                asker.to = at;
+            }
+            None => {
+                let asked_by = asked_by.cloned();
+                self.verified.askers.push(Asker { asked_by, starts: 1, from: at, to: at });
+            }
         }
     }
 

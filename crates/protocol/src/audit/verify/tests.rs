@@ -87,10 +87,8 @@ fn a_whole_chain_of_several_runners_has_no_problem() {
     assert_eq!(verified.runners[2].host, "i-3");
 }
 
-#[test]
-fn jobs_without_a_record_of_their_end_are_listed() {
-    let mut copy = chain(&[1, 1]);
-    let started = |n: u64| AuditEvent::Started {
+fn started(n: u64, asked_by: Option<AskedBy>) -> AuditEvent {
+    AuditEvent::Started {
         workflow: format!("wf_{n:020x}").parse().unwrap(),
         job: job(n),
         fence: FENCE,
@@ -98,11 +96,33 @@ fn jobs_without_a_record_of_their_end_are_listed() {
         mode: crate::order::Mode::Maintenance,
         group: None,
         role: None,
+        asked_by,
         order: Digest::of(b"order"),
-    };
-    add(&mut copy, 1, 3, "globex", started(4));
+    }
+}
+
+#[test]
+fn who_asked_for_jobs_is_listed_once_with_the_number_of_starts() {
+    let mut copy = chain(&[1, 1]);
+    let ana = || Some(AskedBy::Caller { arn: "arn:aws:iam::111111111111:user/ana".parse().unwrap() });
+    for (seq, asked_by) in (3..).zip([ana(), None, Some(AskedBy::Schedule), ana()]) {
+        add(&mut copy, 1, seq, "globex", started(seq, asked_by));
+    }
+
+    let askers = verify(&copy, &[], &[]).askers;
+
+    let listed: Vec<_> =
+        askers.iter().map(|one| (one.asked_by.clone(), one.starts, one.from.as_millis(), one.to.as_millis())).collect();
+    let expected = [(ana(), 2, 3000, 6000), (None, 1, 4000, 4000), (Some(AskedBy::Schedule), 1, 5000, 5000)];
+    assert_eq!(listed, expected);
+}
+
+#[test]
+fn jobs_without_a_record_of_their_end_are_listed() {
+    let mut copy = chain(&[1, 1]);
+    add(&mut copy, 1, 3, "globex", started(4, None));
     add(&mut copy, 1, 4, "globex", ended(4));
-    add(&mut copy, 1, 5, "globex", started(5));
+    add(&mut copy, 1, 5, "globex", started(5, None));
 
     let verified = verify(&copy, &[], &[]);
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
-use freehold_protocol::order::{Order, RemovePart};
+use freehold_protocol::order::{AskedBy, Order, RemovePart};
 use freehold_protocol::report::{Fence, ReportBody};
 use freehold_protocol::{Digest, Envelope, GrantId, Timestamp};
 use tokio::time::Instant;
@@ -442,4 +442,23 @@ async fn the_audit_names_an_order_by_the_digest_of_what_was_signed_whatever_is_a
         }
     }
     assert_eq!((started, refused), (vec![Digest::of(bare.as_bytes())], vec![Digest::of(late_bare.as_bytes())]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_audit_says_who_asked_for_a_job_as_its_signed_order_does() {
+    let ana = AskedBy::Caller { arn: "arn:aws:sts::111111111111:assumed-role/deployer/ana".parse().unwrap() };
+    let world = World::new(Play::Succeed);
+    world.queue.send(sealed(&Order { asked_by: Some(ana.clone()), ..order(1, 7) }));
+    // An order of an earlier control plane.
+    world.queue.send(sealed(&order(2, 8)));
+
+    world.until_deleted().await;
+
+    let trail = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();
+    let records = trail.lines().map(|line| Envelope::parse(line.as_bytes()).unwrap().peek::<AuditRecord>().unwrap());
+    let started = records.filter_map(|record| match record.event {
+        AuditEvent::Started { job, asked_by, .. } => Some((job, asked_by)),
+        _ => None,
+    });
+    assert_eq!(started.collect::<Vec<_>>(), [(job_id(1), Some(ana)), (job_id(2), None)]);
 }

@@ -22,7 +22,7 @@ use proptest::prelude::*;
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::At;
-use crate::support::{World, globex};
+use crate::support::{World, globex, member};
 
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
 const SECOND: Fence = Fence { dispatch: 1, receive: 2 };
@@ -58,7 +58,7 @@ fn success() -> Outcome {
 async fn a_report_that_cannot_be_believed_is_invalid_and_changes_nothing() {
     let (mut world, _, job) = deploying(Behaviour::Hangs).await;
     world.runners.insert("initech".into(), Runner::new(&world.tenant, "initech", queue_url("initech"), 30));
-    world.create_install().create(&world.creation("initech")).await.unwrap();
+    world.create_install().create(&world.creation("initech"), member()).await.unwrap();
     let hello = world.runners["initech"].hello(world.now());
     accept(&world, &hello).await.unwrap();
     let now = world.now();
@@ -239,7 +239,7 @@ async fn a_runner_that_names_a_job_of_another_install_writes_nothing_into_it() {
     use freehold_protocol::report::{Refusal, RefusalReason};
     let (mut world, _, job) = deploying(Behaviour::Hangs).await;
     world.runners.insert("initech".into(), Runner::new(&world.tenant, "initech", queue_url("initech"), 30));
-    world.create_install().create(&world.creation("initech")).await.unwrap();
+    world.create_install().create(&world.creation("initech"), member()).await.unwrap();
     let hello = world.runners["initech"].hello(world.now());
     accept(&world, &hello).await.unwrap();
     let refusal = Refusal {

@@ -1,0 +1,237 @@
+//! Who asked for work: a member of the vendor by the ARN of the IAM principal, or a part of the control plane.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{AccountId, Shape};
+
+/// The maximum length of an ARN. The longest part is the path of an IAM user, with at most 512 characters.
+const ARN_CHARS: usize = 700;
+/// The names of IAM users, roles and sessions have at most 64 characters.
+const NAME: Shape = Shape::Letters { max: 64, also: "_+=,.@-" };
+/// The path and name of an IAM user, whose characters IAM permits in a path.
+const USER: Shape = Shape::Visible { max: 576 };
+
+/// Who asked for a workflow, or for its cancel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(tag = "by", rename_all = "snake_case")]
+pub enum AskedBy {
+    /// A caller of the tenant's API.
+    Caller { arn: CallerArn },
+    /// The cron schedule of an action.
+    Schedule,
+    /// The control plane's sweep, when it removes an install that is being forgotten.
+    Sweep,
+}
+
+impl fmt::Display for AskedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Caller { arn } => write!(f, "{arn}"),
+            Self::Schedule => f.write_str("schedule"),
+            Self::Sweep => f.write_str("sweep"),
+        }
+    }
+}
+
+/// The ARN of an IAM principal that called the API: an IAM user, a session of a role, a federated user, or the root user
+/// of an account.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CallerArn(String);
+
+/// A text is not the ARN of an IAM principal that can call the API.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not the ARN of a caller; expected an IAM user, a session of a role, a federated user or a root user, such as \
+     `arn:aws:sts::111111111111:assumed-role/deployer/ana`"
+)]
+pub struct CallerArnError(String);
+
+/// The principal of a [`CallerArn`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Principal<'a> {
+    /// A session of a role. The ARN does not contain the path of the role.
+    Session { role: &'a str, session: &'a str },
+    /// An IAM user, by its path and name.
+    User { name: &'a str },
+    /// A session that an IAM user made with `GetFederationToken`.
+    Federated { name: &'a str },
+    /// The root user of the account.
+    Root,
+}
+
+impl CallerArn {
+    /// Returns the ARN as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Returns the account of the principal, and the principal.
+    pub fn parts(&self) -> Option<(AccountId, Principal<'_>)> {
+        parts(&self.0)
+    }
+}
+
+fn parts(arn: &str) -> Option<(AccountId, Principal<'_>)> {
+    let (before, resource) = arn.split_once("::")?;
+    let (account, resource) = resource.split_once(':')?;
+    let (partition, service) = before.rsplit_once(':')?;
+    if !matches!(partition, "arn:aws" | "arn:aws-cn" | "arn:aws-us-gov") {
+        return None;
+    }
+    let principal = match (service, resource.split_once('/')) {
+        ("iam", None) if resource == "root" => Principal::Root,
+        ("iam", Some(("user", name))) if USER.accepts(name) => Principal::User { name },
+        ("sts", Some(("federated-user", name))) if NAME.accepts(name) => Principal::Federated { name },
+        ("sts", Some(("assumed-role", names))) => {
+            let (role, session) = names.split_once('/')?;
+            if !NAME.accepts(role) || !NAME.accepts(session) {
+                return None;
+            }
+            Principal::Session { role, session }
+        }
+        _ => return None,
+    };
+    Some((account.parse().ok()?, principal))
+}
+
+impl FromStr for CallerArn {
+    type Err = CallerArnError;
+
+    fn from_str(text: &str) -> Result<Self, CallerArnError> {
+        if text.len() <= ARN_CHARS && parts(text).is_some() {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(CallerArnError(text.chars().take(80).flat_map(char::escape_default).collect()))
+    }
+}
+
+impl TryFrom<String> for CallerArn {
+    type Error = CallerArnError;
+
+    fn try_from(text: String) -> Result<Self, CallerArnError> {
+        text.parse()
+    }
+}
+
+impl From<CallerArn> for String {
+    fn from(arn: CallerArn) -> Self {
+        arn.0
+    }
+}
+
+impl fmt::Display for CallerArn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for CallerArn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for CallerArn {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CallerArn".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let pattern = "^arn:aws(-cn|-us-gov)?:(iam|sts)::[0-9]{12}:[!-~]+$";
+        schemars::json_schema!({ "type": "string", "pattern": pattern, "maxLength": ARN_CHARS })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn principal(arn: &str) -> String {
+        let arn: CallerArn = arn.parse().unwrap();
+        format!("{:?}", arn.parts().unwrap().1)
+    }
+
+    #[test]
+    fn the_principals_that_can_call_an_api_are_told_apart() {
+        assert_eq!(
+            principal("arn:aws:sts::111111111111:assumed-role/AWSReservedSSO_Deploy_0a1b/ana@acme.example"),
+            "Session { role: \"AWSReservedSSO_Deploy_0a1b\", session: \"ana@acme.example\" }"
+        );
+        assert_eq!(principal("arn:aws-us-gov:iam::111111111111:user/team/a:b/ana"), "User { name: \"team/a:b/ana\" }");
+        assert_eq!(principal("arn:aws-cn:sts::111111111111:federated-user/ana"), "Federated { name: \"ana\" }");
+        assert_eq!(principal("arn:aws:iam::111111111111:root"), "Root");
+    }
+
+    #[test]
+    fn the_longest_user_is_a_caller() {
+        let (path, name) = ("p".repeat(510), "n".repeat(64));
+
+        assert!(format!("arn:aws-us-gov:iam::111111111111:user/{path}/{name}").parse::<CallerArn>().is_ok());
+    }
+
+    #[test]
+    fn hostile_texts_are_not_callers() {
+        let long = format!("arn:aws:sts::111111111111:assumed-role/{}/ana", "r".repeat(65));
+        let longer = format!("arn:aws:iam::111111111111:user/{}", "u".repeat(1_000_000));
+        for bad in [
+            "",
+            "ana",
+            "schedule",
+            "arn:aws:iam::111111111111:role/deployer",
+            "arn:aws:sts::111111111111:assumed-role/deployer",
+            "arn:aws:sts::111111111111:assumed-role/deployer/",
+            "arn:aws:sts::111111111111:assumed-role//ana",
+            "arn:aws:sts::111111111111:assumed-role/path/deployer/ana",
+            "arn:aws:sts::111111111111:assumed-role/deployer/ana\n",
+            "arn:aws:sts::111111111111:assumed-role/deployer/an a",
+            "arn:aws:sts::111111111111:assumed-role/deployer/\u{202e}ana",
+            "arn:aws:iam::111111111111:user/ana\nroot",
+            "arn:aws:iam::111111111111:user/",
+            "arn:aws:iam::111111111111:user/\u{1b}[2J",
+            "arn:aws:iam::1111:user/ana",
+            "arn:aws:iam:eu-west-1:111111111111:user/ana",
+            "arn:aws:iam::111111111111:root/x",
+            "arn:aws:sts::111111111111:root",
+            "arn:evil:iam::111111111111:user/ana",
+            "arn:aws-:iam::111111111111:user/ana",
+            "x:arn:aws:iam::111111111111:user/ana",
+            "aws:iam::111111111111:user/ana",
+            &long,
+            &longer,
+        ] {
+            let error = bad.parse::<CallerArn>().expect_err(bad).to_string();
+            assert!(error.len() < 1200 && !error.contains(char::is_control), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_signed_text_with_a_hostile_arn_is_not_read() {
+        let asked = |arn: &str| serde_json::from_value::<AskedBy>(json!({ "by": "caller", "arn": arn }));
+
+        assert!(asked("arn:aws:iam::111111111111:user/ana").is_ok());
+        assert!(asked("arn:aws:iam::111111111111:user/ana\n").is_err());
+        assert!(serde_json::from_value::<AskedBy>(json!({ "by": "nobody" })).is_err());
+        assert_eq!(serde_json::to_value(AskedBy::Schedule).unwrap(), json!({ "by": "schedule" }));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_accepted_is_one_visible_line_and_stays_the_same(
+            text in "(arn:aws:(sts|iam)::[0-9]{11,12}:(user|root|assumed-role|federated-user)/?[a-c/:=@ \n\u{e9}]{0,8})|\\PC{0,40}",
+        ) {
+            if let Ok(arn) = text.parse::<CallerArn>() {
+                prop_assert!(arn.as_str().bytes().all(|byte| byte.is_ascii_graphic()));
+                prop_assert_eq!(arn.to_string(), text);
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The caller of a request: the IAM principal that the API's authorizer has authenticated.
+
+use aws_lambda_events::event::apigw::ApiGatewayV2httpRequestContext;
+use freehold_app::AppError;
+use freehold_app::workflow::start_workflow::Asked;
+use freehold_protocol::order::AskedBy;
+
+use super::Call;
+
+/// Returns the ARN of the request's caller as the authorizer wrote it. Requests that no IAM authorizer has authenticated
+/// have none.
+pub(super) fn caller_of(context: &ApiGatewayV2httpRequestContext) -> Option<String> {
+    context.authorizer.as_ref()?.iam.as_ref()?.user_arn.clone()
+}
+
+impl Call {
+    /// Returns who asks for the work of this request.
+    ///
+    /// # Errors
+    /// Internal without an authenticated caller, or when the caller is not an IAM principal that can call an API.
+    pub fn asked_by(&self) -> Result<AskedBy, AppError> {
+        let Some(arn) = &self.caller else {
+            return Err(AppError::internal(
+                "the request names no caller, and work is started only for a known one; the routes of the API must have \
+                 the authorization type AWS_IAM, as in the tenant's stack",
+            ));
+        };
+        let arn = arn.parse().map_err(|error| AppError::internal(format!("the caller of the request: {error}")))?;
+        Ok(AskedBy::Caller { arn })
+    }
+
+    /// Returns the request for work by `by`, with this request's idempotency key.
+    pub const fn asked<'a>(&'a self, by: &'a AskedBy) -> Asked<'a> {
+        Asked { by, cause: self.cause.as_str() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_lambda_events::event::apigw::ApiGatewayV2httpRequest;
+    use freehold_app::Kind;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Returns the call of an HTTP API event (payload format 2.0) with this `authorizer`.
+    fn call(authorizer: &Value) -> Call {
+        let event = json!({
+            "version": "2.0", "routeKey": "$default", "rawPath": "/v1/installs/globex/deploys", "rawQueryString": "",
+            "headers": {}, "isBase64Encoded": false,
+            "requestContext": {
+                "accountId": "111111111111", "apiId": "api", "stage": "$default", "requestId": "id",
+                "authorizer": authorizer,
+                "http": { "method": "POST", "path": "/v1/installs/globex/deploys", "protocol": "HTTP/1.1",
+                    "sourceIp": "192.0.2.1", "userAgent": "test" },
+                "time": "01/Jan/2026:00:00:00 +0000", "timeEpoch": 1_767_225_600_000_u64,
+            },
+        });
+        let request: ApiGatewayV2httpRequest = serde_json::from_value(event).unwrap();
+        Call {
+            path: Vec::new(),
+            after: None,
+            body: String::new(),
+            cause: "deploy-1".to_owned(),
+            caller: caller_of(&request.request_context),
+        }
+    }
+
+    fn iam(arn: &str) -> Value {
+        json!({ "iam": { "accessKey": "ASIA", "accountId": "111111111111", "callerId": "AROA:ana",
+            "cognitoIdentity": null, "principalOrgId": null, "userArn": arn, "userId": "AROA:ana" } })
+    }
+
+    #[test]
+    fn the_caller_is_the_principal_of_the_iam_authorizer() {
+        let call = call(&iam("arn:aws:sts::111111111111:assumed-role/deployer/ana"));
+
+        let by = call.asked_by().unwrap();
+
+        assert_eq!(by.to_string(), "arn:aws:sts::111111111111:assumed-role/deployer/ana");
+        assert_eq!((call.asked(&by).by, call.asked(&by).cause), (&by, "deploy-1"));
+    }
+
+    #[test]
+    fn without_an_authenticated_caller_no_work_is_asked_for() {
+        for authorizer in [Value::Null, json!({}), json!({ "jwt": { "claims": { "sub": "ana" }, "scopes": [] } })] {
+            let error = call(&authorizer).asked_by().unwrap_err();
+
+            assert_eq!(error.kind, Kind::Internal);
+            assert!(error.message.contains("AWS_IAM"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_caller_that_is_no_principal_is_refused_and_not_repeated_raw() {
+        for arn in ["", "ana", "arn:aws:iam::111111111111:user/ana\nschedule", "arn:evil:iam::111111111111:user/ana"] {
+            let error = call(&iam(arn)).asked_by().unwrap_err();
+
+            assert!(error.message.contains("is not the ARN of a caller") && !error.message.contains('\n'), "{error}");
+        }
+    }
+}
