@@ -4,6 +4,7 @@ use std::error::Error;
 
 use freehold_aws_errors::chain;
 use freehold_oci::RegistryError;
+use freehold_protocol::ComponentName;
 use freehold_protocol::report::Outcome;
 
 use crate::kubernetes::ClusterError;
@@ -49,6 +50,16 @@ impl Failure {
         Self::new(format!(
             "the removal would destroy data, in `{}`; keep a copy of what is needed, and allow the removal with \
              `freehold teardown ... --destroy-data`",
+            held.join("`, `")
+        ))
+    }
+
+    /// Returns the failure of a deploy that would delete the objects `held` of a cluster, and the data in them.
+    pub fn deletes_data(component: &ComponentName, held: &[String]) -> Self {
+        Self::new(format!(
+            "component `{component}`: the deploy would delete objects that hold data: `{}`; nothing was changed. Put \
+             them back into the component, or mark each that has to stay with `kubectl annotate KIND NAME \
+             --namespace NAMESPACE helm.sh/resource-policy=keep`, or delete it with `kubectl delete`; then deploy again",
             held.join("`, `")
         ))
     }

@@ -10,6 +10,10 @@ use super::object::Id;
 /// `CustomResourceDefinition` deletes all objects of its kind, in every namespace.
 const HOLDERS: [&str; 4] = ["PersistentVolumeClaim", "PersistentVolume", "Namespace", "CustomResourceDefinition"];
 
+/// The annotation that tells Helm not to delete an object (Helm documentation, "Tell Helm not to uninstall a
+/// resource"). It has the same meaning for objects of a manifest.
+const POLICY: &str = "/metadata/annotations/helm.sh~1resource-policy";
+
 /// The change of one object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
@@ -17,6 +21,13 @@ pub(crate) enum Change {
     Update,
     Delete,
     Keep,
+    /// The object would be deleted if it were not marked ([`is_marked_to_stay`]).
+    Stay,
+}
+
+/// Returns whether an object has the annotation `helm.sh/resource-policy: keep`.
+pub(crate) fn is_marked_to_stay(object: &Value) -> bool {
+    object.pointer(POLICY).and_then(Value::as_str) == Some("keep")
 }
 
 impl Change {
@@ -26,6 +37,17 @@ impl Change {
             None => Self::Create,
             Some(live) if stated(live) == stated(planned) => Self::Keep,
             Some(_) => Self::Update,
+        }
+    }
+
+    /// Returns the change of an object that its component has no longer. Nothing changes if the object is absent, or if
+    /// somebody has already deleted it and a finalizer delays the deletion.
+    pub(crate) fn removal(live: Option<&Value>, is_marked: bool) -> Self {
+        match live {
+            None => Self::Keep,
+            Some(live) if live.pointer("/metadata/deletionTimestamp").is_some() => Self::Keep,
+            Some(_) if is_marked => Self::Stay,
+            Some(_) => Self::Delete,
         }
     }
 }
@@ -50,10 +72,10 @@ pub(crate) struct Plan {
 impl Plan {
     /// Returns whether no object changes.
     pub(crate) fn is_noop(&self) -> bool {
-        self.changes.iter().all(|(change, _)| *change == Change::Keep)
+        self.changes.iter().all(|(change, _)| matches!(change, Change::Keep | Change::Stay))
     }
 
-    /// Returns a log line for each object that changes.
+    /// Returns a log line for each object that changes, and for each that stays because it is marked.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.changes.iter().filter_map(|(change, id)| {
             let sign = match change {
@@ -61,6 +83,11 @@ impl Plan {
                 Change::Update => '~',
                 Change::Delete => '-',
                 Change::Keep => return None,
+                Change::Stay => {
+                    return Some(format!(
+                        "  = {id} stays in the cluster: it is marked `helm.sh/resource-policy: keep`"
+                    ));
+                }
             };
             Some(format!("  {sign} {id}"))
         })
@@ -68,8 +95,12 @@ impl Plan {
 
     /// Returns the names of the objects that hold data and would be deleted.
     pub(crate) fn deleted_data(&self) -> Vec<String> {
-        let deleted = self.changes.iter().filter(|(change, _)| *change == Change::Delete).map(|(_, id)| id);
-        deleted.filter(|id| HOLDERS.contains(&id.kind.as_str())).map(ToString::to_string).collect()
+        self.deleted().filter(|id| HOLDERS.contains(&id.kind.as_str())).map(ToString::to_string).collect()
+    }
+
+    /// Returns the objects that would be deleted.
+    pub(crate) fn deleted(&self) -> impl Iterator<Item = &Id> {
+        self.changes.iter().filter(|(change, _)| *change == Change::Delete).map(|(_, id)| id)
     }
 
     fn count(&self, wanted: Change) -> usize {
@@ -79,9 +110,10 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [create, update, delete, keep] =
-            [Change::Create, Change::Update, Change::Delete, Change::Keep].map(|change| self.count(change));
-        write!(f, "{create} to create, {update} to update, {delete} to delete, {keep} unchanged")
+        let [create, update, delete] =
+            [Change::Create, Change::Update, Change::Delete].map(|change| self.count(change));
+        let unchanged = self.count(Change::Keep) + self.count(Change::Stay);
+        write!(f, "{create} to create, {update} to update, {delete} to delete, {unchanged} unchanged")
     }
 }
 
@@ -121,6 +153,19 @@ mod tests {
     }
 
     #[test]
+    fn an_object_stays_if_it_is_marked_or_already_deleted() {
+        let marked = |policy: &str| json!({ "metadata": { "annotations": { "helm.sh/resource-policy": policy } } });
+        let ending = json!({ "metadata": { "deletionTimestamp": "2026-11-23T20:00:00Z" } });
+        let removal = |live: &Value| Change::removal(Some(live), is_marked_to_stay(live));
+
+        assert_eq!(removal(&marked("keep")), Change::Stay);
+        assert_eq!(removal(&marked("delete")), Change::Delete);
+        assert_eq!(removal(&json!({ "metadata": {} })), Change::Delete);
+        assert_eq!(removal(&ending), Change::Keep);
+        assert_eq!(Change::removal(None, false), Change::Keep);
+    }
+
+    #[test]
     fn deleted_objects_that_hold_data_are_named() {
         let id = |kind: &str, namespace: Option<&str>, name: &str| Id {
             api_version: "v1".into(),
@@ -138,5 +183,11 @@ mod tests {
         );
         assert!(plan(Change::Keep).deleted_data().is_empty());
         assert!(plan(Change::Keep).is_noop() && !plan(Change::Delete).is_noop());
+        let stay = plan(Change::Stay);
+        assert!(stay.is_noop() && stay.deleted_data().is_empty());
+        assert_eq!(stay.to_string(), "0 to create, 0 to update, 0 to delete, 2 unchanged");
+        let line =
+            "  = PersistentVolumeClaim web/data stays in the cluster: it is marked `helm.sh/resource-policy: keep`";
+        assert_eq!(stay.lines().next().unwrap(), line);
     }
 }

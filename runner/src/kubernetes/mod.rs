@@ -21,7 +21,7 @@ mod yaml;
 
 pub(crate) use access::ClusterAccess;
 pub(crate) use api::{Api, Applied};
-pub(crate) use change::{Change, Plan};
+pub(crate) use change::{Change, Plan, is_marked_to_stay};
 pub(crate) use error::ClusterError;
 pub(crate) use health::{Health, health};
 pub(crate) use object::{Id, Object, read as read_objects, read_except};

@@ -104,11 +104,6 @@ impl Object {
         }
     }
 
-    /// Returns the value of an annotation.
-    pub(crate) fn annotation(&self, name: &str) -> Option<&str> {
-        self.value.get("metadata")?.get("annotations")?.get(name)?.as_str()
-    }
-
     /// Returns the kind that the object defines, if it is a CustomResourceDefinition: the group, the kind, and whether
     /// objects of that kind have a namespace.
     pub(crate) fn defines(&self) -> Option<(&str, &str, bool)> {

@@ -50,12 +50,22 @@ metadata:
 spec:
   ports: [{port: 80}]
 {{- end }}
+{{- if .Values.claim }}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: data
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1Gi}}
+{{- end }}
 "#;
 
 async fn chart(cloud: &Cloud) -> Artifact {
     let gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let mut tar = tar::Builder::new(gzip);
-    let values = "text: none\nport: 80\nkubelet: run\nmore: false\nbroken: false\n";
+    let values = "text: none\nport: 80\nkubelet: run\nmore: false\nclaim: false\nbroken: false\n";
     for (name, text) in [("web/Chart.yaml", CHART), ("web/values.yaml", values), ("web/templates/all.yaml", TEMPLATE)] {
         let mut header = tar::Header::new_gnu();
         header.set_size(text.len() as u64);
@@ -153,6 +163,43 @@ async fn a_release_is_installed_changed_and_said_object_by_object() {
 }
 
 #[tokio::test]
+async fn an_upgrade_deletes_no_claim_that_nobody_marked() {
+    let test = "helm_chart::an_upgrade_deletes_no_claim_that_nobody_marked";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let artifact = chart(&cloud).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact, json!({ "claim": true })), &artifact).await;
+    let claim = || cluster.object("persistentvolumeclaim", "globex-prod", "data");
+
+    outputs(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&artifact, json!({ "text": "second" })));
+    let (refused, partial) = reason(execute(&bench.job).await);
+    let unchanged = (cluster.revisions("configmap", "globex-prod", "web"), claim());
+    let keep = "helm.sh/resource-policy=keep";
+    cluster.kubectl(&["annotate", "persistentvolumeclaim", "data", "--namespace=globex-prod", keep]).unwrap();
+    bench.next_attempt();
+    let changed = outputs(execute(&bench.job).await);
+    let log = bench.log();
+
+    println!("{refused}\n{log}");
+    let said = "component `network`: the deploy would delete objects that hold data: `PersistentVolumeClaim \
+                globex-prod/data`; nothing was changed. Put them back";
+    assert!(refused.starts_with(said) && !partial, "{refused}");
+    assert_eq!(unchanged.0, ["deployed"]);
+    assert_eq!(changed["revision"], 2);
+    let stays = "  = PersistentVolumeClaim globex-prod/data stays in the cluster: it is marked `helm.sh/resource-policy: keep`\n";
+    assert!(log.contains(stays));
+    for claim in [unchanged.1, claim()] {
+        assert_eq!(claim["metadata"]["deletionTimestamp"], Value::Null);
+        assert_ne!(claim, Value::Null);
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_a_release_changes_nothing_and_says_why() {
     let test = "helm_chart::what_cannot_be_a_release_changes_nothing_and_says_why";
     if !have(&["bwrap"]) {
@@ -209,7 +256,7 @@ async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goe
     let Some(cloud) = cluster::with_clusters(test).await else { return };
     let cluster = Cluster::make(&cloud).await;
     let artifact = chart(&cloud).await;
-    let held = work(&artifact, json!({ "kubelet": "hold" }));
+    let held = work(&artifact, json!({ "kubelet": "hold", "claim": true }));
     let mut bench = Cluster::bench(&cloud, DEPLOYER, held, &artifact).await;
     bench.change_order(|order| order.timeout_secs = 30);
 
@@ -217,9 +264,15 @@ async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goe
     let failed = cluster.revisions("configmap", "globex-prod", "web");
     bench.next_attempt();
     bench.change_order(|order| order.work = work(&artifact, json!({})));
+    let (without_claim, partial_without) = reason(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| order.work = work(&artifact, json!({ "claim": true })));
     let done = outputs(execute(&bench.job).await);
 
     assert!(late.starts_with("`helm upgrade` ended with exit code 1: ") && partial, "{late}");
+    // Helm would upgrade from the failed revision, because none was deployed.
+    let said = "the deploy would delete objects that hold data: `PersistentVolumeClaim globex-prod/data`";
+    assert!(without_claim.contains(said) && !partial_without, "{without_claim}");
     assert_eq!(done["revision"], 2);
     assert_eq!(failed, ["failed"]);
     assert_eq!(cluster.revisions("configmap", "globex-prod", "web"), ["superseded", "deployed"]);

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use freehold_protocol::order::{
     ApplyManifest, Artifact, ClusterOf, KUSTOMIZATION_ARTIFACT, KUSTOMIZATION_LAYER, MANIFEST_ARTIFACT, MANIFEST_LAYER,
-    Package, SyncImage, Work,
+    Package, RemovePart, SyncImage, Work,
 };
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
@@ -107,6 +107,80 @@ async fn objects_are_applied_and_those_that_are_gone_are_pruned() {
     assert_ne!(cluster.object("configmap", "globex-prod", "three"), Value::Null);
     let web = cluster.object("deployment", "globex-prod", "web");
     assert_eq!(web["spec"]["template"]["spec"]["volumes"][0]["configMap"]["defaultMode"], 420);
+}
+
+/// Returns a manifest with a ConfigMap, whose value is `text`, and with these claims.
+fn claims(text: &str, names: &[&str]) -> String {
+    let settings =
+        format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: settings}}\ndata: {{text: \"{text}\"}}\n");
+    let claims = names.iter().map(|name| {
+        format!(
+            "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}}}\nspec:\n  accessModes: \
+             [ReadWriteOnce]\n  resources: {{requests: {{storage: 1Gi}}}}\n"
+        )
+    });
+    std::iter::once(settings).chain(claims).collect()
+}
+
+#[tokio::test]
+async fn a_deploy_deletes_no_claim_that_nobody_marked_or_deleted() {
+    let test = "kubernetes_manifest::a_deploy_deletes_no_claim_that_nobody_marked_or_deleted";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    let cluster = Cluster::make(&cloud).await;
+    let claim = |name: &str| cluster.object("persistentvolumeclaim", "globex-prod", name);
+    let settings = || cluster.object("configmap", "globex-prod", "settings");
+    let artifact = manifest(&cloud, &claims("first", &["data", "more"])).await;
+    let mut bench = Cluster::bench(&cloud, DEPLOYER, work(&artifact), &artifact).await;
+
+    outputs(execute(&bench.job).await);
+    next(&cloud, &mut bench, &claims("second", &[])).await;
+    let refused = reason(execute(&bench.job).await);
+    let unchanged = (settings()["data"]["text"].clone(), claim("data"), claim("more"));
+    let keep = "helm.sh/resource-policy=keep";
+    cluster.kubectl(&["annotate", "persistentvolumeclaim", "data", "--namespace=globex-prod", keep]).unwrap();
+    cluster.kubectl(&["delete", "persistentvolumeclaim", "more", "--namespace=globex-prod", "--wait=false"]).unwrap();
+    next(&cloud, &mut bench, &claims("second", &[])).await;
+    let changed = outputs(execute(&bench.job).await);
+    let changed_log = bench.log();
+
+    println!("{refused:?}\n{changed_log}");
+    assert_eq!(
+        refused.0,
+        "component `network`: the deploy would delete objects that hold data: `PersistentVolumeClaim \
+         globex-prod/data`, `PersistentVolumeClaim globex-prod/more`; nothing was changed. Put them back into the \
+         component, or mark each that has to stay with `kubectl annotate KIND NAME --namespace NAMESPACE \
+         helm.sh/resource-policy=keep`, or delete it with `kubectl delete`; then deploy again"
+    );
+    assert!(!refused.1, "nothing was changed");
+    assert_eq!(unchanged.0, "first");
+    for claim in [unchanged.1, unchanged.2] {
+        assert_eq!(claim["metadata"]["deletionTimestamp"], Value::Null);
+        assert_ne!(claim, Value::Null);
+    }
+    assert_eq!(changed["objects"], json!(["ConfigMap globex-prod/settings"]));
+    assert_eq!(settings()["data"]["text"], "second");
+    let stays = "  = PersistentVolumeClaim globex-prod/data stays in the cluster: it is marked `helm.sh/resource-policy: keep`\n";
+    assert!(changed_log.contains(stays));
+    assert_eq!(claim("data")["metadata"]["deletionTimestamp"], Value::Null);
+    assert_ne!(claim("data"), Value::Null);
+
+    // The claim comes back into the manifest, and a removal leaves it because of its mark.
+    next(&cloud, &mut bench, &claims("third", &["data"])).await;
+    outputs(execute(&bench.job).await);
+    bench.next_attempt();
+    bench.change_order(|order| {
+        let what = Box::new(order.work.made_by().clone());
+        order.work = Work::Remove(RemovePart { what, destroy_data: false });
+    });
+    outputs(execute(&bench.job).await);
+
+    assert!(bench.log().contains(stays), "{}", bench.log());
+    assert_eq!(claim("data")["metadata"]["deletionTimestamp"], Value::Null);
+    assert_ne!(claim("data"), Value::Null);
+    assert_eq!(settings(), Value::Null);
 }
 
 /// A definition and an object of its kind, which the cluster does not know before.

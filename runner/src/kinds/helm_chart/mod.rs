@@ -117,6 +117,10 @@ impl Attempt<'_> {
         plan.changes.lines().for_each(|line| job.log.line(&line));
         let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
         until_stopped(job, self.bucket.put(&key, plan.rendered)).await?;
+        let held = plan.changes.deleted_data();
+        if !held.is_empty() {
+            return Err(Failure::deletes_data(&work.component, &held));
+        }
 
         let is_deployed = revisions.last().is_some_and(|last| last.status == "deployed");
         if job.order.skip_noops && plan.changes.is_noop() && is_deployed {

@@ -10,14 +10,13 @@ use crate::config::ClusterImages;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
-use crate::kubernetes::{Api, Change, ClusterError, Id, Object, Plan, documents, read_except, read_objects};
+use crate::kubernetes::{
+    Api, Change, ClusterError, Id, Object, Plan, documents, is_marked_to_stay, read_except, read_objects,
+};
 use crate::work::job::Job;
 
 /// The name of the rendered objects in messages.
 const CHART: &str = "the rendered chart";
-/// The annotation by which a chart tells Helm to keep an object in the cluster (Helm documentation, "Tell Helm not to
-/// uninstall a resource").
-const POLICY: &str = "helm.sh/resource-policy";
 /// The path of the annotation that makes an object a hook.
 const HOOK: &str = "/metadata/annotations/helm.sh~1hook";
 /// The paths of the two annotations that name the release of an object.
@@ -47,7 +46,10 @@ pub(super) async fn make(
         helm.template(values, &capabilities, is_upgrade, hooks).await.map_err(|failure| named(work, failure))
     };
     let rendered = render(Hooks::Shown).await?;
-    let before = if is_upgrade { helm.manifest().await? } else { String::new() };
+    let before = match releases::upgraded(revisions) {
+        Some(number) => helm.manifest(&[&format!("--revision={number}")]).await?,
+        None => String::new(),
+    };
     let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
     let release = helm.release();
     let (all, new) = match documents(&rendered) {
@@ -96,9 +98,18 @@ fn hook_is_unread(job: &Job, why: &str) -> Result<(), String> {
 /// Returns the deletions that an uninstall of the release makes.
 pub(super) async fn removal(job: &Job, work: &InstallChart, helm: &Helm<'_>, api: &Api) -> Result<Plan, Failure> {
     let unreadable = |why: String| Failure::new(format!("component `{}`: {why}", work.component));
-    let old = read_objects("the release", &helm.manifest().await?).map_err(unreadable)?;
+    let old = read_objects("the release", &helm.manifest(&[]).await?).map_err(unreadable)?;
     let compare = Compare { api, release: helm.release(), work };
-    until_stopped(job, async { compare.changes(&[], &compare.placed(old).await?).await }).await
+    until_stopped(job, async {
+        let mut changes = Vec::new();
+        for object in compare.placed(old).await? {
+            let live = api.get(&object.id).await?;
+            // An uninstall reads the annotation in the release, and not the one of the live object.
+            changes.push((Change::removal(live.as_ref(), is_marked_to_stay(&object.value)), object.id));
+        }
+        Ok(Plan { changes })
+    })
+    .await
 }
 
 fn named(work: &InstallChart, failure: Failure) -> Failure {
@@ -140,8 +151,10 @@ impl Compare<'_> {
             changes.push((self.change(object, before).await?, object.id.clone()));
         }
         for gone in old.iter().filter(|old| !new.iter().any(|new| new.id.is_same_object(&old.id))) {
-            let kept = gone.annotation(POLICY) == Some("keep") || self.api.get(&gone.id).await?.is_none();
-            changes.push((if kept { Change::Keep } else { Change::Delete }, gone.id.clone()));
+            let live = self.api.get(&gone.id).await?;
+            // An upgrade reads the annotation of the live object, and not the one in the release.
+            let is_marked = live.as_ref().is_some_and(is_marked_to_stay);
+            changes.push((Change::removal(live.as_ref(), is_marked), gone.id.clone()));
         }
         Ok(Plan { changes })
     }

@@ -115,9 +115,10 @@ impl<'a> Helm<'a> {
         self.print("template", arguments).await
     }
 
-    /// Returns the objects of the deployed revision, as YAML.
-    pub(super) async fn manifest(&self) -> Result<String, Failure> {
-        self.capture("get manifest", &["get", "manifest", &self.release.name]).await
+    /// Returns the objects of the newest revision, or of the one that `options` name, as YAML.
+    pub(super) async fn manifest(&self, options: &[&str]) -> Result<String, Failure> {
+        let words = [&["get", "manifest", self.release.name.as_str()], options].concat();
+        self.capture("get manifest", &words).await
     }
 
     /// Installs or upgrades the release, and waits until its objects are ready.

@@ -57,6 +57,14 @@ pub(super) fn is_deployed(revisions: &[Revision]) -> bool {
     revisions.iter().any(|revision| revision.status == "deployed")
 }
 
+/// Returns the revision from which Helm upgrades: it deletes the objects of this revision that the chart no longer has.
+/// Helm takes the newest one that is deployed, or the last one if none ever was.
+pub(super) fn upgraded(revisions: &[Revision]) -> Option<u32> {
+    let deployed = revisions.iter().rev().find(|one| one.status == "deployed");
+    let failed = revisions.last().filter(|last| ["failed", "superseded"].contains(&last.status.as_str()));
+    deployed.or(failed).map(|one| one.number)
+}
+
 /// Returns the recovery for a release. `inherits` is true if the previous attempt did not end in order; a pending state
 /// then comes from that attempt.
 #[must_use]
@@ -115,6 +123,19 @@ mod tests {
             (&["superseded", "uninstalling"], "uninstall"),
         ] {
             assert_eq!(decided(statuses), expected, "{statuses:?}");
+        }
+    }
+
+    #[test]
+    fn an_upgrade_starts_from_what_is_deployed_or_else_from_the_last_revision() {
+        for (statuses, expected) in [
+            (&[][..], None),
+            (&["deployed"], Some(1)),
+            (&["superseded", "deployed", "failed"], Some(2)),
+            (&["failed", "failed"], Some(2)),
+            (&["superseded", "uninstalled"], None),
+        ] {
+            assert_eq!(upgraded(&revisions(statuses)), expected, "{statuses:?}");
         }
     }
 

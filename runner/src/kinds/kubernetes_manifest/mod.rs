@@ -51,6 +51,10 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     plan.lines().for_each(|line| job.log.line(&line));
     let key = format!("plans/{}/{}.yaml", job.order.job, job.fence);
     until_stopped(job, bucket.put(&key, text)).await?;
+    let held = plan.deleted_data();
+    if !held.is_empty() {
+        return Err(Failure::deletes_data(&work.component, &held));
+    }
 
     let is_skipped = job.order.skip_noops && plan.is_noop();
     if is_skipped {
@@ -62,7 +66,7 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     let changed = async {
         if !is_skipped {
             rollout.apply(&objects).await?;
-            rollout.prune(&gone).await?;
+            rollout.prune(&plan).await?;
         }
         Inventory::new(access.arn(), ids.clone()).write(&bucket, &work.component).await?;
         rollout.wait(&objects).await
@@ -71,7 +75,8 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     Ok(Done { outputs: outputs(&namespace, &objects), ..Done::default() })
 }
 
-/// Deletes all objects that the component has applied. Its namespace stays, unless it is an object of the manifest.
+/// Deletes all objects that the component has applied, without those that are marked to stay. Its namespace stays,
+/// unless it is an object of the manifest.
 pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) -> Result<Done, Failure> {
     let started = Instant::now();
     let bucket = JobBucket::of(job, &sdk_config(job).await)?;
@@ -87,7 +92,7 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
         return Err(Failure::destroys_data(&held));
     }
     let removed = async {
-        rollout.prune(&all).await?;
+        rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;
         cluster_images::withdraw(job, &api).await;
         Inventory::new(access.arn(), Vec::new()).write(&bucket, &work.component).await

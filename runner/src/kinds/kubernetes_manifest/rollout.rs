@@ -7,7 +7,9 @@ use freehold_protocol::order::ApplyManifest;
 use serde_json::Value;
 
 use crate::kinds::failure::Failure;
-use crate::kubernetes::{Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, read_objects};
+use crate::kubernetes::{
+    Api, Applied, Change, ClusterError, Health, Id, Object, Plan, health, is_marked_to_stay, read_objects,
+};
 use crate::work::job::Job;
 
 /// The annotation that names the install and the component to which an object belongs.
@@ -82,7 +84,13 @@ impl Rollout<'_> {
             changes.push((change.map_err(|error| self.refused(object, error))?, object.id.clone()));
         }
         for id in gone {
-            let change = if self.is_ours(id).await? { Change::Delete } else { Change::Keep };
+            let live = self.api.get(id).await?;
+            let change = if self.is_ours(live.as_ref()) {
+                Change::removal(live.as_ref(), live.as_ref().is_some_and(is_marked_to_stay))
+            } else {
+                self.job.log.line(&format!("{id} does not exist any more, or no longer belongs to this component"));
+                Change::Keep
+            };
             changes.push((change, id.clone()));
         }
         Ok(Plan { changes })
@@ -117,24 +125,29 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Deletes the objects `gone`, in the opposite order of an apply. It does not delete an object without this
-    /// component's annotation, for example one that somebody else has made under the same name.
-    pub(super) async fn prune(&self, gone: &[Id]) -> Result<(), Failure> {
-        let mut gone = gone.to_vec();
+    /// Deletes what the plan deletes, in the opposite order of an apply. It does not delete an object that has lost this
+    /// component's annotation since the plan, or that somebody has marked to stay.
+    pub(super) async fn prune(&self, plan: &Plan) -> Result<(), Failure> {
+        let mut gone: Vec<&Id> = plan.deleted().collect();
         gone.sort_by_key(|id| std::cmp::Reverse(stage(&id.kind)));
-        for id in &gone {
-            if self.is_ours(id).await? {
+        for id in gone {
+            if self.is_to_go(id).await? {
                 self.api.delete(id).await?;
             } else {
-                self.job.log.line(&format!("{id} does not exist any more, or no longer belongs to this component"));
+                self.job.log.line(&format!("{id} was changed by somebody else and is not deleted"));
             }
         }
         Ok(())
     }
 
-    async fn is_ours(&self, id: &Id) -> Result<bool, Failure> {
+    /// Returns whether a live object belongs to this component and is not marked to stay.
+    async fn is_to_go(&self, id: &Id) -> Result<bool, Failure> {
         let live = self.api.get(id).await?;
-        Ok(live.as_ref().and_then(owner) == Some(&self.owner()))
+        Ok(self.is_ours(live.as_ref()) && !live.as_ref().is_some_and(is_marked_to_stay))
+    }
+
+    fn is_ours(&self, live: Option<&Value>) -> bool {
+        live.and_then(owner) == Some(&self.owner())
     }
 
     /// Refuses an object of another component. The API server would not report a conflict, because the runner applies
@@ -165,11 +178,12 @@ impl Rollout<'_> {
         self.started + all.saturating_sub(REST)
     }
 
-    /// Waits until none of the objects exists with this component's annotation. Finalizers may delay a deletion.
+    /// Waits until none of the objects exists with this component's annotation, but for those that are marked to stay.
+    /// Finalizers may delay a deletion.
     pub(super) async fn wait_until_gone(&self, ids: &[Id]) -> Result<(), Failure> {
         let until = self.deadline();
         for id in ids {
-            while self.is_ours(id).await? {
+            while self.is_to_go(id).await? {
                 if Instant::now() >= until {
                     return Err(self.failure(format!("{id} still exists: a finalizer prevents its deletion")));
                 }
