@@ -5,6 +5,7 @@
 mod capabilities;
 mod decisions;
 mod dependencies;
+mod findings;
 mod modules;
 mod pages;
 
