@@ -9,7 +9,7 @@ use std::process::Output;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::Delegate;
-use freehold_protocol::{Digest, Envelope, Timestamp};
+use freehold_protocol::{Digest, Envelope, KeyUse, Timestamp};
 use serde_json::{Value, json};
 
 use crate::support::{freehold, text};
@@ -62,6 +62,7 @@ fn sealed(signed: &SignedContract, root: [u8; 32]) -> String {
         public_key: worker.verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(60),
+        uses: [KeyUse::Contracts].into(),
     };
     let cert = Envelope::seal(&delegate, &[&SigningKey::from_bytes(&root)]).unwrap();
     Envelope::seal_delegated(signed, &worker, &cert).unwrap().to_json().unwrap()

@@ -14,7 +14,7 @@ use freehold_aws::scaling::ScalingGroup;
 use freehold_aws::signer::KmsSigner;
 use freehold_aws::store::DynamoStore;
 use freehold_aws::workflow::{SfnCallbacks, SfnMachines};
-use freehold_protocol::{AccountId, TenantName};
+use freehold_protocol::{AccountId, KeyUse, TenantName};
 use lambda_runtime::Error;
 
 /// The environment of one function and its connection to AWS.
@@ -105,12 +105,13 @@ impl Settings {
         )))
     }
 
-    /// Returns the signer of orders, which uses the tenant's key in KMS.
+    /// Returns the signer that uses the tenant's key in KMS, and whose delegate keys may sign statements of `uses`.
     ///
     /// # Errors
     /// When the key is not set.
-    pub fn signer(&self) -> Result<Arc<KmsSigner>, Error> {
-        Ok(Arc::new(KmsSigner::new(&self.sdk, variable("FREEHOLD_SIGNING_KEY_ID")?, self.tenant.clone())))
+    pub fn signer(&self, uses: &[KeyUse]) -> Result<Arc<KmsSigner>, Error> {
+        let key = variable("FREEHOLD_SIGNING_KEY_ID")?;
+        Ok(Arc::new(KmsSigner::new(&self.sdk, key, self.tenant.clone(), uses.iter().copied().collect())))
     }
 
     /// Returns the port that starts the tenant's state machines.

@@ -6,7 +6,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::Delegate;
 use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, Work};
-use freehold_protocol::{Envelope, JobId, Payload, Timestamp, WorkflowId};
+use freehold_protocol::{Delegated, Envelope, JobId, KeyUses, Timestamp, WorkflowId};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -100,19 +100,25 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
 }
 
 /// Seals `payload` as the control plane does: by a delegate key that `root` certified from second 900 to 9,000.
-pub(crate) fn sealed_by<P: Payload>(root: &SigningKey, tenant: &str, payload: &P) -> String {
+pub(crate) fn sealed_by<P: Delegated>(root: &SigningKey, tenant: &str, payload: &P) -> String {
+    sealed_with(root, tenant, [P::USE].into(), payload)
+}
+
+/// Seals `payload` by a delegate key whose certificate is for `uses`.
+pub(crate) fn sealed_with<P: Delegated>(root: &SigningKey, tenant: &str, uses: KeyUses, payload: &P) -> String {
     let delegate = SigningKey::from_bytes(&[2; 32]);
     let cert = Delegate {
         tenant: tenant.parse().unwrap(),
         public_key: delegate.verifying_key().into(),
         not_before: Timestamp::from_millis(900_000),
         not_after: Timestamp::from_millis(9_000_000),
+        uses,
     };
     let cert = Envelope::seal(&cert, &[root]).unwrap();
     Envelope::seal_delegated(payload, &delegate, &cert).unwrap().to_json().unwrap()
 }
 
-pub(crate) fn sealed<P: Payload>(payload: &P) -> String {
+pub(crate) fn sealed<P: Delegated>(payload: &P) -> String {
     sealed_by(&root(), "acme", payload)
 }
 

@@ -9,7 +9,7 @@ use freehold_protocol::envelope::decode_base64;
 use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
 use freehold_protocol::order::Order;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Outcome, Report, ReportBody};
-use freehold_protocol::{Envelope, Timestamp};
+use freehold_protocol::{Envelope, KeyUse, KeyUses, Timestamp};
 use freehold_tests::harness::forger::{Forger, now, order};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
@@ -26,9 +26,11 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
     world.vendor(&["action", "run", "globex", "say"]).await?;
     let before = settled_view(&world).await?;
     let (root, stranger) = (Forger::certified(&world).await?, Forger::stranger(&world)?);
+    let mut cases = orders(&world, &root, &stranger)?;
+    cases.extend(without_the_use(&world).await?);
 
-    let mut forged = Vec::new();
-    for (what, reason, message) in orders(&world, &root, &stranger)? {
+    let (mut forged, mut told) = (Vec::new(), String::new());
+    for (what, reason, message) in cases {
         let job = order(&world, "globex", what)?.job;
         let known = refusals(&world, job.as_str()).await?;
         send_order(&world, what, &message).await?;
@@ -40,6 +42,11 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
         assert!(found.starts_with(&format!("order refused as {reason}: ")), "{what}: {found}");
         assert!(world.rows(&format!("job#{job}"), "state").await?.is_empty(), "{what} made a job");
         forged.push(job);
+        told.push_str(&found);
+    }
+    for has in ["grants", "cancels, notices, grants, contracts", "nothing"] {
+        let wanted = format!("may not sign orders: its certificate is for {has} (");
+        assert!(told.contains(&wanted), "no refusal says `{wanted}`: {told}");
     }
 
     let log = runner.log();
@@ -56,6 +63,20 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
         assert!(kept.contains(&reason.to_owned()), "the customer's audit log does not tell of {reason}");
     }
     Ok(())
+}
+
+/// Returns orders whose signing key the tenant's root key certified, for everything but orders.
+async fn without_the_use(world: &World) -> anyhow::Result<Vec<(&'static str, &'static str, String)>> {
+    let mut cases = Vec::new();
+    for (what, uses) in [
+        ("signed as grant-artifact", [KeyUse::Grants].into()),
+        ("signed by a key of all other uses", KeyUse::ALL.into_iter().filter(|one| *one != KeyUse::Orders).collect()),
+        ("signed by a key without uses", KeyUses::default()),
+    ] {
+        let forger = Forger::certified_for(world, uses).await?;
+        cases.push((what, "bad_signature", forger.sign(&order(world, "globex", what)?)?.to_json()?));
+    }
+    Ok(cases)
 }
 
 /// Returns the forgeries: what each is, the reason it is refused for, the message.

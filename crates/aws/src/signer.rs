@@ -12,7 +12,7 @@ use ed25519_dalek::SigningKey;
 use freehold_app::ports::{Clock, DelegateKey, PortError, RootKey, Signer};
 use freehold_protocol::envelope::{Delegate, Envelope, Payload, PublicKey, signed_bytes};
 use freehold_protocol::provenance::Statement;
-use freehold_protocol::{TenantName, Timestamp};
+use freehold_protocol::{KeyUses, TenantName, Timestamp};
 use tokio::sync::Mutex;
 
 use crate::config::SystemClock;
@@ -33,26 +33,31 @@ pub struct KmsSigner {
     client: Client,
     key_id: String,
     tenant: TenantName,
+    uses: KeyUses,
     root: Mutex<Option<PublicKey>>,
     delegate: Mutex<Option<Arc<DelegateKey>>>,
 }
 
 impl KmsSigner {
-    /// Returns the signer of `tenant` whose root key is `key_id` (an ARN).
-    pub fn new(config: &SdkConfig, key_id: impl Into<String>, tenant: TenantName) -> Self {
+    /// Returns the signer of `tenant` whose root key is `key_id` (an ARN). Its delegate keys are certified for `uses`.
+    pub fn new(config: &SdkConfig, key_id: impl Into<String>, tenant: TenantName, uses: KeyUses) -> Self {
         let client = Client::new(config);
-        Self { client, key_id: key_id.into(), tenant, root: Mutex::new(None), delegate: Mutex::new(None) }
+        Self { client, key_id: key_id.into(), tenant, uses, root: Mutex::new(None), delegate: Mutex::new(None) }
     }
 
     async fn certify(&self) -> Result<DelegateKey, PortError> {
+        if self.uses.are_none() {
+            return Err(failed("this function has no use for a delegate key".into()));
+        }
         let mut seed = [0u8; 32];
         getrandom::fill(&mut seed).map_err(|e| failed(e.to_string()))?;
         let key = SigningKey::from_bytes(&seed);
         let now = SystemClock.now();
         let not_before = Timestamp::from_millis(now.as_millis().saturating_sub(SKEW_SECS * 1000));
         let not_after = now.plus_secs(CERTIFICATE_SECS);
-        let delegate =
-            Delegate { tenant: self.tenant.clone(), public_key: key.verifying_key().into(), not_before, not_after };
+        let public_key = key.verifying_key().into();
+        let uses = self.uses.clone();
+        let delegate = Delegate { tenant: self.tenant.clone(), public_key, not_before, not_after, uses };
         let certificate = self.sealed(&delegate).await?;
         Ok(DelegateKey { key, certificate, not_after })
     }

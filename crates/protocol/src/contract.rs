@@ -8,10 +8,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use crate::app_version::{PolicyEngine, Reference, RolePolicy, SyncedSecret};
-use crate::envelope::{Payload, PublicKey};
+use crate::envelope::{Delegated, Payload, PublicKey};
 use crate::packed_text::{UnpackError, pack, unpack};
 use crate::{
-    ActionName, AppName, ComponentName, Digest, Envelope, EnvelopeError, TenantName, Timestamp, canonical, limits,
+    ActionName, AppName, ComponentName, Digest, Envelope, EnvelopeError, KeyUse, TenantName, Timestamp, canonical,
+    limits,
 };
 
 /// The format of [`Terms`] and [`Contract`].
@@ -201,6 +202,10 @@ impl Payload for SignedContract {
     fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         canonical::to_vec(self)
     }
+}
+
+impl Delegated for SignedContract {
+    const USE: KeyUse = KeyUse::Contracts;
 }
 
 impl SignedContract {

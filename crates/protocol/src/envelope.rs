@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::digest::hex;
-use crate::{TenantName, Timestamp, limits};
+use crate::{KeyUse, KeyUses, TenantName, Timestamp, limits};
 
 /// A message that an envelope can contain.
 pub trait Payload: Serialize + DeserializeOwned {
@@ -25,6 +25,12 @@ pub trait Payload: Serialize + DeserializeOwned {
     fn bytes(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
     }
+}
+
+/// A message that a delegate key may sign if its certificate has the use.
+pub trait Delegated: Payload {
+    /// The use that the certificate must have.
+    const USE: KeyUse;
 }
 
 /// A signed message.
@@ -170,7 +176,8 @@ impl schemars::JsonSchema for PublicKey {
     }
 }
 
-/// The certificate of a delegate key: the tenant's root key permits this key to sign messages for a limited time.
+/// The certificate of a delegate key: the tenant's root key permits this key to sign some kinds of messages for a limited
+/// time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delegate {
     /// The tenant for which the key may sign.
@@ -181,6 +188,9 @@ pub struct Delegate {
     pub not_before: Timestamp,
     /// The time until which messages of the key are accepted.
     pub not_after: Timestamp,
+    /// What the key may sign. Certificates that were made before this field existed permit nothing.
+    #[serde(default)]
+    pub uses: KeyUses,
 }
 
 impl Payload for Delegate {
@@ -219,6 +229,16 @@ pub enum EnvelopeError {
     /// The certificate is not valid at the time for which it is checked.
     #[error("certificate of delegate key `{0}` is not valid at this time")]
     CertificateExpired(KeyId),
+    /// The certificate does not permit its key to sign messages of this kind.
+    #[error("delegate key `{key}` may not sign {lacks}: its certificate is for {has}")]
+    NotPermitted {
+        /// The delegate key.
+        key: KeyId,
+        /// The use that the certificate lacks.
+        lacks: KeyUse,
+        /// The uses that the certificate has.
+        has: KeyUses,
+    },
     /// The text is not an Ed25519 public key.
     #[error("not an Ed25519 public key of 32 bytes in base64")]
     Key,
@@ -298,12 +318,12 @@ impl Envelope {
         parse_payload(&bytes)
     }
 
-    /// Verifies that a delegate key signed the payload, and that `root` certified this key for `tenant` and the time
-    /// `now`; then returns the payload.
+    /// Verifies that a delegate key signed the payload, and that `root` certified this key for `tenant`, for the time
+    /// `now` and for the use of the payload; then returns the payload.
     ///
     /// # Errors
     /// Every [`EnvelopeError`].
-    pub fn open_delegated<P: Payload>(
+    pub fn open_delegated<P: Delegated>(
         &self,
         root: &PublicKey,
         tenant: &TenantName,
@@ -318,6 +338,10 @@ impl Envelope {
             return Err(EnvelopeError::CertificateExpired(delegate.public_key.key_id()));
         }
         self.check_signature(&delegate.public_key, &bytes)?;
+        if !delegate.uses.permit(P::USE) {
+            let key = delegate.public_key.key_id();
+            return Err(EnvelopeError::NotPermitted { key, lacks: P::USE, has: delegate.uses });
+        }
         parse_payload(&bytes)
     }
 
@@ -328,6 +352,13 @@ impl Envelope {
     pub fn delegate(&self, root: &PublicKey) -> Result<Delegate, EnvelopeError> {
         let cert = self.signatures.iter().find_map(|s| s.cert.as_deref()).ok_or(EnvelopeError::NoCertificate)?;
         cert.open(root)
+    }
+
+    /// Returns whether the certificate says that its key may sign statements of use `wanted`. The signature of the
+    /// certificate is not verified: a caller asks this only of a message that it signed itself.
+    pub fn claims(&self, wanted: KeyUse) -> bool {
+        let certs = self.signatures.iter().filter_map(|signature| signature.cert.as_deref());
+        certs.filter_map(|cert| cert.peek::<Delegate>().ok()).any(|delegate| delegate.uses.permit(wanted))
     }
 
     /// Returns the payload without verifying it. A caller uses it only to find the key that must verify the envelope.
@@ -404,16 +435,27 @@ mod tests {
             public_key: public(&key(2)),
             not_before: Timestamp::from_millis(from),
             not_after: Timestamp::from_millis(until),
+            uses: [KeyUse::Orders].into(),
         }
     }
 
-    /// Signs any payload: here a delegate certificate plays the message too.
-    fn sealed(cert: &Delegate, root: &SigningKey) -> Envelope {
-        let cert = Envelope::seal(cert, &[root]).unwrap();
-        Envelope::seal_delegated(&delegate("acme", 0, 1), &key(2), &cert).unwrap()
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Note {}
+
+    impl Payload for Note {
+        const TYPE: &'static str = "application/vnd.freehold.note.v1+json";
     }
 
-    fn opened(envelope: &Envelope, now: u64) -> Result<Delegate, EnvelopeError> {
+    impl Delegated for Note {
+        const USE: KeyUse = KeyUse::Orders;
+    }
+
+    fn sealed(cert: &Delegate, root: &SigningKey) -> Envelope {
+        let cert = Envelope::seal(cert, &[root]).unwrap();
+        Envelope::seal_delegated(&Note {}, &key(2), &cert).unwrap()
+    }
+
+    fn opened(envelope: &Envelope, now: u64) -> Result<Note, EnvelopeError> {
         envelope.open_delegated(&public(&key(1)), &"acme".parse().unwrap(), Timestamp::from_millis(now))
     }
 

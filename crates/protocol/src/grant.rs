@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::envelope::Payload;
+use crate::envelope::{Delegated, Payload};
 use crate::fence::Fence;
-use crate::{Digest, Envelope, GrantId, InstallId, JobId, TenantName, Timestamp};
+use crate::{Digest, Envelope, GrantId, InstallId, JobId, KeyUse, TenantName, Timestamp};
 
 /// The control plane's answer to a runner that lacks an artifact: its manifests, and one short-lived URL per blob.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,6 +22,10 @@ pub struct ArtifactGrant {
 
 impl Payload for ArtifactGrant {
     const TYPE: &'static str = "application/vnd.freehold.grant.v1+json";
+}
+
+impl Delegated for ArtifactGrant {
+    const USE: KeyUse = KeyUse::Grants;
 }
 
 /// The answer to a request for a grant or for a statement.

@@ -15,6 +15,7 @@ mod fence;
 mod flag;
 pub mod grant;
 pub mod ids;
+mod key_use;
 pub mod limits;
 pub mod lineage;
 mod mode;
@@ -33,11 +34,12 @@ pub mod time;
 
 pub use digest::{Digest, canonical};
 pub use download_url::{DownloadUrl, NotDownloadUrl};
-pub use envelope::{Envelope, EnvelopeError, KeyId, Payload};
+pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
     RoleKey, TenantName, WorkflowId,
 };
+pub use key_use::{KeyUse, KeyUses};
 pub use shape::Shape;
 pub use time::Timestamp;

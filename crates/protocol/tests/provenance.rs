@@ -12,7 +12,7 @@ use freehold_protocol::provenance::{
     Statement, Subject, sha256,
 };
 use freehold_protocol::{
-    BuildId, ComponentName, Digest, Envelope, EnvelopeError, JobId, TenantName, Timestamp, WorkflowId,
+    BuildId, ComponentName, Digest, Envelope, EnvelopeError, JobId, KeyUse, TenantName, Timestamp, WorkflowId,
 };
 use proptest::prelude::*;
 
@@ -184,6 +184,7 @@ fn a_statement_that_the_root_key_did_not_sign_itself_is_refused() {
         public_key: key(2).verifying_key().into(),
         not_before: Timestamp::from_millis(0),
         not_after: Timestamp::from_millis(u64::MAX),
+        uses: KeyUse::ALL.into(),
     };
     let cert = Envelope::seal(&cert, &[&key(1)]).unwrap();
     let delegated = Provenance {
@@ -216,6 +217,7 @@ fn a_message_of_another_kind_is_not_a_statement() {
         public_key: key(2).verifying_key().into(),
         not_before: Timestamp::from_millis(0),
         not_after: Timestamp::from_millis(1),
+        uses: KeyUse::ALL.into(),
     };
     let statement = Envelope::seal(&cert, &[&key(1)]).unwrap();
 

@@ -121,7 +121,7 @@ impl Api {
         let (store, clock, machines) = (settings.store()?, settings.clock(), settings.machines()?);
         let (account, region) = (settings.account()?, variable("AWS_REGION")?);
         let reports_queue_url = variable("FREEHOLD_REPORTS_QUEUE_URL")?;
-        let root = settings.signer()?;
+        let root = settings.signer(&[])?;
         let versions = settings.versions(&store)?;
         Ok(Self {
             tenant: settings.tenant.clone(),

@@ -23,7 +23,7 @@ async fn main() -> Result<(), Error> {
         store,
         versions,
         orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
-        signer: settings.signer()?,
+        signer: settings.signer(&DispatchJob::SIGNS)?,
         build_machine: settings.build_machine(),
         clock: settings.clock(),
     };

@@ -17,7 +17,7 @@ async fn main() -> Result<(), Error> {
         store: settings.store()?,
         registry: settings.registry()?,
         orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
-        signer: settings.signer()?,
+        signer: settings.signer(&GrantArtifact::SIGNS)?,
         clock: settings.clock(),
     };
     let queue = settings.source_queue()?;

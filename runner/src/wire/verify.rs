@@ -5,7 +5,9 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
 use freehold_protocol::order::{Cancel, Order, Retired, Work};
 use freehold_protocol::report::{Fence, Refusal, RefusalReason};
-use freehold_protocol::{Digest, Envelope, EnvelopeError, InstallId, JobId, Payload, TenantName, Timestamp};
+use freehold_protocol::{
+    Delegated, Digest, Envelope, EnvelopeError, InstallId, JobId, Payload as _, TenantName, Timestamp,
+};
 
 use crate::config::{Config, Role};
 
@@ -102,7 +104,7 @@ impl Check<'_> {
         Ok(Message::Retired(retired))
     }
 
-    fn open<P: Payload>(&self, envelope: &Envelope) -> Result<P, Refusal> {
+    fn open<P: Delegated>(&self, envelope: &Envelope) -> Result<P, Refusal> {
         let open = |now| envelope.open_delegated::<P>(&self.trust.tenant_key, &self.trust.tenant, now);
         match open(self.now) {
             Err(EnvelopeError::CertificateExpired(_)) => open(self.now.plus_secs(CLOCK_TOLERANCE_SECS)),
@@ -152,6 +154,7 @@ impl Check<'_> {
             | EnvelopeError::NoCertificate
             | EnvelopeError::OtherTenant(_)
             | EnvelopeError::CertificateExpired(_)
+            | EnvelopeError::NotPermitted { .. }
             | EnvelopeError::Key => RefusalReason::BadSignature,
         };
         self.refuse(reason, error.to_string())
@@ -190,10 +193,10 @@ mod tests {
     use ed25519_dalek::SigningKey;
     use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
     use freehold_protocol::order::{BuildArtifact, Package, Source};
-    use freehold_protocol::{AppName, BuildId};
+    use freehold_protocol::{AppName, BuildId, KeyUse};
 
     use super::*;
-    use crate::testing::{job_id, order, root, sealed, sealed_by};
+    use crate::testing::{job_id, order, root, sealed, sealed_by, sealed_with};
 
     const NOW: Timestamp = Timestamp::from_millis(2_000_000);
 
@@ -261,6 +264,34 @@ mod tests {
             assert_eq!(refusal.reason, reason, "{what}: {}", refusal.detail);
             assert_eq!(refusal.message, Digest::of(body.as_bytes()), "{what}");
         }
+    }
+
+    #[test]
+    fn each_kind_of_message_needs_its_own_use_in_the_certificate_of_its_key() {
+        fn check<P: Delegated + serde::de::DeserializeOwned>(golden: &str) {
+            let text = golden.replace("\"globex\"", "\"globex-prod\"");
+            let mut fields: serde_json::Value = serde_json::from_str(&text).unwrap();
+            fields["issued_at"] = serde_json::json!(1_000_000);
+            fields["not_after"] = serde_json::json!(5_000_000);
+            let message: P = serde_json::from_value(fields).unwrap();
+            for one in KeyUse::ALL {
+                let body = sealed_with(&root(), "acme", [one].into(), &message);
+                let verified = trust().verify(&body, 1, NOW);
+                if one == P::USE {
+                    assert!(verified.is_ok(), "{one}: {verified:?}");
+                    continue;
+                }
+                let refusal = verified.unwrap_err();
+                assert_eq!((refusal.reason, refusal.job), (RefusalReason::BadSignature, None), "{one}");
+                let says = format!("may not sign {}: its certificate is for {one}", P::USE);
+                assert!(refusal.detail.ends_with(&says), "{}", refusal.detail);
+            }
+        }
+
+        check::<Order>(include_str!("../../../crates/protocol/golden/order-container-image.json"));
+        check::<Cancel>(include_str!("../../../crates/protocol/golden/cancel.json"));
+        check::<Retired>(include_str!("../../../crates/protocol/golden/retired.json"));
+        check::<ArtifactGrant>(include_str!("../../../crates/protocol/golden/grant.json"));
     }
 
     #[test]

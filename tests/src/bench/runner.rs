@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use ed25519_dalek::SigningKey;
-use freehold_protocol::envelope::{Delegate, Payload, PublicKey};
+use freehold_protocol::envelope::{Delegate, Delegated, PublicKey};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{Artifact, Mode, Order, Work};
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
@@ -255,13 +255,14 @@ impl Measured {
 }
 
 /// Signs as the control plane's functions do: with a delegate key that the root key certified.
-fn signed<T: Payload>(message: &T) -> anyhow::Result<String> {
+fn signed<T: Delegated>(message: &T) -> anyhow::Result<String> {
     let delegate = SigningKey::from_bytes(&DELEGATE);
     let certificate = Delegate {
         tenant: TENANT.parse()?,
         public_key: delegate.verifying_key().into(),
         not_before: Timestamp::from_millis(0),
         not_after: now().plus_secs(7200),
+        uses: [T::USE].into(),
     };
     let certificate = Envelope::seal(&certificate, &[&SigningKey::from_bytes(&ROOT)])?;
     Ok(Envelope::seal_delegated(message, &delegate, &certificate)?.to_json()?)

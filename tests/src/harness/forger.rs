@@ -6,7 +6,7 @@ use aws_sdk_kms::types::{MessageType, SigningAlgorithmSpec};
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::{Delegate, PublicKey, signed_bytes};
 use freehold_protocol::order::{ActionStep, Mode, Order, Redelivery, RunAction, Work};
-use freehold_protocol::{Envelope, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{Envelope, JobId, KeyUse, KeyUses, Timestamp, WorkflowId};
 
 use super::world::World;
 
@@ -27,17 +27,25 @@ pub fn now() -> anyhow::Result<Timestamp> {
 }
 
 impl Forger {
-    /// Has a key certified by the tenant's KMS key.
+    /// Has a key certified by the tenant's KMS key, for orders.
     ///
     /// # Errors
     /// When KMS refuses.
     pub async fn certified(world: &World) -> anyhow::Result<Self> {
+        Self::certified_for(world, [KeyUse::Orders].into()).await
+    }
+
+    /// Has a key certified by the tenant's KMS key, for `uses`.
+    ///
+    /// # Errors
+    /// When KMS refuses.
+    pub async fn certified_for(world: &World, uses: KeyUses) -> anyhow::Result<Self> {
         let kms = aws_sdk_kms::Client::new(&world.administrator(world.tenant_account())?);
         let root = format!("alias/fh-{}--orders", world.tenant());
         let public = kms.get_public_key().key_id(&root).send().await?;
         let public = PublicKey::from_spki_der(public.public_key().context("no public key")?.as_ref())?;
         let key = SigningKey::from_bytes(&[7; 32]);
-        let delegate = delegate(world, &key)?;
+        let delegate = delegate(world, &key, uses)?;
         let signed = kms
             .sign()
             .key_id(&root)
@@ -57,7 +65,8 @@ impl Forger {
     /// When the tenant's name is not valid.
     pub fn stranger(world: &World) -> anyhow::Result<Self> {
         let key = SigningKey::from_bytes(&[8; 32]);
-        let certificate = Envelope::seal(&delegate(world, &key)?, &[&SigningKey::from_bytes(&[9; 32])])?;
+        let certificate =
+            Envelope::seal(&delegate(world, &key, [KeyUse::Orders].into())?, &[&SigningKey::from_bytes(&[9; 32])])?;
         Ok(Self { key, certificate })
     }
 
@@ -70,13 +79,14 @@ impl Forger {
     }
 }
 
-fn delegate(world: &World, key: &SigningKey) -> anyhow::Result<Delegate> {
+fn delegate(world: &World, key: &SigningKey, uses: KeyUses) -> anyhow::Result<Delegate> {
     let now = now()?;
     Ok(Delegate {
         tenant: world.tenant().parse()?,
         public_key: key.verifying_key().into(),
         not_before: Timestamp::from_millis(now.as_millis() - 60_000),
         not_after: now.plus_secs(3600),
+        uses,
     })
 }
 

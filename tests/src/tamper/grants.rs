@@ -8,7 +8,7 @@ use freehold_protocol::envelope::{Delegate, decode_base64};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, Order, Work};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, Envelope, GrantId, Payload as _, Timestamp};
+use freehold_protocol::{Digest, Envelope, GrantId, KeyUse, Payload as _, Timestamp};
 use freehold_runner::config::Role;
 use freehold_runner::kinds::granted_manifests;
 use freehold_runner::wire::grants::check;
@@ -138,6 +138,7 @@ fn certificate(grant: &ArtifactGrant, alter: impl FnOnce(&mut Delegate), root: &
         public_key: SigningKey::from_bytes(&DELEGATE).verifying_key().into(),
         not_before: Timestamp::from_millis(grant.issued_at.as_millis() - 3_600_000),
         not_after: grant.issued_at.plus_secs(3_600),
+        uses: [KeyUse::Grants].into(),
     };
     alter(&mut cert);
     Envelope::seal(&cert, &[root]).expect("a certificate")
@@ -271,7 +272,7 @@ fn replayed(draw: &mut Draw, own: &Waiting, other: &Waiting) -> (String, Vec<u8>
 fn certified(draw: &mut Draw, own: &Waiting, envelope: &mut Envelope) -> String {
     let (delegate, grant) = (SigningKey::from_bytes(&DELEGATE), &own.grant);
     let root = root_of(grant.tenant.as_str());
-    let (what, forged) = match draw.below(7) {
+    let (what, forged) = match draw.below(8) {
         0 => ("certified by a stranger", sealed(grant, &delegate, &certificate(grant, |_| {}, &stranger()))),
         1 => {
             let cert = certificate(grant, |cert| cert.tenant = "another".parse().expect("a tenant name"), &root);
@@ -289,7 +290,12 @@ fn certified(draw: &mut Draw, own: &Waiting, envelope: &mut Envelope) -> String 
             let cert = certificate(grant, |_| {}, &root);
             ("signed by another key than is certified", sealed(grant, &SigningKey::from_bytes(&OTHER_DELEGATE), &cert))
         }
-        5 => ("signed by a stranger", Envelope::seal(grant, &[&stranger()]).expect("a grant")),
+        5 => {
+            let others = [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts];
+            let cert = certificate(grant, |cert| cert.uses = others.into(), &root);
+            ("certified for all but grants", sealed(grant, &delegate, &cert))
+        }
+        6 => ("signed by a stranger", Envelope::seal(grant, &[&stranger()]).expect("a grant")),
         _ => {
             let mut bare = envelope.clone();
             bare.signatures[0].cert = None;

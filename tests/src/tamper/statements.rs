@@ -11,7 +11,7 @@ use freehold_protocol::provenance::{
     Statement, sha256,
 };
 use freehold_protocol::{
-    AppName, BuildId, ComponentName, Digest, Envelope, JobId, KeyId, TenantName, Timestamp, WorkflowId,
+    AppName, BuildId, ComponentName, Digest, Envelope, JobId, KeyId, KeyUse, TenantName, Timestamp, WorkflowId,
 };
 use serde_json::{Value, json};
 
@@ -327,6 +327,7 @@ fn by_another(draw: &mut Draw, own: &Signed, envelope: &mut Envelope) -> String 
                 public_key: delegate.verifying_key().into(),
                 not_before: Timestamp::from_millis(0),
                 not_after: Timestamp::from_millis(u64::MAX),
+                uses: KeyUse::ALL.into(),
             };
             let cert = Envelope::seal(&cert, &[&own.root]).expect("a certificate");
             let sealed = Envelope::seal_delegated(&own.statement, &delegate, &cert).expect("a statement");
@@ -355,6 +356,7 @@ fn relabelled(draw: &mut Draw, own: &Signed, envelope: &mut Envelope) -> String 
                 public_key: stranger().verifying_key().into(),
                 not_before: Timestamp::from_millis(0),
                 not_after: Timestamp::from_millis(draw.below(1_000) as u64),
+                uses: KeyUse::ALL.into(),
             };
             *envelope = Envelope::seal(&cert, &[&own.root]).expect("a certificate");
             envelope.payload_type = kind;
@@ -366,6 +368,7 @@ fn relabelled(draw: &mut Draw, own: &Signed, envelope: &mut Envelope) -> String 
                 public_key: stranger().verifying_key().into(),
                 not_before: Timestamp::from_millis(0),
                 not_after: Timestamp::from_millis(draw.below(1_000) as u64),
+                uses: KeyUse::ALL.into(),
             };
             // The statement's bytes with the signature of something else that the key signed.
             let signatures: Vec<EnvelopeSignature> =

@@ -5,6 +5,7 @@ use freehold_app::ports::{Clock as _, RootKey as _, Signer as _};
 use freehold_aws::config::SystemClock;
 use freehold_aws::signer::KmsSigner;
 use freehold_protocol::envelope::Delegate;
+use freehold_protocol::{KeyUse, KeyUses};
 use freehold_tests::harness::{Capability, Needs, World};
 
 const NEEDS: Needs = Needs { cloud: &[Capability::EmptyAccounts, Capability::Ed25519], programs: &[] };
@@ -17,7 +18,8 @@ async fn the_root_key_certifies_one_delegate_key_until_a_later_one_is_asked_for(
     let made =
         kms.create_key().key_spec(KeySpec::EccNistEdwards25519).key_usage(KeyUsageType::SignVerify).send().await?;
     let id = made.key_metadata().map(|key| key.key_id().to_owned()).unwrap_or_default();
-    let signer = KmsSigner::new(&config, id, "acme".parse()?);
+    let signer = KmsSigner::new(&config, &id, "acme".parse()?, [KeyUse::Grants].into());
+    let reader = KmsSigner::new(&config, id, "acme".parse()?, KeyUses::default());
     let now = SystemClock.now();
 
     let first = signer.delegate(now).await?;
@@ -26,6 +28,8 @@ async fn the_root_key_certifies_one_delegate_key_until_a_later_one_is_asked_for(
     let root = signer.public_key().await?;
     let certified = first.certificate.open::<Delegate>(&root)?;
     assert_eq!(certified.public_key, first.key.verifying_key().into());
+    assert_eq!(certified.uses, [KeyUse::Grants].into());
+    assert!(reader.delegate(now).await.is_err(), "a signer without uses certifies a key");
     assert_eq!(first.key.verifying_key(), same.key.verifying_key());
     Ok(())
 }

@@ -13,7 +13,7 @@ use freehold_domain::workflow::{Request, Target, Workflow};
 use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, MAX_ROUNDS, ManifestBytes};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
-use freehold_protocol::{BuildId, Digest, Envelope, GrantId, TenantName};
+use freehold_protocol::{BuildId, Digest, Envelope, GrantId, KeyUse, TenantName};
 
 use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
@@ -46,6 +46,9 @@ pub struct GrantArtifact {
 }
 
 impl GrantArtifact {
+    /// What the use case signs with a delegate key. The root key signs statements of provenance.
+    pub const SIGNS: [KeyUse; 1] = [KeyUse::Grants];
+
     /// Answers one request through the install's orders queue. If the same request is redelivered within
     /// [`REDELIVERED_SECS`], the second answer has the same deduplication id. Any other second request for the same
     /// grant is refused.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use freehold_domain::contract as made;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
-use freehold_protocol::{AppName, Digest, Envelope, TenantName};
+use freehold_protocol::{AppName, Digest, Envelope, KeyUse, TenantName};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
@@ -25,8 +25,8 @@ pub struct SignContract {
 }
 
 impl SignContract {
-    /// Signs the contract of a version unless the same contract is signed already. A new contract replaces the former
-    /// one.
+    /// Signs the contract of a version unless the same contract is signed already, by a key that may sign contracts. A
+    /// new contract replaces the former one.
     ///
     /// # Errors
     /// The ports' errors, or Internal when the signed contract is larger than an envelope may be.
@@ -35,7 +35,8 @@ impl SignContract {
         let document = self.versions.load(app, Some(version)).await?.document;
         let builds = builds_of(store, &document).await?;
         let contract = made::contract(&document, version, &builds)?;
-        if signed_contract(store, app, version).await?.is_some_and(|known| known.contract == contract) {
+        let known = signed_contract(store, app, version).await?;
+        if known.is_some_and(|known| known.contract == contract && known.envelope.claims(KeyUse::Contracts)) {
             return Ok(());
         }
         let signed_at = self.clock.now();

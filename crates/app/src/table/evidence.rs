@@ -364,6 +364,7 @@ mod tests {
             public_key: key.verifying_key().into(),
             not_before: Timestamp::from_millis(1),
             not_after: Timestamp::from_millis(2),
+            uses: Default::default(),
         };
         let cert = Envelope::seal(&delegate, &[&root]).unwrap();
         let travelled = Envelope::seal_delegated(&delegate, &key, &cert).unwrap();

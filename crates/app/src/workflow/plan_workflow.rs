@@ -8,7 +8,7 @@ use freehold_domain::install::{Install, InstallError, Serves};
 use freehold_domain::plan::{PlanError, action_nodes, build_nodes};
 use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{Advance, Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
-use freehold_protocol::{BuildId, Digest, WorkflowId};
+use freehold_protocol::{BuildId, Digest, KeyUse, WorkflowId};
 use serde::Serialize;
 
 use crate::AppError;
@@ -95,9 +95,12 @@ impl PlanWorkflow {
             Committed::Done => {}
             Committed::Conflict(_) => return Err(changed(id)),
         }
-        // Every version that is deployed gets a signed contract, even if nothing had to be built for it.
+        // Every version that is deployed gets a signed contract, even if nothing had to be built for it. A contract that
+        // was signed before certificates had uses is signed again.
         if let (Request::Deploy { .. }, Some(version), Some(app)) = (&planned.request, &planned.version, install.app())
-            && table::signed_contract(&*self.store, app, version).await?.is_none()
+            && !table::signed_contract(&*self.store, app, version)
+                .await?
+                .is_some_and(|signed| signed.envelope.claims(KeyUse::Contracts))
         {
             let message = DispatchMessage::Contract { app: app.clone(), version: version.clone() };
             self.outbox.dispatch(&[message]).await?;

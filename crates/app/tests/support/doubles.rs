@@ -15,28 +15,33 @@ use freehold_app::testing::Memory;
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::provenance::Statement;
-use freehold_protocol::{AccountId, Digest, Envelope, InstallId, TenantName, Timestamp};
+use freehold_protocol::{AccountId, Digest, Envelope, InstallId, KeyUse, KeyUses, TenantName, Timestamp};
 
-/// Holds the tenant's root key and certifies a delegate with it.
+/// Holds the tenant's root key and certifies delegates with it.
 pub(crate) struct Keys {
     pub(crate) memory: Arc<Memory>,
     pub(crate) tenant: TenantName,
     pub(crate) root: SigningKey,
-    delegate: Mutex<Option<Arc<DelegateKey>>>,
+    delegates: Mutex<Vec<(KeyUses, Arc<DelegateKey>)>>,
 }
 
 impl Keys {
     pub(crate) fn new(memory: Arc<Memory>, tenant: TenantName) -> Self {
-        Self { memory, tenant, root: SigningKey::from_bytes(&[1; 32]), delegate: Mutex::default() }
+        Self { memory, tenant, root: SigningKey::from_bytes(&[1; 32]), delegates: Mutex::default() }
     }
 
     pub(crate) fn public(&self) -> PublicKey {
         self.root.verifying_key().into()
     }
 
-    fn certified(&self, until: Timestamp) -> Arc<DelegateKey> {
-        let mut kept = self.delegate.lock().unwrap();
-        if let Some(kept) = kept.as_ref().filter(|kept| kept.not_after >= until) {
+    /// Returns the signer of a function that signs only statements of `uses`.
+    pub(crate) fn of_function(self: &Arc<Self>, uses: &[KeyUse]) -> Arc<FunctionKeys> {
+        Arc::new(FunctionKeys { keys: Arc::clone(self), uses: uses.iter().copied().collect() })
+    }
+
+    fn certified(&self, until: Timestamp, uses: &KeyUses) -> Arc<DelegateKey> {
+        let mut kept = self.delegates.lock().unwrap();
+        if let Some((_, kept)) = kept.iter().find(|(of, kept)| of == uses && kept.not_after >= until) {
             return Arc::clone(kept);
         }
         let key = SigningKey::from_bytes(&[2; 32]);
@@ -46,22 +51,29 @@ impl Keys {
             public_key: key.verifying_key().into(),
             not_before: self.memory.now(),
             not_after,
+            uses: uses.clone(),
         };
         let certificate = Envelope::seal(&delegate, &[&self.root]).unwrap();
         let made = Arc::new(DelegateKey { key, certificate, not_after });
-        *kept = Some(Arc::clone(&made));
+        kept.push((uses.clone(), Arc::clone(&made)));
         made
     }
 }
 
+/// The keys as one function has them: its delegates are certified for what the function signs.
+pub(crate) struct FunctionKeys {
+    keys: Arc<Keys>,
+    uses: KeyUses,
+}
+
 #[async_trait]
-impl Signer for Keys {
+impl Signer for FunctionKeys {
     async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError> {
-        self.memory.faults.run("delegate", || self.certified(until))
+        self.keys.memory.faults.run("delegate", || self.keys.certified(until, &self.uses))
     }
 
     async fn attest(&self, statement: &Statement) -> Result<Envelope, PortError> {
-        self.memory.faults.run("attest", || Envelope::seal(statement, &[&self.root]).unwrap())
+        self.keys.memory.faults.run("attest", || Envelope::seal(statement, &[&self.keys.root]).unwrap())
     }
 }
 

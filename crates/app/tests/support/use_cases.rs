@@ -132,7 +132,7 @@ impl World {
             store: memory.clone(),
             versions: self.versions(),
             orders: memory.clone(),
-            signer: self.keys.clone(),
+            signer: self.keys.of_function(&DispatchJob::SIGNS),
             build_machine: Some(memory.clone()),
             clock: memory.clone(),
         }
@@ -145,7 +145,7 @@ impl World {
             store: memory.clone(),
             registry: self.registry.clone(),
             orders: memory.clone(),
-            signer: self.keys.clone(),
+            signer: self.keys.of_function(&GrantArtifact::SIGNS),
             clock: memory.clone(),
         }
     }

@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use crate::app_version::{Input, Secret};
 use crate::contract::OrderTerms;
-use crate::envelope::Payload;
+use crate::envelope::{Delegated, Payload};
 use crate::flag::is_false;
 use crate::preflight::CheckInstall;
 use crate::{
-    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RoleKey, TenantName, Timestamp, WorkflowId,
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, KeyUse, RoleKey, TenantName, Timestamp,
+    WorkflowId,
 };
 
 mod asked_by;
@@ -99,6 +100,10 @@ impl Payload for Order {
     const TYPE: &'static str = "application/vnd.freehold.order.v1+json";
 }
 
+impl Delegated for Order {
+    const USE: KeyUse = KeyUse::Orders;
+}
+
 /// The signed message that asks a runner to stop a job, or not to start it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cancel {
@@ -120,6 +125,10 @@ pub struct Cancel {
 
 impl Payload for Cancel {
     const TYPE: &'static str = "application/vnd.freehold.cancel.v1+json";
+}
+
+impl Delegated for Cancel {
+    const USE: KeyUse = KeyUse::Cancels;
 }
 
 /// The behaviour of a runner that receives an order again because the runner of an earlier attempt died.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{InstallId, KeyId, Payload, TenantName, Timestamp};
+use crate::{Delegated, InstallId, KeyId, KeyUse, Payload, TenantName, Timestamp};
 
 /// The signed message that tells a runner that its key was replaced, so that the control plane accepts no more of its
 /// reports.
@@ -22,4 +22,8 @@ pub struct Retired {
 
 impl Payload for Retired {
     const TYPE: &'static str = "application/vnd.freehold.retired.v1+json";
+}
+
+impl Delegated for Retired {
+    const USE: KeyUse = KeyUse::Notices;
 }

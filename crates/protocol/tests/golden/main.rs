@@ -27,7 +27,7 @@ use freehold_protocol::report::{
     AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody, RoleProof,
 };
 use freehold_protocol::sealing::SealingKey;
-use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, Timestamp, WorkflowId};
+use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, KeyUse, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -164,6 +164,7 @@ fn contracts() {
         public_key: key(2).verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(60),
+        uses: [KeyUse::Contracts].into(),
     };
     let cert = Envelope::seal(&delegate, &[&key(1)]).unwrap();
     let seal = |signed: &SignedContract| Envelope::seal_delegated(signed, &key(2), &cert).unwrap();
@@ -354,6 +355,7 @@ fn envelopes_have_the_same_bytes_and_signatures_everywhere() {
         public_key: key(3).verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(13 * 3600),
+        uses: [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts].into(),
     };
     let certificate = Envelope::seal(&delegate, &[&key(1)]).unwrap();
     golden("envelope-certificate", &certificate);

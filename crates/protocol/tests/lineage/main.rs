@@ -18,7 +18,7 @@ use freehold_protocol::provenance::{
 };
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Outcome, Report, ReportBody};
 use freehold_protocol::{
-    BuildId, ComponentName, Digest, Envelope, InstallId, JobId, TenantName, Timestamp, WorkflowId,
+    BuildId, ComponentName, Digest, Envelope, InstallId, JobId, KeyUse, KeyUses, TenantName, Timestamp, WorkflowId,
 };
 use serde_json::{Value, json};
 
@@ -146,7 +146,11 @@ fn ordered(order: &Order) -> Envelope {
 }
 
 fn delegated(order: &Order, not_before: Timestamp, not_after: Timestamp, root: u8) -> Envelope {
-    let delegate = Delegate { tenant: tenant(), public_key: public(&key(2)), not_before, not_after };
+    certified(order, (not_before, not_after), root, [KeyUse::Orders].into())
+}
+
+fn certified(order: &Order, (not_before, not_after): (Timestamp, Timestamp), root: u8, uses: KeyUses) -> Envelope {
+    let delegate = Delegate { tenant: tenant(), public_key: public(&key(2)), not_before, not_after, uses };
     let cert = Envelope::seal(&delegate, &[&key(root)]).unwrap();
     Envelope::seal_delegated(order, &key(2), &cert).unwrap()
 }

@@ -3,8 +3,8 @@
 
 use freehold_domain::job::{Job, JobEvent};
 use freehold_domain::sealed_inputs;
-use freehold_protocol::Timestamp;
 use freehold_protocol::order::Order;
+use freehold_protocol::{KeyUse, Timestamp};
 
 use super::{DispatchJob, queue_url};
 use crate::AppError;
@@ -29,6 +29,9 @@ struct Claim {
 }
 
 impl DispatchJob {
+    /// What the use case signs with a delegate key. It signs contracts for [`SignContract`](crate::contract::sign_contract).
+    pub const SIGNS: [KeyUse; 4] = [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts];
+
     /// Sends the order of a job. Does not send it again when the first try is so old that SQS would no longer drop a
     /// duplicate. Returns whether the order was sent.
     ///
