@@ -3,7 +3,7 @@
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
-use freehold_protocol::order::{Cancel, Order, Retired, Work};
+use freehold_protocol::order::{Cancel, CancelHead, Demands, Order, OrderHead, Retired, Work};
 use freehold_protocol::report::{Fence, Refusal, RefusalReason};
 use freehold_protocol::{
     Delegated, Digest, Envelope, EnvelopeError, InstallId, JobId, Payload as _, TenantName, Timestamp,
@@ -14,6 +14,10 @@ use crate::config::{Config, Role};
 /// The allowed difference, in seconds, between clocks inside the control plane: the clock that dates a message may be
 /// behind the clock that dated the certificate.
 const CLOCK_TOLERANCE_SECS: u64 = 60;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The way out for who reads a refusal.
+const UPDATE: &str = "update the runner, then start the job again";
 
 /// The tenant key that this runner trusts, and the names by which messages address the runner.
 #[derive(Debug, Clone)]
@@ -74,18 +78,22 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn order(&self, envelope: &Envelope, receive: u32) -> Result<Message, Refusal> {
-        let order: Order = self.open(envelope)?;
-        let job = (order.job.clone(), Fence { dispatch: order.dispatch, receive });
+        let head: OrderHead = self.open(envelope)?;
+        let job = (head.job, Fence { dispatch: head.dispatch, receive });
         let about_job = |refusal: Refusal| Refusal { job: Some(job.clone()), ..refusal };
-        self.addressee(&order.tenant, &order.install)?;
-        self.alive(order.not_after).map_err(about_job)?;
+        self.addressee(&head.tenant, &head.install)?;
+        self.alive(head.not_after).map_err(about_job)?;
+        self.understood("order", &head.must_understand).map_err(about_job)?;
+        let order: Order = self.open(envelope).map_err(|refusal| about_job(self.unreadable(&refusal.detail)))?;
         self.for_role(&order.work).map_err(about_job)?;
         Ok(Message::Order(Box::new(order)))
     }
 
     fn cancel(&self, envelope: &Envelope) -> Result<Message, Refusal> {
+        let head: CancelHead = self.open(envelope)?;
+        self.addressee(&head.tenant, &head.install)?;
+        self.understood("cancel", &head.must_understand)?;
         let cancel: Cancel = self.open(envelope)?;
-        self.addressee(&cancel.tenant, &cancel.install)?;
         self.alive(cancel.not_after)?;
         Ok(Message::Cancel(cancel))
     }
@@ -127,6 +135,23 @@ impl Check<'_> {
         }
         let secs = self.now.since(not_after) / 1000;
         Err(self.refuse(RefusalReason::Expired, format!("the message came {secs} s after it expired")))
+    }
+
+    /// Refuses a message that demands a feature which this version does not know.
+    fn understood(&self, what: &str, demands: &Demands) -> Result<(), Refusal> {
+        let unknown = demands.unknown();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let names = unknown.join("`, `");
+        let detail = format!("the {what} needs `{names}`, which a runner of version {VERSION} does not know; {UPDATE}");
+        Err(self.refuse(RefusalReason::NotUnderstood, detail))
+    }
+
+    /// Refuses an order whose head was read but whose rest was not, such as one with work of a later version.
+    fn unreadable(&self, why: &str) -> Refusal {
+        let detail = format!("a runner of version {VERSION} cannot read the order: {why}; {UPDATE}");
+        self.refuse(RefusalReason::NotUnderstood, detail)
     }
 
     fn for_role(&self, work: &Work) -> Result<(), Refusal> {
@@ -193,7 +218,8 @@ mod tests {
     use ed25519_dalek::SigningKey;
     use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
     use freehold_protocol::order::{BuildArtifact, Package, Source};
-    use freehold_protocol::{AppName, BuildId, KeyUse};
+    use freehold_protocol::{AppName, BuildId, KeyUse, Payload};
+    use serde_json::json;
 
     use super::*;
     use crate::testing::{job_id, order, root, sealed, sealed_by, sealed_with};
@@ -271,8 +297,8 @@ mod tests {
         fn check<P: Delegated + serde::de::DeserializeOwned>(golden: &str) {
             let text = golden.replace("\"globex\"", "\"globex-prod\"");
             let mut fields: serde_json::Value = serde_json::from_str(&text).unwrap();
-            fields["issued_at"] = serde_json::json!(1_000_000);
-            fields["not_after"] = serde_json::json!(5_000_000);
+            fields["issued_at"] = json!(1_000_000);
+            fields["not_after"] = json!(5_000_000);
             let message: P = serde_json::from_value(fields).unwrap();
             for one in KeyUse::ALL {
                 let body = sealed_with(&root(), "acme", [one].into(), &message);
@@ -292,6 +318,92 @@ mod tests {
         check::<Cancel>(include_str!("../../../crates/protocol/golden/cancel.json"));
         check::<Retired>(include_str!("../../../crates/protocol/golden/retired.json"));
         check::<ArtifactGrant>(include_str!("../../../crates/protocol/golden/grant.json"));
+    }
+
+    /// A message as a later version of the control plane may write it.
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(transparent)]
+    struct Later<const ORDER: bool>(serde_json::Value);
+
+    impl<const ORDER: bool> Payload for Later<ORDER> {
+        const TYPE: &'static str = if ORDER { Order::TYPE } else { Cancel::TYPE };
+    }
+
+    impl<const ORDER: bool> Delegated for Later<ORDER> {
+        const USE: KeyUse = if ORDER { Order::USE } else { Cancel::USE };
+    }
+
+    fn later_order(change: impl FnOnce(&mut serde_json::Value)) -> Result<Message, Refusal> {
+        let mut fields = serde_json::to_value(order(1, 7)).unwrap();
+        change(&mut fields);
+        trust().verify(&sealed(&Later::<true>(fields)), 2, NOW)
+    }
+
+    fn later_cancel(change: impl FnOnce(&mut serde_json::Value)) -> Result<Message, Refusal> {
+        let cancel = Cancel {
+            tenant: "acme".parse().unwrap(),
+            install: "globex-prod".parse().unwrap(),
+            job: job_id(1),
+            dispatch: 1,
+            receive: None,
+            runner: None,
+            issued_at: Timestamp::from_millis(1_000_000),
+            not_after: Timestamp::from_millis(5_000_000),
+        };
+        let mut fields = serde_json::to_value(cancel).unwrap();
+        change(&mut fields);
+        trust().verify(&sealed(&Later::<false>(fields)), 2, NOW)
+    }
+
+    #[test]
+    fn an_order_that_demands_an_unknown_feature_is_refused_with_its_job_and_the_way_out() {
+        let of_job = Some((job_id(1), Fence { dispatch: 1, receive: 2 }));
+        let demanding = later_order(|order| order["must_understand"] = json!(["plan_only", "approval"])).unwrap_err();
+        let other_work = later_order(|order| order["work"] = json!({"kind": "teleport"})).unwrap_err();
+        let other_mode = later_order(|order| order["mode"] = json!("dry_run")).unwrap_err();
+
+        for refusal in [&demanding, &other_work, &other_mode] {
+            assert_eq!((refusal.reason, &refusal.job), (RefusalReason::NotUnderstood, &of_job), "{}", refusal.detail);
+            assert!(refusal.detail.ends_with("; update the runner, then start the job again"), "{}", refusal.detail);
+        }
+        assert!(demanding.detail.starts_with("the order needs `approval`, `plan_only`, which a runner of version "));
+        assert!(other_work.detail.contains("teleport"), "{}", other_work.detail);
+    }
+
+    #[test]
+    fn a_cancel_that_demands_an_unknown_feature_is_refused_and_names_no_job() {
+        let refusal = later_cancel(|cancel| cancel["must_understand"] = json!(["only_when_idle"])).unwrap_err();
+
+        assert_eq!((refusal.reason, refusal.job), (RefusalReason::NotUnderstood, None));
+        assert!(refusal.detail.starts_with("the cancel needs `only_when_idle`"), "{}", refusal.detail);
+    }
+
+    #[test]
+    fn what_need_not_be_understood_is_ignored() {
+        let order = later_order(|order| order["colour"] = json!("red"));
+        let order_without_demands = later_order(|order| order["must_understand"] = json!([]));
+        let cancel = later_cancel(|cancel| cancel["colour"] = json!("red"));
+
+        assert!(matches!(order, Ok(Message::Order(_))), "{order:?}");
+        assert!(matches!(order_without_demands, Ok(Message::Order(_))), "{order_without_demands:?}");
+        assert!(matches!(cancel, Ok(Message::Cancel(_))), "{cancel:?}");
+    }
+
+    #[test]
+    fn demands_of_another_form_and_demands_of_others_orders_are_refused_before_they_count() {
+        let no_list = later_order(|order| order["must_understand"] = json!("plan_only")).unwrap_err();
+        let foreign = later_order(|order| {
+            order["must_understand"] = json!(["plan_only"]);
+            order["install"] = json!("other");
+        });
+        let expired = later_order(|order| {
+            order["must_understand"] = json!(["plan_only"]);
+            order["not_after"] = json!(1_999_999);
+        });
+
+        assert_eq!((no_list.reason, no_list.job), (RefusalReason::Malformed, None));
+        assert_eq!(foreign.unwrap_err().reason, RefusalReason::OtherInstall);
+        assert_eq!(expired.unwrap_err().reason, RefusalReason::Expired);
     }
 
     #[test]

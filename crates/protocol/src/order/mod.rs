@@ -16,6 +16,7 @@ use crate::{
 };
 
 mod asked_by;
+mod head;
 mod kept_outputs;
 mod kubernetes;
 pub mod leftovers;
@@ -25,6 +26,7 @@ mod secrets;
 use self::leftovers::FindLeftovers;
 
 pub use self::asked_by::{AskedBy, CallerArn, CallerArnError, Principal};
+pub use self::head::{CancelHead, Demands, OrderHead};
 pub use self::kept_outputs::KeptOutputs;
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
 pub use self::retirement::Retired;

@@ -200,6 +200,8 @@ pub enum RefusalReason {
     Replayed,
     /// The control plane cancelled the order before it started.
     Cancelled,
+    /// The message is signed and for this install, but demands what this runner does not know.
+    NotUnderstood,
 }
 
 impl RefusalReason {
@@ -213,6 +215,7 @@ impl RefusalReason {
             Self::Expired => "expired",
             Self::Replayed => "replayed",
             Self::Cancelled => "cancelled",
+            Self::NotUnderstood => "not_understood",
         }
     }
 }

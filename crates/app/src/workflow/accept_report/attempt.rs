@@ -66,8 +66,7 @@ impl AcceptReport {
         }
     }
 
-    /// Ends a cancelled job that the runner refused to start. The effects are the same as for a report of the job's
-    /// end.
+    /// Ends a cancelled job that the runner refused to start.
     pub(super) async fn cancelled_unstarted(
         &self,
         runner: &KeyId,
@@ -78,10 +77,26 @@ impl AcceptReport {
         if job.cancel_requested.is_none() {
             return Ok(Accepted::Taken);
         }
-        let event = JobEvent::Refused { fence, runner: runner.clone() };
+        self.end_unstarted(job, &JobEvent::Refused { fence, runner: runner.clone() }, sent_at).await
+    }
+
+    /// Ends as failed a job whose order the runner refused because it does not understand it.
+    pub(super) async fn not_understood(
+        &self,
+        runner: &KeyId,
+        job: &Job,
+        (fence, sent_at): (Fence, Timestamp),
+        reason: String,
+    ) -> Result<Accepted, AppError> {
+        let outcome = Outcome::Failed { reason, partial: false };
+        self.end_unstarted(job, &JobEvent::Finished { fence, runner: runner.clone(), outcome }, sent_at).await
+    }
+
+    /// Ends a job that the runner refused to start. The effects are the same as for a report of the job's end.
+    async fn end_unstarted(&self, job: &Job, event: &JobEvent, sent_at: Timestamp) -> Result<Accepted, AppError> {
         let reported = Reported { message: None, sent_at };
         if let Advanced::Now { workflow: Some(workflow), started, .. } =
-            advance::job_event(&*self.store, &job.id, &event, Some(reported), self.clock.now()).await?
+            advance::job_event(&*self.store, &job.id, event, Some(reported), self.clock.now()).await?
         {
             self.after_end(&workflow, &started, sent_at).await?;
         }

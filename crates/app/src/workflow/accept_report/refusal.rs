@@ -99,7 +99,8 @@ impl AcceptReport {
         }
     }
 
-    /// Records that the runner refused an order. If the order was refused because its job is cancelled, the job ends.
+    /// Records that the runner refused an order. If the order was refused because its job is cancelled, or because the
+    /// runner does not understand it, the job ends.
     pub(super) async fn order_refused(
         &self,
         install: &Install,
@@ -116,10 +117,13 @@ impl AcceptReport {
             None => None,
         };
         let pk = job.as_ref().map_or_else(|| table::install_pk(&install.id), |(job, _)| table::job_pk(&job.id));
-        self.record(pk, body, Some(runner.clone()), reason).await?;
+        self.record(pk, body, Some(runner.clone()), reason.clone()).await?;
         match (refusal.reason, job) {
             (RefusalReason::Cancelled, Some((job, fence))) => {
                 self.cancelled_unstarted(runner, &job, (fence, sent_at)).await
+            }
+            (RefusalReason::NotUnderstood, Some((job, fence))) => {
+                self.not_understood(runner, &job, (fence, sent_at), reason).await
             }
             _ => Ok(Accepted::Taken),
         }

@@ -355,6 +355,33 @@ async fn a_refused_order_is_put_on_record_and_ends_nothing() {
     assert_eq!(world.refusals(), ["order refused as cancelled: attempt was replaced"]);
 }
 
+#[tokio::test]
+async fn an_order_that_its_runner_does_not_understand_ends_its_job_with_the_way_out() {
+    use freehold_protocol::report::{Refusal, RefusalReason};
+    let (world, _, job) = deploying(Behaviour::Ignores).await;
+    let detail = "the order needs `plan_only`, which a runner of version 0.1.0 does not know; update the runner";
+    let refusal = |fence| Refusal {
+        reason: RefusalReason::NotUnderstood,
+        detail: detail.into(),
+        message: freehold_protocol::Digest::of(b"order"),
+        job: Some((job.clone(), fence)),
+    };
+    let runner = &world.runners["globex"];
+    let report = |fence| runner.sign(&runner.report(ReportBody::Refused(refusal(fence)), world.now()));
+
+    // A dispatch that does not exist ends nothing.
+    let never = accept(&world, &report(Fence { dispatch: 2, receive: 1 })).await.unwrap();
+    assert_eq!((never, world.job(&job).await.state.as_str()), (Accepted::Taken, "queued"));
+    // The report may come twice.
+    accept(&world, &report(FIRST)).await.unwrap();
+    accept(&world, &report(FIRST)).await.unwrap();
+
+    let ended = world.job(&job).await;
+    assert_eq!(ended.state.as_str(), "failed");
+    assert_eq!(ended.reason().unwrap(), format!("order refused as not_understood: {detail}"));
+    assert!(!ended.may_have_changed());
+}
+
 fn outcomes() -> impl Strategy<Value = Outcome> {
     prop_oneof![
         Just(success()),
