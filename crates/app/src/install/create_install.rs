@@ -30,8 +30,8 @@ pub struct CreateInstall {
 }
 
 impl CreateInstall {
-    /// Creates the install, on request of `by`. A repeated request gets the same workflow; a different request for the same name is
-    /// refused.
+    /// Creates the install, on request of `by`. A repeated request gets the same workflow; a different request for the
+    /// same name is refused.
     ///
     /// # Errors
     /// Invalid for wrong inputs or toggles or an unknown region, NotFound for an unknown app, Conflict for a name that

@@ -22,8 +22,8 @@ pub struct DeleteInstall {
 }
 
 impl DeleteInstall {
-    /// Deletes an install on request of `by`, and ends its provisioning workflow, which waits for a runner; `sweep` then ends the
-    /// execution. The rows of the workflow and the empty orders queue remain until another install gets the name;
+    /// Deletes an install on request of `by`, and ends its provisioning workflow, which waits for a runner; `sweep` then
+    /// ends the execution. The rows of the workflow and the empty orders queue remain until another install gets the name;
     /// [`super::forget_install`] removes them too.
     ///
     /// # Errors
