@@ -74,6 +74,7 @@ mod workflow {
 }
 
 mod asked_by;
+mod deprovision;
 mod faults;
 mod read;
 mod whole_path;
