@@ -84,7 +84,18 @@ impl Api {
 
     /// Gets the page after `cursor` of the resource at `path`; the first page without a cursor.
     pub(crate) async fn get_after<T: DeserializeOwned>(&self, path: &[&str], cursor: Option<&str>) -> Result<T> {
-        let query: Vec<(&str, &str)> = cursor.filter(|c| !c.is_empty()).map(|c| ("after", c)).into_iter().collect();
+        self.get_after_with(path, &[], cursor).await
+    }
+
+    /// Gets the page after `cursor` of the resource at `path` with the query parameters `query`.
+    pub(crate) async fn get_after_with<T: DeserializeOwned>(
+        &self,
+        path: &[&str],
+        query: &[(&str, &str)],
+        cursor: Option<&str>,
+    ) -> Result<T> {
+        let after = cursor.filter(|c| !c.is_empty()).map(|c| ("after", c));
+        let query: Vec<(&str, &str)> = query.iter().copied().chain(after).collect();
         match self.request(Method::GET, self.url(path, &query)?, None).await {
             Err(error) => Err(self.with_nearest(error, path).await),
             read => read,

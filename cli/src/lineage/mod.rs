@@ -33,7 +33,7 @@ Examples:
 
 A bundle holds the signed messages themselves, so whoever has it can check it without an account or a network. It
 also holds the signed orders, with the values of inputs in them, except for sensitive ones: limit a bundle to one install with
-`--install` before you give it away.
+`--install` before you give it away. Such a bundle names no other install.
 
 Exit code 1 when a link fails verification; the message names the link."
 )]
@@ -124,7 +124,7 @@ impl LineageArgs {
         }
         let api = context.api().await?;
         let (artifact, job) = self.subject(&api).await?;
-        let lineage = load(&api, &artifact).await?.only(|used| self.is_wanted(used));
+        let lineage = load(&api, &artifact, self.install.as_ref()).await?.only(|used| self.is_wanted(used));
         if let Some(path) = &self.bundle {
             write(path, &lineage, self.force)?;
             note(&format!("wrote {} ({})", path.display(), plural(lineage.uses.len(), "use")));
@@ -187,13 +187,20 @@ impl Verify {
     }
 }
 
-/// Returns the lineage with the uses of all pages.
-async fn load(api: &Api, artifact: &Digest) -> Result<Lineage> {
+/// Returns the lineage with the uses of all pages: in all installs, or in one.
+async fn load(api: &Api, artifact: &Digest, install: Option<&InstallId>) -> Result<Lineage> {
     let path = ["v1", "artifacts", artifact.as_str(), "lineage"];
-    let LineagePage { mut lineage, mut next } = api.get_after(&path, None).await?;
+    let query: Vec<_> = install.map(|install| ("install", install.as_str())).into_iter().collect();
+    let LineagePage { mut lineage, mut next } = api.get_after_with(&path, &query, None).await?;
     while let Some(cursor) = next {
-        let page: LineagePage = api.get_after(&path, Some(&cursor)).await?;
+        let page: LineagePage = api.get_after_with(&path, &query, Some(&cursor)).await?;
         lineage.uses.extend(page.lineage.uses);
+        for made in page.lineage.builds {
+            // A page about one install has the builds of its own uses only.
+            if !lineage.builds.iter().any(|known| known.app == made.app && known.build == made.build) {
+                lineage.builds.push(made);
+            }
+        }
         if page.next.as_ref() == Some(&cursor) {
             return Err(Error::internal(
                 "the tenant API returned the same page of a list twice; try again, or update `freehold` and the tenant",

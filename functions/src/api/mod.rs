@@ -38,9 +38,9 @@ use freehold_app::workflow::cancel_workflow::CancelWorkflow;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::teardown_install::TeardownInstall;
-use freehold_protocol::TenantName;
 use freehold_protocol::api::{ErrorBody, ErrorDetail, IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE};
 use freehold_protocol::limits::{MAX_REQUEST_BYTES, MAX_VERSION_REQUEST_BYTES};
+use freehold_protocol::{InstallId, TenantName};
 use http::{HeaderMap, HeaderValue};
 use lambda_runtime::Error;
 use serde::Serialize;
@@ -94,6 +94,8 @@ pub struct Call {
     pub path: Vec<(String, String)>,
     /// The cursor after which a page of a list begins; `None` for the first page.
     pub after: Option<String>,
+    /// The only install that the answer is about; `None` for all installs.
+    pub only_install: Option<InstallId>,
     pub body: String,
     /// The idempotency key of the request; empty for a GET request.
     pub cause: String,
@@ -239,9 +241,16 @@ impl Api {
             Some(list) => list.place(request.query_string_parameters.first("after"))?.map(str::to_owned),
             None => None,
         };
+        let only_install = match request.query_string_parameters.first("install") {
+            Some(install) if operation.is_by_install() => {
+                Some(install.parse().map_err(|e| AppError::invalid(format!("query parameter `install`: {e}")))?)
+            }
+            Some(_) | None => None,
+        };
         let call = Call {
             path: parameters,
             after,
+            only_install,
             cause: idempotency_key(&method, &request.headers)?,
             caller: caller::caller_of(&request.request_context),
             body: body_of(request, longest_body(operation))?,

@@ -84,6 +84,13 @@ fn parameters(route: &Route, generator: &mut SchemaGenerator) -> Vec<Value> {
             "schema": { "type": "string", "pattern": format!("^({})?$", list.pattern()) },
         }));
     }
+    if route.operation.is_by_install() {
+        parameters.push(json!({
+            "name": "install", "in": "query", "required": false,
+            "description": "Answer about this install only, and name no other install.",
+            "schema": placeholders::schema("install", generator),
+        }));
+    }
     parameters
 }
 

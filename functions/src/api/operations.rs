@@ -110,7 +110,9 @@ impl Api {
             }
             Operation::ShowJob => to_json(&read::show_job(store, &call.job()?).await?),
             Operation::CancelJob => to_json(&read::job_view(self.cancel_job.cancel(&call.job()?).await?)),
-            Operation::ShowLineage => to_json(&self.show_lineage.show(&call.artifact()?, after).await?),
+            Operation::ShowLineage => {
+                to_json(&self.show_lineage.show(&call.artifact()?, call.only_install.as_ref(), after).await?)
+            }
             Operation::RevokeArtifact => {
                 to_json(&self.revoke_artifact.revoke(&call.artifact()?, &call.json::<ReasonRequest>()?).await?)
             }

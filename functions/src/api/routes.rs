@@ -67,6 +67,11 @@ impl Operation {
             _ => None,
         }
     }
+
+    /// Returns whether the query parameter `install` limits the answer to one install.
+    pub const fn is_by_install(self) -> bool {
+        matches!(self, Self::ShowLineage)
+    }
 }
 
 /// One route: the method and path of an operation, and its summary in the OpenAPI document.

@@ -33,23 +33,26 @@ pub struct ShowLineage {
 
 impl ShowLineage {
     /// Returns a page of the lineage of `artifact`: all builds, and the uses whose sort keys follow `after`. Within a
-    /// page, the uses are sorted by time.
+    /// page, the uses are sorted by time. With `install`, the page has only the uses in this install and the builds that
+    /// they name, so that it says nothing about other installs.
     ///
     /// # Errors
-    /// NotFound for an artifact that no build or job of this tenant made or deployed, or the ports' errors.
-    pub async fn show(&self, artifact: &Digest, after: Option<&str>) -> Result<LineagePage, AppError> {
+    /// NotFound for an artifact that no build or job of this tenant made or deployed, or that was not deployed to
+    /// `install`; Invalid when `after` belongs to another install; or the ports' errors.
+    pub async fn show(
+        &self,
+        artifact: &Digest,
+        install: Option<&InstallId>,
+        after: Option<&str>,
+    ) -> Result<LineagePage, AppError> {
         let store = &*self.store;
         let pk = artifact_pk(artifact);
-        let made: Vec<MadeBy> = load_all(store, &pk, "build#").await?;
-        let rows = store.query(&pk, List::Uses.prefix(), after, PAGE_USES).await?;
-        if made.is_empty() && rows.is_empty() && after.is_none() {
-            return Err(AppError::not_found(format!(
-                "artifact `{artifact}` is unknown here; `freehold install show` and `freehold build` show digests"
-            )));
-        }
-        let mut builds = Vec::with_capacity(made.len());
-        for made in made {
-            builds.extend(self.made(made).await?);
+        let prefix = uses_prefix(install);
+        check_place(&prefix, install, after)?;
+        let mut made: Vec<MadeBy> = load_all(store, &pk, "build#").await?;
+        let rows = store.query(&pk, &prefix, after, PAGE_USES).await?;
+        if rows.is_empty() && after.is_none() && (made.is_empty() || install.is_some()) {
+            return Err(nothing_known(artifact, install));
         }
         let (mut uses, mut bytes, mut next) = (Vec::new(), 0, None);
         let mut installs = BTreeMap::new();
@@ -70,6 +73,13 @@ impl ShowLineage {
             }
         }
         uses.sort_by_key(|used| used.proof.at);
+        if install.is_some() {
+            made.retain(|made| uses.iter().any(|used| used.build == made.build));
+        }
+        let mut builds = Vec::with_capacity(made.len());
+        for made in made {
+            builds.extend(self.made(made).await?);
+        }
         let root_key = self.root.public_key().await?;
         let (tenant, artifact) = (self.tenant.clone(), artifact.clone());
         Ok(LineagePage { lineage: Lineage { format: FORMAT, tenant, root_key, artifact, builds, uses }, next })
@@ -148,6 +158,35 @@ impl ShowLineage {
             hello: hello.map(|hello| hello.signed().envelope()),
         })
     }
+}
+
+/// Returns the prefix of the sort keys of the uses: of all installs, or of one. A name never contains `#`, so the prefix
+/// of one install matches no other.
+fn uses_prefix(install: Option<&InstallId>) -> String {
+    let prefix = List::Uses.prefix();
+    install.map_or_else(|| prefix.to_owned(), |install| format!("{prefix}{install}#"))
+}
+
+fn check_place(prefix: &str, install: Option<&InstallId>, after: Option<&str>) -> Result<(), AppError> {
+    match (install, after) {
+        (Some(install), Some(after)) if !after.starts_with(prefix) => Err(AppError::invalid(format!(
+            "`after` is not a place in the uses of install `{install}`; pass the `next` of the page before, which was \
+             asked for with the same `install`"
+        ))),
+        (_, _) => Ok(()),
+    }
+}
+
+fn nothing_known(artifact: &Digest, install: Option<&InstallId>) -> AppError {
+    AppError::not_found(match install {
+        Some(install) => format!(
+            "artifact `{artifact}` was not deployed to install `{install}`; `freehold install show {install}` shows \
+             what is deployed there"
+        ),
+        None => {
+            format!("artifact `{artifact}` is unknown here; `freehold install show` and `freehold build` show digests")
+        }
+    })
 }
 
 /// Returns whether the job succeeded with the attempt `fence`.

@@ -10,7 +10,8 @@ use crate::{AppName, BuildId, ComponentName, Digest, ReleaseName, Shape, Timesta
 /// The form of a reason: one line, because messages show it to others.
 pub const REASON: Shape = Shape::Line { max: 500 };
 
-/// `GET /v1/artifacts/{digest}/lineage`: each page has all builds and a part of the uses.
+/// `GET /v1/artifacts/{digest}/lineage`: each page has all builds and a part of the uses. With `?install=`, each page has
+/// a part of the uses in that install, and the builds that these uses name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LineagePage {

@@ -23,7 +23,7 @@ async fn a_revoked_artifact_is_marked_in_its_lineage_and_makes_no_release() {
     let again = world.revoke_artifact().revoke(&digest, &because("CVE-2026-1")).await.unwrap();
 
     assert_eq!((&revoked, revoked.builds.len()), (&again, 1));
-    let lineage = world.show_lineage().show(&digest, None).await.unwrap().lineage;
+    let lineage = world.show_lineage().show(&digest, None, None).await.unwrap().lineage;
     assert_eq!(lineage.builds[0].revoked.as_deref(), Some("CVE-2026-1"));
     // What was proven stays proven.
     assert!(lineage.verify(&world.keys.public()).iter().all(|link| link.finding.is_ok()));

@@ -9,6 +9,7 @@ use freehold_protocol::lineage::{Lineage, LinkName, Used};
 use freehold_protocol::report::Outcome;
 use freehold_protocol::{Digest, EnvelopeError};
 
+use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::Rng;
 use crate::support::{World, app, globex, with_input};
@@ -20,7 +21,7 @@ async fn digest_of(world: &World, component: &str) -> Digest {
 }
 
 async fn lineage_of(world: &World, component: &str) -> Lineage {
-    let page = world.show_lineage().show(&digest_of(world, component).await, None).await.unwrap();
+    let page = world.show_lineage().show(&digest_of(world, component).await, None, None).await.unwrap();
     assert_eq!(page.next, None);
     page.lineage
 }
@@ -257,9 +258,9 @@ async fn many_uses_come_in_pages() {
     }
     let digest = digest_of(&world, "storage").await;
 
-    let first = world.show_lineage().show(&digest, None).await.unwrap();
+    let first = world.show_lineage().show(&digest, None, None).await.unwrap();
     let next = List::Uses.place(first.next.as_deref()).unwrap();
-    let second = world.show_lineage().show(&digest, next).await.unwrap();
+    let second = world.show_lineage().show(&digest, None, next).await.unwrap();
 
     assert_eq!((first.lineage.uses.len(), second.lineage.uses.len(), second.next), (50, 11, None));
     let mut all = first.lineage;
@@ -267,16 +268,66 @@ async fn many_uses_come_in_pages() {
     assert_eq!(broken(&world, &all), [""; 0]);
 }
 
+/// Adds the install `initech` in another account, with the same components.
+async fn with_initech(world: &mut World) {
+    let request = freehold_protocol::api::CreateInstallRequest {
+        account: "333333333333".parse().unwrap(),
+        ..world.creation("initech")
+    };
+    world.create_install().create(&request).await.unwrap();
+    let runner = Runner::new(&world.tenant, "initech", queue_url("initech"), 30);
+    let role = runner.role.clone();
+    world.runners.insert("initech".into(), runner.with_role("333333333333", &role));
+    world.run().await;
+    world.hello("initech");
+    world.settle().await;
+}
+
+/// Returns the whole text of a lineage: also the texts inside the signed messages.
+fn whole_text(lineage: &Lineage) -> String {
+    let mut text = serde_json::to_string(lineage).unwrap();
+    let proofs = lineage.builds.iter().map(|made| &made.proof).chain(lineage.uses.iter().map(|used| &used.proof));
+    for message in proofs.flat_map(|proof| [&proof.order, &proof.report, &proof.hello]).flatten() {
+        let payload = freehold_protocol::envelope::decode_base64(&message.payload).unwrap();
+        text.push_str(&String::from_utf8(payload).unwrap());
+    }
+    text
+}
+
+#[tokio::test]
+async fn the_lineage_of_one_install_is_whole_and_says_nothing_about_another() {
+    let mut world = World::with_install().await;
+    with_initech(&mut world).await;
+    let digest = digest_of(&world, "storage").await;
+    let show = world.show_lineage();
+
+    let all = show.show(&digest, None, None).await.unwrap().lineage;
+    let own = show.show(&digest, Some(&globex()), None).await.unwrap();
+
+    let installs =
+        |lineage: &Lineage| -> Vec<String> { lineage.uses.iter().map(|used| used.proof.install.to_string()).collect() };
+    assert_eq!((installs(&all).len(), installs(&own.lineage), own.next), (2, vec!["globex".to_owned()], None));
+    assert_eq!(broken(&world, &own.lineage), [""; 0]);
+    assert!(whole_text(&all).contains("initech") && whole_text(&all).contains("333333333333"));
+    let text = whole_text(&own.lineage);
+    assert!(!text.contains("initech") && !text.contains("333333333333"), "{text}");
+    // A page of the other install does not follow one of this install.
+    let place = format!("use#initech#storage#{}#1.1", all.uses[0].proof.job);
+    let misplaced = show.show(&digest, Some(&globex()), Some(&place)).await.unwrap_err();
+    let stranger = show.show(&digest, Some(&"hooli".parse().unwrap()), None).await.unwrap_err();
+    assert_eq!((misplaced.kind, stranger.kind), (Kind::Invalid, Kind::NotFound));
+}
+
 #[tokio::test]
 async fn an_artifact_that_nobody_made_is_not_found() {
     let world = World::with_app().await;
 
-    let error = world.show_lineage().show(&Digest::of(b"nothing"), None).await.unwrap_err();
+    let error = world.show_lineage().show(&Digest::of(b"nothing"), None, None).await.unwrap_err();
 
     assert_eq!(error.kind, Kind::NotFound);
     // One that was built and went nowhere has a lineage all the same.
     let digest = world.build("build-2").await.builds[0].artifact.clone().unwrap();
-    let lineage = world.show_lineage().show(&digest, None).await.unwrap().lineage;
+    let lineage = world.show_lineage().show(&digest, None, None).await.unwrap().lineage;
     assert_eq!((lineage.uses.len(), broken(&world, &lineage)), (0, Vec::new()));
     assert_eq!(lineage.builds[0].source, app::document().components[0].source);
 }

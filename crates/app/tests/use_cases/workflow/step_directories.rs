@@ -106,7 +106,7 @@ async fn a_run_in_a_directory_is_proven_from_its_source_to_its_runner() {
     world.settle().await;
     let artifact = ordered(&world).last().unwrap().directories[0].artifact.digest.clone();
 
-    let lineage = world.show_lineage().show(&artifact, None).await.unwrap().lineage;
+    let lineage = world.show_lineage().show(&artifact, None, None).await.unwrap().lineage;
 
     let links = lineage.verify(&world.keys.public());
     let broken: Vec<_> = links.iter().filter(|link| link.finding.is_err()).collect();
