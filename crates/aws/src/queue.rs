@@ -21,6 +21,9 @@ use crate::error::port_error;
 const MAX_POLICY_BYTES: usize = 8192;
 /// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
 const MAX_RECEIVES: u32 = 10;
+/// How long an orders queue keeps a message, in seconds: 14 days, the longest time that SQS permits, as for the tenant's
+/// other queues. Without the attribute, SQS deletes a message after four days (Amazon SQS API reference, `CreateQueue`).
+const RETENTION_SECS: u32 = 14 * 24 * 3600;
 
 /// The internal queues of the tenant to which its functions write.
 #[derive(Debug, Clone)]
@@ -127,7 +130,7 @@ impl SqsAdmin {
     }
 
     /// Sets the attributes of an existing orders queue. Such a queue belonged to a deleted install of the same name,
-    /// perhaps in another account.
+    /// perhaps in another account, or an earlier version created it with other attributes.
     async fn take_over(
         &self,
         name: &str,
@@ -158,6 +161,7 @@ impl QueueAdmin for SqsAdmin {
             (QueueAttributeName::FifoQueue, "true".to_owned()),
             (QueueAttributeName::VisibilityTimeout, LEASE_SECS.to_string()),
             (QueueAttributeName::ReceiveMessageWaitTimeSeconds, "20".to_owned()),
+            (QueueAttributeName::MessageRetentionPeriod, RETENTION_SECS.to_string()),
             (QueueAttributeName::SqsManagedSseEnabled, "true".to_owned()),
             (QueueAttributeName::RedrivePolicy, redrive.to_string()),
             (QueueAttributeName::Policy, policy),

@@ -1,4 +1,4 @@
-//! SQS: orders queues are made, taken over and removed; an order is sent once; a refused message says why.
+//! SQS: orders queues are made, taken over and removed, and keep their messages; an order is sent once; a refused message says why.
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_app::ports::{DeadLetter, DeadLetters as _, OrdersQueue as _, QueueAdmin as _, SourceQueue as _};
@@ -40,6 +40,30 @@ async fn an_orders_queue_is_made_taken_over_and_removed_and_an_order_is_sent_onc
     assert!(reports_policy.contains("333333333333"), "{reports_policy}");
     admin.remove_orders_queue(&install).await?;
     admin.remove_orders_queue(&install).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_orders_queue_keeps_messages_for_fourteen_days_also_when_it_existed_without() -> anyhow::Result<()> {
+    let Some(world) = World::without_tenant("cloud_adapters.retention", super::NEEDS).await? else { return Ok(()) };
+    let (config, account) = (world.administrator(world.tenant_account())?, world.tenant_account());
+    let sqs = aws_sdk_sqs::Client::new(&config);
+    super::queue(&world, "fh-acme--dead.fifo").await?;
+    let dead = format!("arn:aws:sqs:eu-west-1:{account}:fh-acme--dead.fifo");
+    let admin = SqsAdmin::new(&config, "acme".parse()?, "eu-west-1", account.parse()?, "unused", dead);
+    // An earlier version created this queue without a retention.
+    let former = super::queue(&world, "fh-acme--initech.fifo").await?;
+    let retention = |url: String| async {
+        let name = QueueAttributeName::MessageRetentionPeriod;
+        let asked = sqs.get_queue_attributes().queue_url(url).attribute_names(name.clone()).send().await?;
+        anyhow::Ok(asked.attributes.unwrap_or_default().remove(&name).unwrap_or_default())
+    };
+    let before = retention(former).await?;
+
+    let taken_over = admin.create_orders_queue(&"initech".parse()?, &"222222222222".parse()?).await?;
+    let made = admin.create_orders_queue(&"globex".parse()?, &"222222222222".parse()?).await?;
+
+    assert_eq!([before, retention(taken_over).await?, retention(made).await?], ["345600", "1209600", "1209600"]);
     Ok(())
 }
 
