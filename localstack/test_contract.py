@@ -78,9 +78,7 @@ class Identity(Contract):
 
     def test_condition_of_a_write_is_a_condition_key(self):
         bucket = f"conditional-{self.account.id}"
-        self.account.client("s3").create_bucket(
-            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}
-        )
+        self.account.client("s3").create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION})
         again = {
             "Effect": "Deny",
             "Action": "s3:PutObject",
