@@ -88,7 +88,8 @@ class Account:
             ),
         ):
             self.add_resource(f"their-{name}", kind, arn, actions)
-        key_actions = ["kms:Decrypt", "kms:Sign", "kms:GetPublicKey"]
+        by_s3 = ("kms:Decrypt", {"kms:ViaService": f"s3.{REGION}.amazonaws.com"})
+        key_actions = ["kms:Decrypt", by_s3, "kms:Sign", "kms:GetPublicKey"]
         key_policy = policies.open_to_account(self.number, "*", Resource="*")
         self.add_resource("their-key", kind, self.arn("kms", "key/theirs"), key_actions, key_policy)
         trust = policies.open_to_account(self.number, "sts:AssumeRole")

@@ -212,9 +212,9 @@ class Install:
         secret_actions = ["secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"]
         stack_actions = [f"cloudformation:{action}" for action in ("UpdateStack", "DetectStackDrift", "DescribeStacks")]
         self.account.add_resource("repository", "repository", self.on.attribute("Repository", "Arn"), images)
-        self.account.add_resource(
-            "key", "key", self.on.attribute("Key", "Arn"), ["kms:Decrypt", "kms:PutKeyPolicy"], key_policy
-        )
+        by_secrets = ("kms:Decrypt", {"kms:ViaService": f"secretsmanager.{templates.REGION}.amazonaws.com"})
+        key_actions = ["kms:Decrypt", by_secrets, "kms:PutKeyPolicy"]
+        self.account.add_resource("key", "key", self.on.attribute("Key", "Arn"), key_actions, key_policy)
         by_s3 = [("kms:Decrypt", {"kms:ViaService": f"s3.{templates.REGION}.amazonaws.com"})]
         self.account.add_resource("key-by-s3", "key-by-s3", self.on.attribute("Key", "Arn"), by_s3, key_policy)
         key_of_digests = self.on.attribute("SecretsKey", "Id")

@@ -12,6 +12,8 @@ import templates
 EXEMPT = {
     "aws:PrincipalArn": {"Fn::Sub": "arn:${AWS::Partition}:iam::${AWS::AccountId}:role/admin"},
     "iam:PermissionsBoundary": "arn:aws:iam::aws:policy/AdministratorAccess",
+    "kms:ViaService": "secretsmanager.*",
+    "s3:prefix": "terraform/*",
 }
 SYSTEMS_MANAGER = "arn:*:ssm:*:*:*"
 OUTSIDE = "arn:*:ssm:*:*:managed-instance/mi-*"
@@ -192,6 +194,8 @@ def _narrowed(statement):
             yield f"exempt {service}", {"NotAction": [*exempt, f"{service}:*"]}
     exempt = templates.as_list(statement.get("NotResource", []))
     for at, value in enumerate(exempt):
+        if isinstance(value, dict) and "Fn::Sub" not in value:
+            continue  # the ARN of one resource, which has no wider pattern
         pattern = value["Fn::Sub"] if isinstance(value, dict) else value
         for wider in _wider(pattern):
             text = {"Fn::Sub": wider} if isinstance(value, dict) else wider
