@@ -62,6 +62,7 @@ mod tests {
             after: None,
             body: String::new(),
             cause: "deploy-1".to_owned(),
+            only_install: None,
             caller: caller_of(&request.request_context),
         }
     }

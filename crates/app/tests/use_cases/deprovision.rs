@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::Rng;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 /// Something that happens to an install, other than a request to remove something.
 #[derive(Debug, Clone)]
@@ -107,7 +107,7 @@ async fn happens(world: &mut World, event: &Event, cause: &str) {
         Event::CancelAll => {
             let workflows: Vec<_> = world.machines.keys().cloned().collect();
             for id in workflows {
-                drop(world.cancel_workflow().cancel(&id).await);
+                drop(world.cancel_workflow().cancel(&id, member()).await);
             }
         }
         Event::Disable => {

@@ -12,7 +12,7 @@ use freehold_protocol::{Digest, EnvelopeError};
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::Rng;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, globex, member, with_input};
 
 /// Returns the digest that `globex` has of a component.
 async fn digest_of(world: &World, component: &str) -> Digest {
@@ -274,7 +274,7 @@ async fn with_initech(world: &mut World) {
         account: "333333333333".parse().unwrap(),
         ..world.creation("initech")
     };
-    world.create_install().create(&request).await.unwrap();
+    world.create_install().create(&request, member()).await.unwrap();
     let runner = Runner::new(&world.tenant, "initech", queue_url("initech"), 30);
     let role = runner.role.clone();
     world.runners.insert("initech".into(), runner.with_role("333333333333", &role));
