@@ -108,6 +108,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_runner_without_a_config_is_told_both_sources_of_one() {
+        let error = Cli::try_parse_from(["freehold-runner", "run"]).unwrap_err();
+
+        let usage = "error: the following required arguments were not provided:\n  <--config <FILE>|--stack <NAME>>\n";
+        assert!(error.to_string().starts_with(usage), "{error}");
+        assert_eq!(error.exit_code(), 2);
+    }
+
+    #[test]
     fn the_help_fits_a_terminal_of_80_columns_and_is_the_golden_text() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/help.txt");
 

@@ -174,6 +174,11 @@ pub(crate) async fn secrets_manager(kept: &'static [(&'static str, &'static str)
             let _ = stream.write_all(answer.as_bytes()).await;
         }
     });
+    sdk_at(endpoint)
+}
+
+/// Returns the settings of AWS clients that ask a service at `endpoint`.
+pub(crate) fn sdk_at(endpoint: String) -> aws_config::SdkConfig {
     aws_config::SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(aws_types::region::Region::new("eu-west-1"))

@@ -54,7 +54,8 @@ impl VerifyTemplate {
             return Err(Error::failed(format!(
                 "`{shown}` has the SHA-256 {}, not {expected}: it is not the template that was published",
                 digest.hex()
-            )));
+            ))
+            .or("do not launch it, and ask the vendor for the template again"));
         }
         let text = String::from_utf8(bytes)
             .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(template::WAY_OUT))?;

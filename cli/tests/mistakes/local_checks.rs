@@ -8,7 +8,10 @@ pub(crate) const SIGNED_IN: [(&str, &str); 3] =
 /// Nothing listens on port 1.
 const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")];
 
-pub(crate) const MISTAKES: [Mistake; 47] = [
+const NO_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
+const NO_SHA256: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+pub(crate) const MISTAKES: [Mistake; 56] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
@@ -53,6 +56,7 @@ pub(crate) const MISTAKES: [Mistake; 47] = [
     ),
     mistake("bad install name", &["deploy", "Globex"], 2),
     mistake("bad workflow id", &["workflow", "watch", "wf_1"], 2),
+    mistake("bad job id", &["job", "show", "job_7"], 2),
     mistake("bad version", &["build", "web", "--version", "latest"], 2),
     mistake("input without a value", &["deploy", "globex", "--input", "replicas"], 2),
     mistake("lineage of an install without a component", &["lineage", "--install", "globex"], 2),
@@ -66,6 +70,8 @@ pub(crate) const MISTAKES: [Mistake; 47] = [
     ),
     mistake("app check of nothing", &["app", "check", "no-such-app"], 2),
     mistake("app check of a file", &["app", "check", "broken/metadata.toml"], 2),
+    mistake("app check of the directory around an app", &["app", "check", "."], 2),
+    mistake("app check of a directory inside an app", &["app", "check", "broken/components"], 2),
     mistake("app check of a faulty app", &["app", "check", "broken"], 2),
     mistake("app init into a full directory", &["app", "init", "full"], 4),
     mistake("app init with a bad name", &["app", "init", "Web Shop"], 2),
@@ -82,6 +88,28 @@ pub(crate) const MISTAKES: [Mistake; 47] = [
     mistake(
         "the short form of a SHA-256",
         &["install", "verify-template", "globex.yaml", "--sha256", "4b5e57f6eb2f..."],
+        2,
+    ),
+    mistake("a file that is not a template", &["install", "verify-template", "full/mine.txt"], 2),
+    mistake(
+        "a template that was changed after the vendor published it",
+        &["install", "verify-template", "globex.yaml", "--sha256", NO_SHA256],
+        1,
+    ),
+    mistake("launch without the template", &["install", "launch", "globex", "--template", "initech.yaml"], 2),
+    mistake(
+        "launch with the short form of a digest",
+        &["install", "launch", "globex", "--template", "globex.yaml", "--digest", "sha256:4b5e57f6eb2f"],
+        2,
+    ),
+    mistake(
+        "launch with the digest of another template",
+        &["install", "launch", "globex", "--template", "globex.yaml", "--digest", NO_DIGEST],
+        2,
+    ),
+    mistake(
+        "a parameter of the stack without a value",
+        &["install", "launch", "globex", "--template", "globex.yaml", "--parameter", "EnableProvision"],
         2,
     ),
     mistake("launch under another name", &["install", "launch", "initech", "--template", "globex.yaml"], 2),

@@ -31,19 +31,24 @@ enum Cloud {
     Aws(Answers),
     /// The API of a tenant, which answers so.
     Tenant(Answers),
+    /// AWS and the API of a tenant, of which one answers for both.
+    Both(Answers),
 }
 
 impl Cloud {
     /// Starts what answers; returns its address and the variables with which the command finds it.
     fn start(self) -> (String, Vec<(&'static str, String)>) {
-        let (variable, answers) = match self {
+        let (variables, answers): (&[&'static str], Answers) = match self {
             Self::None => return (String::new(), Vec::new()),
-            Self::Aws(answers) => ("AWS_ENDPOINT_URL", answers),
-            Self::Tenant(answers) => ("FREEHOLD_API", answers),
+            Self::Aws(answers) => (&["AWS_ENDPOINT_URL"], answers),
+            Self::Tenant(answers) => (&["FREEHOLD_API"], answers),
+            Self::Both(answers) => (&["AWS_ENDPOINT_URL", "FREEHOLD_API"], answers),
         };
         let address = loopback::listen(answers);
         let credentials = local_checks::SIGNED_IN.iter().map(|(name, value)| (*name, (*value).to_owned()));
-        (address.clone(), credentials.chain([(variable, address)]).collect())
+        let addresses = variables.iter().map(|variable| (*variable, address.clone()));
+        let all = credentials.chain(addresses).collect();
+        (address, all)
     }
 }
 
@@ -69,9 +74,10 @@ const fn with(
     Mistake { what, environment, args, code, cloud: Cloud::None }
 }
 
-/// Returns a directory with all files that the commands name: `full`, which is not empty; `broken`, an app with two mistakes;
-/// `functions`, which has zips of all functions; releases with them in `target/dist`, and with checksums of other ones in
-/// `mixed`; and the template `globex.yaml`.
+/// Returns a directory with all files that the commands name: `full`, which is not empty; `build-runner.toml`; `broken`, an
+/// app with two mistakes; `functions`, which has zips of all functions; releases with them in `target/dist`, and with
+/// checksums of other ones in `mixed`; and the templates `globex.yaml` and `initrode.yaml`, of which the second has a
+/// parameter without a default.
 fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -80,9 +86,11 @@ fn place() -> tempfile::TempDir {
         std::fs::write(path, text).unwrap();
     };
     write("full/mine.txt", "mine");
+    write("build-runner.toml", "mine");
     write("broken/metadata.toml", "version = \"v2\"\nversoin = \"v2\"\n");
     write("broken/components/web.toml", "name = \"web\"\ntype = \"container_imag\"\n");
     write("globex.yaml", TEMPLATE);
+    write("initrode.yaml", &TEMPLATE.replace("globex", "initrode").replace(", Default: \"true\"", ""));
     let zip = "PK\u{3}\u{4}";
     let (digest, other) = (Digest::of(zip.as_bytes()).hex().to_owned(), "0".repeat(64));
     let mut sums = format!("{other}  arm64/freehold\n");

@@ -2,8 +2,11 @@
 
 use freehold_domain::absence::Absence;
 use freehold_domain::contract::ConsentError;
+use freehold_domain::inputs::{InputProblem, InputsError};
+use freehold_domain::install::InstallError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
+use freehold_protocol::app_version::Input;
 use serde_json::json;
 
 use super::{Cloud, Mistake};
@@ -17,7 +20,14 @@ const fn noticed(what: &'static str, args: &'static [&'static str], code: i32, c
 
 const DEPLOY: &[&str] = &["tenant", "deploy", "--name", "acme", "--functions", "functions", "--architecture", "arm64"];
 
-pub(crate) const MISTAKES: [Mistake; 20] = [
+/// The arguments that create the install `$name` of the app `$app` in `$account`.
+macro_rules! create {
+    ($name:literal, $app:literal, $account:literal) => {
+        ["install", "create", $name, "--app", $app, "--account", $account, "--region", "eu-west-1"]
+    };
+}
+
+pub(crate) const MISTAKES: [Mistake; 33] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -47,6 +57,18 @@ pub(crate) const MISTAKES: [Mistake; 20] = [
         2,
         Cloud::Aws(other_account),
     ),
+    noticed(
+        "launch without the value of a parameter",
+        &["install", "launch", "initrode", "--template", "initrode.yaml"],
+        2,
+        Cloud::Aws(without_installs),
+    ),
+    noticed(
+        "launch with a value that the template does not allow",
+        &["install", "launch", "globex", "--template", "globex.yaml", "--parameter", "EnableProvision=yes"],
+        2,
+        Cloud::Aws(refusing_values),
+    ),
     noticed("typo in the name of an install", &["install", "show", "globx"], 3, Cloud::Tenant(tenant)),
     noticed("typo in the name of an app", &["app", "versions", "wbe"], 3, Cloud::Tenant(tenant)),
     noticed(
@@ -56,9 +78,28 @@ pub(crate) const MISTAKES: [Mistake; 20] = [
         Cloud::Tenant(tenant),
     ),
     noticed(
+        "a second config of a build runner",
+        &["tenant", "build-runner", "--name", "acme"],
+        4,
+        Cloud::Both(with_stack),
+    ),
+    noticed(
         "a region that does not exist",
         &["install", "create", "initech", "--app", "web", "--account", "222222222222", "--region", "eu-wst-1"],
         2,
+        Cloud::Tenant(tenant),
+    ),
+    noticed("an install of an app with a typo", &create!("initech", "wbe", "222222222222"), 3, Cloud::Tenant(tenant)),
+    noticed(
+        "an install without a required input",
+        &create!("initech", "web", "222222222222"),
+        2,
+        Cloud::Tenant(tenant),
+    ),
+    noticed(
+        "an install whose name another account has",
+        &create!("globex", "web", "333333333333"),
+        4,
         Cloud::Tenant(tenant),
     ),
     noticed("a build without a build runner", &["build", "web"], 4, Cloud::Tenant(tenant)),
@@ -70,12 +111,29 @@ pub(crate) const MISTAKES: [Mistake; 20] = [
         Cloud::Tenant(tenant),
     ),
     noticed("typo in the name of a component", &["deploy", "globex", "--component", "qeue"], 3, Cloud::Tenant(tenant)),
+    noticed("typo in the name of an input", &["deploy", "globex", "--input", "dayz=3"], 2, Cloud::Tenant(tenant)),
+    noticed("an input of another type", &["deploy", "globex", "--input", "days=many"], 2, Cloud::Tenant(tenant)),
+    noticed("a version that does not exist", &["deploy", "globex", "--version", "9"], 3, Cloud::Tenant(tenant)),
+    noticed("a release that does not exist", &["deploy", "globex", "--release", "2026.13"], 3, Cloud::Tenant(tenant)),
+    noticed("typo in the name of an action", &["action", "run", "globex", "whoamy"], 3, Cloud::Tenant(tenant)),
     noticed("cancel of what has ended", &["workflow", "cancel", "wf_00000000000000000001"], 4, Cloud::Tenant(tenant)),
     noticed(
         "removal of a tenant that has installs",
         &["tenant", "destroy", "--name", "acme", "--confirm", "acme"],
         4,
         Cloud::Aws(with_installs),
+    ),
+    noticed(
+        "removal of a tenant in a script",
+        &["tenant", "destroy", "--name", "acme"],
+        2,
+        Cloud::Aws(without_installs),
+    ),
+    noticed(
+        "removal of a tenant with another name",
+        &["tenant", "destroy", "--name", "acme", "--confirm", "acmee"],
+        2,
+        Cloud::Aws(without_installs),
     ),
     noticed("a deploy that fails", &["workflow", "watch", "wf_00000000000000000001"], 1, Cloud::Tenant(tenant)),
 ];
@@ -99,6 +157,21 @@ fn with_installs(method: &str, path: &str, body: &str) -> Answer {
         (200, json!({ "Tags": { "freehold:tenant": "acme" } }).to_string())
     } else {
         without_tenant(method, path, body)
+    }
+}
+
+/// Answers as an account in which everything is allowed and no tenant has an install.
+fn without_installs(method: &str, path: &str, body: &str) -> Answer {
+    if body.contains("QueueNamePrefix") { (200, "{}".to_owned()) } else { without_tenant(method, path, body) }
+}
+
+/// Answers as CloudFormation does about a parameter with `AllowedValues`.
+fn refusing_values(method: &str, path: &str, body: &str) -> Answer {
+    match action(body) {
+        "CreateStack" | "CreateChangeSet" => {
+            refusal(400, "ValidationError", "Parameter 'EnableProvision' must be one of AllowedValues")
+        }
+        _ => without_installs(method, path, body),
     }
 }
 
@@ -161,6 +234,34 @@ fn refusal(status: u16, code: &str, message: &str) -> Answer {
     (status, format!("<ErrorResponse>{error}</ErrorResponse>"))
 }
 
+/// Answers as the account of a tenant, with its stack, and as its API.
+fn with_stack(method: &str, path: &str, body: &str) -> Answer {
+    match action(body) {
+        "DescribeStacks" => {
+            let output = |(key, value): (&str, &str)| {
+                format!("<member><OutputKey>{key}</OutputKey><OutputValue>{value}</OutputValue></member>")
+            };
+            let outputs: String = [
+                ("BuildQueueUrl", "http://localhost:4566/111111111111/fh-acme--build.fifo"),
+                ("RepositoryName", "fh-acme"),
+                ("DeployBucket", "fh-acme--111111111111--eu-west-1"),
+                ("BuildRoleArn", "arn:aws:iam::111111111111:role/fh-acme--build-runner"),
+            ]
+            .map(output)
+            .concat();
+            let stack = format!(
+                "<StackName>freehold-acme</StackName><StackStatus>CREATE_COMPLETE</StackStatus>\
+                 <CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs>{outputs}</Outputs>"
+            );
+            let result =
+                format!("<DescribeStacksResult><Stacks><member>{stack}</member></Stacks></DescribeStacksResult>");
+            (200, format!("<DescribeStacksResponse>{result}</DescribeStacksResponse>"))
+        }
+        "GetCallerIdentity" => caller("111111111111"),
+        _ => tenant(method, path, body),
+    }
+}
+
 /// Answers as a tenant with one app, one install and one deploy, which failed.
 fn tenant(method: &str, path: &str, body: &str) -> Answer {
     if let Some(refusal) = refused(method, path, body) {
@@ -174,6 +275,13 @@ fn tenant(method: &str, path: &str, body: &str) -> Answer {
         "/v1/installs/globex/stack" => json!({
             "install": "globex", "version": digest, "stack_name": "freehold-acme--globex", "template": "Resources: {}\n",
             "digest": "sha256:49cbd1e9008e8b67dec76613bb4d6468c822c99701820526928d43b382f35fba",
+        }),
+        "/v1/installs/globex" => {
+            json!({ "install": "globex", "account": "222222222222", "region": "eu-west-1", "state": "ready", "app": "web" })
+        }
+        "/v1/installs/globex/inputs" => json!({ "install": "globex", "app": "web", "version": digest, "inputs": [] }),
+        "/v1/apps/web/versions" => json!({
+            "items": [{ "app": "web", "version": digest, "number": 1, "created_at": 1000, "components": 1 }],
         }),
         "/v1/tenant" => json!({
             "tenant": "acme", "account": "111111111111", "region": "eu-west-1", "reports_queue_url": "",
@@ -195,11 +303,40 @@ fn tenant(method: &str, path: &str, body: &str) -> Answer {
 /// Returns the refusal of a request that changes something. The texts are those of the functions.
 fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
     let (status, kind, message) = match (method, path) {
+        ("POST", "/v1/installs") if body.contains("wbe") => {
+            (404, "not_found", Absence::App("wbe".parse().unwrap()).to_string())
+        }
+        ("POST", "/v1/installs") if body.contains("globex") => {
+            (409, "conflict", InstallError::Exists("globex".parse().unwrap()).to_string())
+        }
+        ("POST", "/v1/installs") if !body.contains("eu-wst-1") => {
+            (400, "invalid", InputsError(vec![InputProblem::Missing("domain".into())]).to_string())
+        }
         ("POST", "/v1/installs") => (400, "invalid", check_region("eu-wst-1", false).unwrap_err().to_string()),
         ("POST", "/v1/apps/web/builds") => (409, "conflict", Absence::BuildRunner.to_string()),
         ("POST", "/v1/installs/globex/deploys") if body.contains("qeue") => {
             let nearest = Some("queue".to_owned());
             let error = PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), nearest };
+            (404, "not_found", error.to_string())
+        }
+        ("POST", "/v1/installs/globex/deploys") if body.contains("dayz") => {
+            let nearest = Some("days".to_owned());
+            let problem = InputProblem::Unknown { app: "web".into(), input: "dayz".into(), nearest };
+            (400, "invalid", InputsError(vec![problem]).to_string())
+        }
+        ("POST", "/v1/installs/globex/deploys") if body.contains("days") => {
+            let days: Input = serde_json::from_value(json!({ "name": "days", "type": "number" })).unwrap();
+            let problem = InputProblem::Wrong(days.accept(&json!("many")).unwrap_err());
+            (400, "invalid", InputsError(vec![problem]).to_string())
+        }
+        ("POST", "/v1/installs/globex/deploys") if body.contains("2026.13") => {
+            let error = Absence::Release { app: "web".parse().unwrap(), release: "2026.13".parse().unwrap() };
+            (404, "not_found", error.to_string())
+        }
+        ("POST", "/v1/installs/globex/actions/whoamy/runs") => {
+            let place = "version 5 of app `web`, the version of install `globex`".to_owned();
+            let way_out = "did you mean `whoami`?".to_owned();
+            let error = Absence::Action { action: "whoamy".parse().unwrap(), place, way_out };
             (404, "not_found", error.to_string())
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("2026.12") => (409, "conflict", beyond_the_consent()),

@@ -97,7 +97,11 @@ impl From<PlanError> for AppError {
 impl From<Absence> for AppError {
     fn from(error: Absence) -> Self {
         let kind = match &error {
-            Absence::Install(_) | Absence::App(_) => Kind::NotFound,
+            Absence::Install(_)
+            | Absence::App(_)
+            | Absence::Version { .. }
+            | Absence::Release { .. }
+            | Absence::Action { .. } => Kind::NotFound,
             Absence::BuildRunner => Kind::Conflict,
         };
         Self::new(kind, error.to_string())

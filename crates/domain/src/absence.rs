@@ -1,7 +1,7 @@
 //! The errors for things that a tenant does not have. They are in this crate so that tests of the command can use their
 //! texts.
 
-use freehold_protocol::{AppName, InstallId};
+use freehold_protocol::{ActionName, AppName, Digest, InstallId, ReleaseName};
 
 /// A thing that a request names or needs, and that the tenant does not have.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -10,6 +10,13 @@ pub enum Absence {
     Install(InstallId),
     #[error("app `{0}` does not exist; sync it with `freehold app sync DIR`")]
     App(AppName),
+    #[error("app `{app}` has no version `{version}`; sync it first")]
+    Version { app: AppName, version: Digest },
+    #[error("release `{release}` of app `{app}` does not exist; `freehold release list {app}` shows all releases")]
+    Release { app: AppName, release: ReleaseName },
+    /// `place` is the version that does not have the action, and `way_out` what to do instead.
+    #[error("there is no action `{action}` in {place}; {way_out}")]
+    Action { action: ActionName, place: String, way_out: String },
     #[error("tenant has no build runner yet; register one with `freehold tenant build-runner`")]
     BuildRunner,
 }

@@ -101,7 +101,10 @@ mod tests {
     use aws_sdk_sqs::error::{ErrorMetadata, SdkError};
     use aws_sdk_sqs::operation::change_message_visibility::ChangeMessageVisibilityError;
 
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
     use super::*;
+    use crate::testing::sdk_at;
 
     fn judged(code: &str) -> Result<String, String> {
         let error =
@@ -115,6 +118,45 @@ mod tests {
             assert_eq!(judged(code), Err(format!("said so ({code}); the way out")));
         }
         assert_eq!(judged("ReceiptHandleIsInvalid"), Ok("reachable and allowed".to_owned()));
+    }
+
+    /// Serves S3 for a caller who may list the objects below `audit/` and nothing else, not even the bucket itself.
+    async fn s3_of_a_runner() -> SdkConfig {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let (mut request, mut byte) = (Vec::new(), [0]);
+                while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.is_ok_and(|read| read == 1) {
+                    request.push(byte[0]);
+                }
+                let request = String::from_utf8_lossy(&request).into_owned();
+                let lists = request.starts_with("GET /fh-bucket") && request.contains("prefix=audit%2F");
+                let (status, body) = match lists {
+                    true => (200, "<ListBucketResult><Name>fh-bucket</Name></ListBucketResult>"),
+                    false => (403, "<Error><Code>AccessDenied</Code><Message>no</Message></Error>"),
+                };
+                let head =
+                    format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+                let body = if request.starts_with("HEAD ") { "" } else { body };
+                let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
+            }
+        });
+        sdk_at(endpoint)
+    }
+
+    #[tokio::test]
+    async fn the_bucket_is_well_for_a_role_that_may_list_the_audit_records_alone() {
+        let sdk = s3_of_a_runner().await;
+
+        let well = bucket(&sdk, "fh-bucket").await;
+        let other = bucket(&sdk, "fh-other").await.unwrap_err();
+
+        assert_eq!(well, Ok("fh-bucket".to_owned()));
+        assert!(
+            other.contains("(AccessDenied)") && other.contains("`s3:ListBucket` on its prefix `audit/`"),
+            "{other}"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use freehold_domain::absence::Absence;
 use freehold_protocol::api::VersionView;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::limits::MAX_TABLE_VERSION_BYTES;
@@ -101,8 +102,7 @@ impl Versions {
         }
         let key = version_key(app, &version);
         let row = self.store.get(&key).await?;
-        let row =
-            row.ok_or_else(|| AppError::not_found(format!("app `{app}` has no version `{version}`; sync it first")))?;
+        let row = row.ok_or_else(|| Absence::Version { app: app.clone(), version: version.clone() })?;
         let record: VersionRecord = crate::table::parse(&row)?.value;
         let (document, bytes) = match record.document {
             Document::Inline(document) => (*document, row.body.len()),

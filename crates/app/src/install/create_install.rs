@@ -106,7 +106,7 @@ impl CreateInstall {
             && install.account == request.account
             && install.region == request.region;
         if !same {
-            return Err(AppError::conflict(format!("install `{}` exists already; choose another name", install.id)));
+            return Err(InstallError::Exists(install.id).into());
         }
         if merged(&install.inputs, &request.inputs) != install.inputs {
             return Err(AppError::conflict(format!(

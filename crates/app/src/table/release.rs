@@ -1,5 +1,6 @@
 //! The rows of releases.
 
+use freehold_domain::absence::Absence;
 use freehold_protocol::release::Release;
 use freehold_protocol::{AppName, Digest, ReleaseName, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -36,9 +37,6 @@ impl Record for ReleaseRecord {
 /// NotFound, or the store's errors.
 pub async fn release(store: &dyn Store, app: &AppName, name: &ReleaseName) -> Result<ReleaseRecord, AppError> {
     let record: Option<Stored<ReleaseRecord>> = load(store, &release_key(app, name)).await?;
-    let found = record.ok_or_else(|| {
-        let hint = format!("`freehold release list {app}` shows all releases");
-        AppError::not_found(format!("release `{name}` of app `{app}` does not exist; {hint}"))
-    })?;
+    let found = record.ok_or_else(|| Absence::Release { app: app.clone(), release: name.clone() })?;
     Ok(found.value)
 }

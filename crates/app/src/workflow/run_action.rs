@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use freehold_domain::absence::Absence;
 use freehold_domain::inputs::{known_inputs, resolve_inputs_for};
 use freehold_domain::install::Install;
 use freehold_domain::plan::action_nodes;
@@ -123,7 +124,7 @@ impl RunAction {
                 None => format!("choose one of its actions: `{}`", known.join("`, `")),
             }
         };
-        Ok(AppError::not_found(format!("there is no action `{action}` in {place}; {way_out}")))
+        Ok(Absence::Action { action: action.clone(), place, way_out }.into())
     }
 }
 

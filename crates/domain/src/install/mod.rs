@@ -154,6 +154,8 @@ pub enum InstallError {
          owner; `freehold install disable {install} --reason TEXT` stops serving it"
     )]
     Ran { install: InstallId, what: String },
+    #[error("install `{0}` exists already; choose another name")]
+    Exists(InstallId),
     #[error("install name `{0}` is reserved; choose another one")]
     Reserved(InstallId),
     #[error(
