@@ -1,17 +1,10 @@
 //! The caller of a request: the IAM principal that the API's authorizer has authenticated.
 
-use aws_lambda_events::event::apigw::ApiGatewayV2httpRequestContext;
 use freehold_app::AppError;
 use freehold_app::workflow::start_workflow::Asked;
 use freehold_protocol::order::AskedBy;
 
 use super::Call;
-
-/// Returns the ARN of the request's caller as the authorizer wrote it. Requests that no IAM authorizer has authenticated
-/// have none.
-pub(super) fn caller_of(context: &ApiGatewayV2httpRequestContext) -> Option<String> {
-    context.authorizer.as_ref()?.iam.as_ref()?.user_arn.clone()
-}
 
 impl Call {
     /// Returns who asks for the work of this request.
@@ -41,6 +34,7 @@ mod tests {
     use freehold_app::Kind;
     use serde_json::{Value, json};
 
+    use super::super::caller_of;
     use super::*;
 
     /// Returns the call of an HTTP API event (payload format 2.0) with this `authorizer`.

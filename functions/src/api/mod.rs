@@ -11,7 +11,9 @@ pub mod routes;
 use std::sync::Arc;
 
 use aws_lambda_events::encodings::Body;
-use aws_lambda_events::event::apigw::{ApiGatewayV2httpRequest, ApiGatewayV2httpResponse};
+use aws_lambda_events::event::apigw::{
+    ApiGatewayV2httpRequest, ApiGatewayV2httpRequestContext, ApiGatewayV2httpResponse,
+};
 use freehold_app::AppError;
 use freehold_app::app_version::create_release::CreateRelease;
 use freehold_app::app_version::sync_app::SyncApp;
@@ -112,6 +114,12 @@ impl Call {
         serde_json::from_str(&self.body)
             .map_err(|e| AppError::invalid(format!("request body does not fit this route: {e}")))
     }
+}
+
+/// Returns the ARN of the request's caller as the authorizer wrote it. Requests that no IAM authorizer has authenticated
+/// have none.
+fn caller_of(context: &ApiGatewayV2httpRequestContext) -> Option<String> {
+    context.authorizer.as_ref()?.iam.as_ref()?.user_arn.clone()
 }
 
 impl Api {
@@ -252,7 +260,7 @@ impl Api {
             after,
             only_install,
             cause: idempotency_key(&method, &request.headers)?,
-            caller: caller::caller_of(&request.request_context),
+            caller: caller_of(&request.request_context),
             body: body_of(request, longest_body(operation))?,
         };
         self.operate(operation, &call).await

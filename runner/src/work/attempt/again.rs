@@ -3,7 +3,7 @@
 use freehold_protocol::report::Outcome;
 use tracing::{info, warn};
 
-use super::job_audit::Start;
+use super::start::Start;
 use super::{Attempt, Message};
 use crate::aws;
 use crate::record::log::JobLog;

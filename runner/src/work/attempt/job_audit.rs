@@ -3,26 +3,11 @@
 use freehold_protocol::audit::AuditEvent;
 use tracing::error;
 
+use super::start::{NotAnnounced, Start};
 use super::{Attempt, Message};
 use crate::aws;
 use crate::record::audit;
 use crate::work::job::StopReason;
-
-/// Whether the audit trail has a record of the job's start by this attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Start {
-    Recorded,
-    NotRecorded,
-}
-
-/// The reason why a job must not start after [`Attempt::announce`].
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum NotAnnounced {
-    /// The attempt must stop. The start is recorded, and perhaps not in the customer's bucket yet.
-    Stopped(StopReason),
-    /// The customer's bucket does not have the record.
-    Failed { reason: String, start: Start },
-}
 
 impl Attempt<'_> {
     /// Records that the job starts, and waits until the customer's bucket has the record.

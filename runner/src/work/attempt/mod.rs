@@ -4,6 +4,7 @@ mod again;
 mod iam_audit;
 mod job_audit;
 mod refused_connections;
+mod start;
 mod strangers;
 mod workspace;
 
@@ -35,8 +36,8 @@ use crate::work::job::{Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 use iam_audit::IamAudit;
-use job_audit::{NotAnnounced, Start};
 use refused_connections::RefusedConnections;
+use start::{NotAnnounced, Start};
 use workspace::Workspace;
 
 /// The pause before storing a report is retried.

@@ -1,0 +1,19 @@
+//! What the audit trail has of a job's start, and why a job must not start.
+
+use crate::work::job::StopReason;
+
+/// Whether the audit trail has a record of the job's start by this attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    Recorded,
+    NotRecorded,
+}
+
+/// The reason why a job must not start after its start is announced.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NotAnnounced {
+    /// The attempt must stop. The start is recorded, and perhaps not in the customer's bucket yet.
+    Stopped(StopReason),
+    /// The customer's bucket does not have the record.
+    Failed { reason: String, start: Start },
+}
