@@ -12,7 +12,8 @@ use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::Rng;
 use crate::support::{World, app, globex, member, with_input};
 
-/// More jobs than a runner ever holds here. A job that hangs stays with its runner, since no lease ends one in these tests.
+/// More jobs than a runner ever holds here. A workflow counts only its own jobs against the slots, so a scheduled action
+/// beside a deploy exceeds them, and the real runner lets its orders wait. The runner of these tests cannot.
 const SLOTS: u32 = 64;
 
 /// Something that happens to an install, other than a request to remove something.
