@@ -5,7 +5,9 @@
 mod capabilities;
 mod decisions;
 mod dependencies;
+mod evidence;
 mod findings;
+mod guarantees;
 mod modules;
 mod pages;
 
