@@ -160,6 +160,11 @@ class Section(Clauses):
                     f"%count_of_{kind}_of_{what} == %count_of_parameters_of_{what}",
                     f"Optional {what} without a condition, or a condition without its parameter",
                 )
+        self.counted("plain_inputs", "%all_inputs[ NoEcho not exists ].Type")
+        self.counted("answers", f"Outputs[ keys == /^{class_of(INPUT)}$/ ].Value")
+        self.say(
+            "%count_of_answers == %count_of_plain_inputs", "An input without its output, or an output without its input"
+        )
 
     def outputs(self):
         output = self.full["Outputs"]
