@@ -4,6 +4,7 @@ use std::error::Error;
 
 use freehold_domain::absence::Absence;
 use freehold_domain::contract::ConsentError;
+use freehold_domain::install::InstallError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
 use freehold_domain::toggles::ToggleError;
@@ -147,9 +148,13 @@ impl From<freehold_domain::workflow::GraphError> for AppError {
     }
 }
 
-impl From<freehold_domain::install::InstallError> for AppError {
-    fn from(error: freehold_domain::install::InstallError) -> Self {
-        Self::conflict(error.to_string())
+impl From<InstallError> for AppError {
+    fn from(error: InstallError) -> Self {
+        let kind = match &error {
+            InstallError::NoApp(_) => Kind::Invalid,
+            _ => Kind::Conflict,
+        };
+        Self::new(kind, error.to_string())
     }
 }
 

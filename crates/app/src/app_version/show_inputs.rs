@@ -61,9 +61,7 @@ pub(crate) async fn version_for_values(
 /// # Errors
 /// Invalid for an install without an app, or the store's errors.
 pub async fn show_inputs(versions: &Versions, install: &Install) -> Result<InstallInputs, AppError> {
-    let app = install
-        .app()
-        .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;
+    let app = install.require_app()?;
     let version = version_for_values(versions, app, install).await?;
     let given = known_inputs(&version.document, &install.inputs);
     let inputs = version.document.inputs.iter().map(|input| view(input, &given, install)).collect();

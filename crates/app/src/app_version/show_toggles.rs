@@ -13,9 +13,7 @@ use crate::table;
 /// # Errors
 /// Invalid for an install without an app, the errors of [`Versions::load`], or the store's errors.
 pub async fn show_toggles(versions: &Versions, install: &Install) -> Result<InstallToggles, AppError> {
-    let app = install
-        .app()
-        .ok_or_else(|| AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id)))?;
+    let app = install.require_app()?;
     let version = versions.load(app, None).await?;
     let deployed = table::deployed(&*versions.store, &install.id).await?;
     let toggleable = version.document.components.iter().filter(|component| component.settings.toggle.is_some());

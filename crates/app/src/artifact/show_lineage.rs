@@ -127,10 +127,8 @@ impl ShowLineage {
                 install
             }
         };
-        let app = install.app().cloned().ok_or_else(|| {
-            // INVARIANT: components are only deployed to installs of apps.
-            AppError::internal(format!("`{id}` is the build runner, not an install of an app"))
-        })?;
+        // INVARIANT: components are only deployed to installs of apps.
+        let app = install.require_app().map_err(|error| AppError::internal(error.to_string()))?.clone();
         Ok(Some(Used {
             app,
             component: used.component,

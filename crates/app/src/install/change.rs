@@ -38,9 +38,7 @@ where
     table::change(store, ("install", id), || async {
         let stored = table::install(store, id).await?;
         let mut install = stored.value;
-        let app = install
-            .app()
-            .ok_or_else(|| AppError::invalid(format!("`{id}` is the build runner, not an install of an app")))?;
+        let app = install.require_app()?;
         let version = version_for_values(versions, app, &install).await?;
         let changed = change(&version.document, &mut install)?;
         if changed == Changed::Nothing {

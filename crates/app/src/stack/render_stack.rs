@@ -68,9 +68,7 @@ impl RenderStack {
 
     async fn render(&self, id: &InstallId, version: Option<&Digest>) -> Result<InstallStack, AppError> {
         let install = table::install(&*self.store, id).await?.value;
-        let app = install
-            .app()
-            .ok_or_else(|| AppError::invalid(format!("`{id}` is the build runner, not an install of an app")))?;
+        let app = install.require_app()?;
         let queue = install.orders_queue_url.clone().ok_or_else(|| {
             AppError::not_yet(format!("orders queue of install `{id}` does not exist yet; try again in a moment"))
         })?;

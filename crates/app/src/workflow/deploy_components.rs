@@ -20,7 +20,7 @@ use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, no_app, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, require_runner, start};
 
 /// The use case that starts a deploy, with its ports.
 #[derive(Clone)]
@@ -51,7 +51,7 @@ impl DeployComponents {
             return Ok(id);
         }
         let mut stored = table::install(&*self.store, install).await?;
-        let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
+        let app = stored.value.require_app()?.clone();
         let version = self.version(&app, request).await?;
         check_deployable(&version.document)?;
         self.check_sealed(&app, &stored.value, &request.inputs).await?;

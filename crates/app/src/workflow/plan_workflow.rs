@@ -233,9 +233,7 @@ impl PlanWorkflow {
     }
 
     async fn version_of(&self, install: &Install, version: Option<&Digest>) -> Result<Version, AppError> {
-        let app = install.app().ok_or_else(|| {
-            AppError::invalid(format!("`{}` is the build runner, not an install of an app", install.id))
-        })?;
+        let app = install.require_app()?;
         self.versions.load(app, version).await
     }
 }

@@ -21,7 +21,7 @@ use crate::artifact::builds::bind_steps;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, no_app, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, require_runner, start};
 
 /// The use case that runs an action, with its ports.
 #[derive(Clone)]
@@ -49,7 +49,7 @@ impl RunAction {
         let id = WorkflowId::derive(install.as_str(), asked.cause);
         let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::RunAction).await?;
         let stored = table::install(&*self.store, install).await?;
-        let app = stored.value.app().cloned().ok_or_else(|| no_app(install))?;
+        let app = stored.value.require_app()?.clone();
         if let Some(Workflow { request: Request::Action { version, .. }, .. }) = &before {
             return Ok(started(id, &self.versions.load(&app, version.as_ref()).await?));
         }

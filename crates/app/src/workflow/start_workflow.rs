@@ -148,8 +148,3 @@ pub(crate) fn require_runner(install: &Install) -> Result<(), AppError> {
     }
     Ok(())
 }
-
-/// Returns the error for the install of the build runner, which runs no app.
-pub(crate) fn no_app(install: &InstallId) -> AppError {
-    AppError::invalid(format!("`{install}` is the build runner, not an install of an app"))
-}

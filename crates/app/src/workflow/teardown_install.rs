@@ -21,7 +21,7 @@ use crate::artifact::builds::bind_steps;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::standing_parts::StandingParts;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, no_app, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, require_runner, start};
 
 /// The use case that starts a teardown, with its ports.
 #[derive(Clone)]
@@ -52,7 +52,7 @@ impl TeardownInstall {
             return Ok(id);
         }
         let stored = table::install(&*self.store, install).await?;
-        stored.value.app().ok_or_else(|| no_app(install))?;
+        stored.value.require_app()?;
         let what = parts_of(request)?;
         require_runner(&stored.value)?;
         stored.value.begin(&id, true)?;
@@ -72,7 +72,7 @@ impl TeardownInstall {
     /// Checks the inputs that the jobs of a teardown read, so that the teardown does not fail halfway. Its actions are
     /// those of `version`.
     async fn check_inputs(&self, install: &Install, version: &Digest, nodes: &[Node]) -> Result<(), AppError> {
-        let app = install.app().ok_or_else(|| no_app(&install.id))?;
+        let app = install.require_app()?;
         for node in nodes {
             let of = if let Target::Teardown { version, .. } = &node.target { version } else { version };
             let document = self.versions.load(app, Some(of)).await?.document;
@@ -123,7 +123,7 @@ pub(crate) async fn plan_teardown(
     role: Option<&str>,
     serial: u64,
 ) -> Result<(Digest, Vec<Node>), AppError> {
-    let app = install.app().ok_or_else(|| no_app(&install.id))?;
+    let app = install.require_app()?;
     let parts = table::parts(&*versions.store, &install.id).await?;
     let standing = StandingParts::load(versions, app, &parts).await?;
     let copies = versions.store.get(&table::copied_secrets_key(&install.id)).await?.is_some();

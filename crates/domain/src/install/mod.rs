@@ -154,6 +154,8 @@ pub enum InstallError {
          owner; `freehold install disable {install} --reason TEXT` stops serving it"
     )]
     Ran { install: InstallId, what: String },
+    #[error("`{0}` is the build runner, not an install of an app")]
+    NoApp(InstallId),
     #[error("install `{0}` exists already; choose another name")]
     Exists(InstallId),
     #[error("install name `{0}` is reserved; choose another one")]
@@ -237,6 +239,14 @@ impl Install {
             Serves::App { app, .. } => Some(app),
             Serves::Builds => None,
         }
+    }
+
+    /// Returns the app that the install runs.
+    ///
+    /// # Errors
+    /// [`InstallError::NoApp`] for the tenant's build runner.
+    pub fn require_app(&self) -> Result<&AppName, InstallError> {
+        self.app().ok_or_else(|| InstallError::NoApp(self.id.clone()))
     }
 
     /// Returns the install's name and the key to which its sensitive inputs are sealed.

@@ -372,9 +372,7 @@ impl DispatchJob {
         version: Option<&Digest>,
         install: &'a Install,
     ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
-        let app = install.app().ok_or_else(|| {
-            AppError::internal(format!("`{}` is the build runner, not an install of an app", install.id))
-        })?;
+        let app = install.require_app().map_err(|error| AppError::internal(error.to_string()))?;
         Ok((app, self.versions.load(app, version).await?.document))
     }
 
