@@ -26,7 +26,7 @@ pub enum Meaning {
 }
 
 /// Parts of error codes, each with its meaning. The first part that a code contains decides.
-const MEANINGS: [(&str, Meaning); 35] = [
+const MEANINGS: [(&str, Meaning); 38] = [
     ("AccessDenied", Meaning::Denied),
     ("Unauthorized", Meaning::Denied),
     ("Forbidden", Meaning::Denied),
@@ -35,6 +35,9 @@ const MEANINGS: [(&str, Meaning); 35] = [
     ("InvalidClientTokenId", Meaning::Credentials),
     ("SignatureDoesNotMatch", Meaning::Credentials),
     ("UnrecognizedClient", Meaning::Credentials),
+    ("IncompleteSignature", Meaning::Credentials),
+    ("InvalidSignature", Meaning::Credentials),
+    ("MissingAuthenticationToken", Meaning::Credentials),
     ("Throttl", Meaning::Transient),
     ("TooManyRequests", Meaning::Transient),
     ("RequestLimitExceeded", Meaning::Transient),
@@ -83,6 +86,12 @@ const REGION_OFF: [&str; 5] =
 #[must_use]
 pub fn is_region_off(code: &str) -> bool {
     REGION_OFF.contains(&code)
+}
+
+/// Returns whether `code` means that temporary credentials are not valid any more.
+#[must_use]
+pub fn is_expired(code: &str) -> bool {
+    code.contains("ExpiredToken")
 }
 
 /// Returns the code and the message of a service's answer, or only the code when it has no message. `None` when there is
@@ -155,7 +164,10 @@ mod tests {
                 &[
                     "ExpiredToken",
                     "ExpiredTokenException",
+                    "IncompleteSignature",
                     "InvalidClientTokenId",
+                    "InvalidSignatureException",
+                    "MissingAuthenticationToken",
                     "SignatureDoesNotMatch",
                     "UnrecognizedClientException",
                 ],

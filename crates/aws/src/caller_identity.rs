@@ -16,24 +16,12 @@ use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use aws_smithy_types::retry::RetryConfig;
 use aws_smithy_types::timeout::TimeoutConfig;
 use freehold_app::ports::{Caller, CallerIdentity, PortError};
-use freehold_aws_errors::code_and_message;
+use freehold_aws_errors::{Meaning, code_and_message, is_expired};
 use freehold_protocol::report::{CallerRequest, RoleProof};
 
 use crate::error::port_error;
 
 const STS: &str = "AWS STS";
-/// The error codes with which STS refuses a request whose signature or credentials are wrong (AWS STS API reference,
-/// "Common errors"). With another code, or none, the answer does not say whose credentials signed the request.
-const REFUSALS: [&str; 6] = [
-    "SignatureDoesNotMatch",
-    "InvalidClientTokenId",
-    "UnrecognizedClientException",
-    "IncompleteSignature",
-    "MissingAuthenticationToken",
-    "InvalidSignatureException",
-];
-const EXPIRED: [&str; 2] = ["ExpiredToken", "ExpiredTokenException"];
-
 /// The longest time that one attempt of a call may take.
 const ATTEMPT: Duration = Duration::from_millis(1500);
 /// The longest time that a call may take, retries included. The messages of a batch are handled one after another.
@@ -103,8 +91,8 @@ impl CallerIdentity for StsCallerIdentity {
     }
 }
 
-/// Returns what the answer to a failed request says about the request's signature. Without a code of [`REFUSALS`] or
-/// [`EXPIRED`], it says nothing about the signature, and the result is an error.
+/// Returns what the answer to a failed request says about the request's signature. With a code that does not mean wrong
+/// credentials, or without a code, the answer does not say whose credentials signed the request, and the result is an error.
 fn refused<E>(error: SdkError<E, HttpResponse>) -> Result<Caller, PortError>
 where
     E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -112,8 +100,8 @@ where
     let is_client_error = error.raw_response().is_some_and(|response| response.status().is_client_error());
     let reason = code_and_message(&error).unwrap_or_default();
     match error.code() {
-        Some(code) if is_client_error && EXPIRED.contains(&code) => Ok(Caller::Expired),
-        Some(code) if is_client_error && REFUSALS.contains(&code) => Ok(Caller::Refused(reason)),
+        Some(code) if is_client_error && is_expired(code) => Ok(Caller::Expired),
+        code if is_client_error && Meaning::of(code) == Meaning::Credentials => Ok(Caller::Refused(reason)),
         _ => match port_error(STS, error) {
             // The runner signed the request, so the answer does not mean that this function's role lacks a permission.
             PortError::Denied { reason, .. } | PortError::Failed { reason, .. } => Err(no_answer(reason)),

@@ -117,7 +117,7 @@ impl Notes for S3Notes {
                 Ok(Some(String::from_utf8_lossy(&bytes.into_bytes()).into_owned()))
             }
             // S3 answers `AccessDenied` for a missing object if the role may not list the whole bucket.
-            Err(error) if matches!(error.code(), Some("NoSuchKey" | "AccessDenied")) => Ok(None),
+            Err(error) if error.code() == Some("NoSuchKey") || aws::is_denied(error.code()) => Ok(None),
             Err(error) => Err(aws::explain(&error)),
         }
     }
