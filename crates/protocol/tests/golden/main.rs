@@ -4,6 +4,7 @@
 #![cfg(test)]
 
 mod orders;
+mod previous_version;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
