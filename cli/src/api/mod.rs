@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
-pub(crate) use retry::{Backoff, until_ready};
+pub(crate) use retry::{Failed, until_ready, with_retries};
 pub(crate) use runner_wait::awaited;
 pub(crate) use short_reason::brief;
 pub(crate) use watch::{follow, has_ended, verdict, watch};
@@ -30,8 +30,11 @@ use sign::Signer;
 
 /// The maximum length of an idempotency key, in characters. The API accepts 128, and requests add a suffix to the key.
 const LONGEST_KEY: usize = 100;
+/// The maximum number of tries for one request.
 const TRIES: u32 = 5;
 const ANSWER: Duration = Duration::from_secs(35);
+/// The maximum time for one try of an upload.
+const UPLOAD: Duration = Duration::from_secs(600);
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// A client of one tenant's API.
@@ -147,34 +150,27 @@ impl Api {
         let address: Url = address.parse().map_err(|e| {
             Error::internal(format!("the tenant API returned an upload address that is not valid: {e}"))
         })?;
-        let mut backoff = Backoff::of_request();
-        let mut tries = 1;
-        loop {
-            let sent =
-                self.http.put(address.clone()).body(bytes.to_vec()).timeout(Duration::from_secs(600)).send().await;
-            let error = match sent {
-                Ok(answer) if answer.status().is_success() => return Ok(()),
-                Ok(answer) if answer.status().is_server_error() => {
-                    Error::transient(format!("S3 answered the upload with {}; run the command again", answer.status()))
-                }
-                Ok(answer) => {
-                    return Err(Error::denied(format!(
-                        "S3 refused the upload with {}; run the command again",
-                        answer.status()
-                    )));
-                }
-                // The address is left out: its signature permits the upload.
-                Err(error) => {
-                    let why = chain(&error.without_url());
-                    Error::quoting(Kind::Transient, format!("the upload was interrupted: {why}"))
-                        .or("check the network and run the command again")
-                }
-            };
-            if tries == TRIES {
-                return Err(error);
+        with_retries(TRIES, async || self.upload_once(&address, bytes).await).await
+    }
+
+    async fn upload_once(&self, address: &Url, bytes: &[u8]) -> Result<(), Failed> {
+        let sent = self.http.put(address.clone()).body(bytes.to_vec()).timeout(UPLOAD).send().await;
+        // The address is left out: its signature permits the upload.
+        let answer = sent.map_err(|error| {
+            let why = chain(&error.without_url());
+            let lost = Error::quoting(Kind::Transient, format!("the upload was interrupted: {why}"));
+            Failed::ForNow(lost.or("check the network and run the command again"))
+        })?;
+        match answer.status() {
+            status if status.is_success() => Ok(()),
+            status if status.is_server_error() => {
+                let message = format!("S3 answered the upload with {status}; run the command again");
+                Err(Failed::ForNow(Error::transient(message)))
             }
-            tries += 1;
-            backoff.pause().await;
+            status => {
+                let message = format!("S3 refused the upload with {status}; run the command again");
+                Err(Failed::ForGood(Error::denied(message)))
+            }
         }
     }
 
@@ -197,37 +193,20 @@ impl Api {
     }
 
     async fn request<T: DeserializeOwned>(&self, method: Method, url: Url, body: Option<Post>) -> Result<T> {
-        let mut backoff = Backoff::of_request();
-        let mut tries = 1;
-        loop {
-            match self.once(&method, &url, body.as_ref()).await {
-                Err((error, true)) if tries < TRIES => {
-                    drop(error);
-                    tries += 1;
-                    backoff.pause().await;
-                }
-                Err((error, _)) => return Err(error),
-                Ok(answer) => {
-                    return serde_json::from_slice(&answer).map_err(|e| {
-                        Error::internal(format!(
-                            "the answer to {method} {} cannot be read: {e}; update `freehold`",
-                            url.path()
-                        ))
-                    });
-                }
-            }
-        }
+        let answer = with_retries(TRIES, async || self.once(&method, &url, body.as_ref()).await).await?;
+        serde_json::from_slice(&answer).map_err(|e| {
+            Error::internal(format!("the answer to {method} {} cannot be read: {e}; update `freehold`", url.path()))
+        })
     }
 
-    /// Sends the request once. The flag beside an error is true when a retry can help.
-    async fn once(&self, method: &Method, url: &Url, body: Option<&Post>) -> Result<Vec<u8>, (Error, bool)> {
+    async fn once(&self, method: &Method, url: &Url, body: Option<&Post>) -> Result<Vec<u8>, Failed> {
         let mut headers: Vec<(&str, &str)> = vec![("accept", "application/json")];
         if let Some(post) = body {
             headers.extend([("content-type", "application/json"), (IDEMPOTENCY_KEY, post.key.as_str())]);
         }
         let bytes = body.map(|post| post.bytes.as_slice()).unwrap_or_default();
         let signed = self.signer.sign(method.as_str(), url, &headers, bytes).await;
-        let signed = signed.map_err(|e| (e, false))?;
+        let signed = signed.map_err(Failed::ForGood)?;
         let mut request = self.http.request(method.clone(), url.clone());
         for (name, value) in headers {
             request = request.header(name, value);
@@ -240,7 +219,7 @@ impl Api {
         }
         let lost = |e: reqwest::Error| {
             let message = format!("nothing answers at {}, the address of the tenant API ({})", self.base, root(&e));
-            (Error::transient(message).or(self.way_out), true)
+            Failed::ForNow(Error::transient(message).or(self.way_out))
         };
         let answer = request.send().await.map_err(lost)?;
         let status = answer.status();
@@ -248,7 +227,8 @@ impl Api {
         if status.is_success() {
             return Ok(bytes);
         }
-        Err((Error::from_api(status.as_u16(), &bytes), is_transient(status, &bytes)))
+        let error = Error::from_api(status.as_u16(), &bytes);
+        Err(if is_transient(status, &bytes) { Failed::ForNow(error) } else { Failed::ForGood(error) })
     }
 }
 

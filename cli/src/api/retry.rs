@@ -1,36 +1,64 @@
-//! Backoff between retries, and waiting while the API answers that a resource will be ready soon.
+//! Retries of HTTP requests with backoff, and waiting while the API answers that a resource will be ready soon.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::progress::Progress;
 
 /// The maximum wait for a resource that will be ready soon.
 const READY_LIMIT: Duration = Duration::from_secs(60);
 
+/// An error of one try, with the answer to the question whether another try can help.
+#[derive(Debug)]
+pub(crate) enum Failed {
+    /// The same request may succeed later.
+    ForNow(Error),
+    /// The same request would fail again.
+    ForGood(Error),
+}
+
+impl From<Failed> for Error {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::ForNow(error) | Failed::ForGood(error) => error,
+        }
+    }
+}
+
+/// Sends a request by `send` until it succeeds or fails for good, at most `tries` times, with a pause after each failure
+/// but the last. `send` must be idempotent.
+pub(crate) async fn with_retries<T>(
+    tries: u32,
+    mut send: impl AsyncFnMut() -> std::result::Result<T, Failed>,
+) -> Result<T> {
+    let mut backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(10));
+    for _ in 1..tries {
+        match send().await {
+            Err(Failed::ForNow(_)) => backoff.pause().await,
+            ended => return Ok(ended?),
+        }
+    }
+    Ok(send().await?)
+}
+
 /// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, and the
 /// limit doubles after each pause.
 #[derive(Debug)]
-pub(crate) struct Backoff {
+struct Backoff {
     limit: Duration,
     longest: Duration,
 }
 
 impl Backoff {
     /// Returns pauses whose limits begin at `first` and never exceed `longest`.
-    pub(crate) const fn new(first: Duration, longest: Duration) -> Self {
+    const fn new(first: Duration, longest: Duration) -> Self {
         Self { limit: first, longest }
     }
 
-    /// Returns the pauses between tries of one HTTP request.
-    pub(crate) const fn of_request() -> Self {
-        Self::new(Duration::from_millis(200), Duration::from_secs(10))
-    }
-
     /// Waits for a random part of the limit, and doubles the limit.
-    pub(crate) async fn pause(&mut self) {
+    async fn pause(&mut self) {
         let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
         let random = getrandom::u64().unwrap_or(millis);
         tokio::time::sleep(Duration::from_millis(random % millis.max(1))).await;
@@ -57,10 +85,47 @@ pub(crate) async fn until_ready<T>(progress: &Progress, mut ask: impl AsyncFnMut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Error, Kind};
+    use crate::error::Kind;
 
     fn not_yet() -> Error {
         Error::from_api(409, br#"{"error":{"kind":"conflict","message":"queue is being made","soon":true}}"#)
+    }
+
+    /// Answers the tries in turn by `answers`. Returns the result, the number of tries and the time that they took.
+    async fn tried(tries: u32, answers: Vec<std::result::Result<u8, Failed>>) -> (Result<u8>, usize, Duration) {
+        let (began, count) = (Instant::now(), answers.len());
+        let mut answers = answers.into_iter();
+
+        let ended = with_retries(tries, async || answers.next().unwrap()).await;
+
+        (ended, count - answers.len(), began.elapsed())
+    }
+
+    fn busy(try_number: u8) -> std::result::Result<u8, Failed> {
+        Err(Failed::ForNow(Error::transient(format!("busy at try {try_number}"))))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_fails_for_now_is_sent_again_after_a_pause() {
+        let (ended, tries, took) = tried(5, vec![busy(1), busy(2), Ok(7)]).await;
+
+        assert_eq!((ended, tries), (Ok(7), 3));
+        assert!(took <= Duration::from_millis(200 + 400), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_last_of_all_tries_gives_the_error_and_no_pause_follows_it() {
+        let (ended, tries, took) = tried(3, vec![busy(1), busy(2), busy(3), Ok(7)]).await;
+
+        assert_eq!((ended, tries), (Err(Error::transient("busy at try 3")), 3));
+        assert!(took <= Duration::from_millis(200 + 400), "{took:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_fails_for_good_is_sent_once() {
+        let (ended, tries, took) = tried(5, vec![Err(Failed::ForGood(Error::denied("no"))), Ok(7)]).await;
+
+        assert_eq!((ended, tries, took), (Err(Error::denied("no")), 1, Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]

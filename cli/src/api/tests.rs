@@ -116,3 +116,19 @@ fn an_idempotency_key_with_a_line_end_is_refused() {
     assert!(checked_key("a\nb").is_err());
     assert!(checked_key("").is_err());
 }
+
+#[tokio::test]
+async fn an_upload_is_sent_again_after_a_fault_of_s3_and_not_after_a_refusal() {
+    let (base, asked) = server(vec![(503, ""), (200, ""), (403, "")]).await;
+    let address = format!("{base}source?signature=abc");
+    let api = api(base).await;
+
+    let sent = api.upload(&address, b"archive").await;
+    let refused = api.upload(&address, b"archive").await.unwrap_err();
+
+    assert_eq!(sent, Ok(()));
+    assert_eq!(refused.to_string(), "S3 refused the upload with 403 Forbidden; run the command again");
+    let asked = asked.lock().unwrap();
+    assert_eq!(asked.len(), 3);
+    assert!(asked.iter().all(|request| request.ends_with("\r\n\r\narchive")), "{asked:?}");
+}

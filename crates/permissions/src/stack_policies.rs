@@ -169,7 +169,7 @@ impl RolePlace<'_> {
             Err(Unparsed::Unclear(reason)) => return Err(reason),
             // The contract shows such a policy as a text that nobody can compare.
             Err(Unparsed::NotJson) => {
-                let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| chain(&e))?;
+                let rendered = freehold_template::render(text, &tree, &Limits::default()).map_err(|e| e.explain())?;
                 policy_text::without_repeated_keys(&rendered)
                     .map_err(|e| format!("the policy is not JSON after its templates are rendered: {e}"))?
             }
@@ -189,12 +189,7 @@ fn render_each(document: &Value, tree: &Value) -> Result<Value, String> {
         max_steps: max_steps / u64::try_from(templates).unwrap_or(u64::MAX),
         max_output_bytes: max_output_bytes / templates,
     };
-    freehold_template::render_value(document, tree, &limits).map_err(|error| chain(&error))
-}
-
-/// Returns the text of an error and of its causes. `aws-errors` has such a function too, with the types of AWS's SDK.
-fn chain(error: &dyn std::error::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {}", chain(cause)))
+    freehold_template::render_value(document, tree, &limits).map_err(|error| error.explain())
 }
 
 /// Renders each string of a document. A string that cannot be rendered becomes empty; if a sensitive input is the cause,

@@ -2,7 +2,9 @@
 
 use wildmatch::WildMatch;
 
+use crate::finding::{Finding, Rule};
 use crate::node::Node;
+use crate::template::Resource;
 
 /// One statement of a policy.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +78,7 @@ pub(crate) fn admits(property: &str) -> bool {
 
 /// Returns the parts of policies in `node` that cannot be checked, each with its property: a policy that is not written
 /// as a document with statements, or a statement without an effect.
-pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
+fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
     let mut found = Vec::new();
     node.walk(&mut |node| {
         for key in POLICIES {
@@ -91,6 +93,18 @@ pub(crate) fn unread(node: &Node) -> Vec<(&'static str, &Node)> {
         }
     });
     found
+}
+
+/// Returns a finding of `rule` for each policy of a resource that is not written out as a document, such as a policy in a
+/// string, and for each statement without an effect. Looks only at the properties that `is_of_rule` accepts.
+pub(crate) fn unreadable(rule: Rule, resource: Resource<'_>, is_of_rule: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let unread = unread(resource.node).into_iter().filter(|(property, _)| is_of_rule(property));
+    unread
+        .map(|(property, policy)| {
+            let reason = format!("`{property}` must be written out as a policy document, so that it can be checked");
+            resource.finding(rule, policy, reason)
+        })
+        .collect()
 }
 
 /// Returns whether a pattern with `*` and `?` matches an action. Ignores upper and lower case, as IAM does.

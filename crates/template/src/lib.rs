@@ -120,6 +120,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Returns the place of the error, if it is inside of a larger value, and the reason, as one text.
+    #[must_use]
+    pub fn explain(&self) -> String {
+        match self {
+            Self::Inside { source, .. } => format!("{self}: {}", source.explain()),
+            Self::Parse(_) | Self::Render(_) => self.to_string(),
+        }
+    }
+
     /// Returns the error with `step`, a key or position, before its path.
     fn inside(self, step: &str) -> Self {
         match self {

@@ -3,19 +3,18 @@
 
 use std::collections::BTreeMap;
 
-use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use freehold_protocol::app_version::{Secret, SecretFormat};
 use freehold_protocol::order::Order;
 use freehold_protocol::{Digest, InstallId, TenantName, names};
-use ring::hmac;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
-use crate::aws;
-use crate::identity::tree::child;
+use crate::identity::secret_values::keyed_digest::keyed_digest;
+use crate::identity::secret_values::stored_secret::StoredSecret;
+use crate::identity::secret_values::tree::child;
 use crate::record::log::JobLog;
 
 /// Reads the app's secrets with the runner's own role.
@@ -57,12 +56,6 @@ pub enum AppSecretError {
     Name(String),
 }
 
-/// A secret that was read: its value and its ARN.
-struct Kept {
-    value: Zeroizing<String>,
-    arn: String,
-}
-
 impl AppSecrets {
     /// Returns the reader of the secrets of `install`, which uses the credentials of `sdk`.
     pub fn new(sdk: &aws_config::SdkConfig, tenant: TenantName, install: InstallId) -> Self {
@@ -82,7 +75,7 @@ impl AppSecrets {
             }
             match self.read(&names::app_secret(&self.tenant, &self.install, &secret.name)).await? {
                 Some(kept) => {
-                    hidden.extend(texts(secret, &kept.value));
+                    hidden.extend(texts(secret, &kept.text));
                     put(&mut order.context, secret, &kept);
                 }
                 None if secret.required || secret.auto_generate => {
@@ -110,7 +103,7 @@ impl AppSecrets {
         let mut digests = BTreeMap::new();
         for name in all {
             if let Some(kept) = self.read(&names::app_secret(&self.tenant, &self.install, name)).await? {
-                digests.insert(name.clone(), keyed_digest(self.key().await?, name, &kept.value));
+                digests.insert(name.clone(), keyed_digest(self.key().await?, name, &kept.text));
             }
         }
         Ok(digests)
@@ -121,38 +114,22 @@ impl AppSecrets {
         let read = self.key.get_or_try_init(|| async {
             let kept = self.read(&name).await?;
             let missing = || AppSecretError::Unreadable { name: name.clone(), reason: "it does not exist".to_owned() };
-            kept.map(|kept| kept.value).ok_or_else(missing)
+            kept.map(|kept| kept.text).ok_or_else(missing)
         });
         Ok(read.await?)
     }
 
     /// Returns the secret called `name`, or `None` when it does not exist.
-    async fn read(&self, name: &str) -> Result<Option<Kept>, AppSecretError> {
-        match self.client.get_secret_value().secret_id(name).send().await {
-            Ok(answer) => {
-                let arn = answer.arn.unwrap_or_default();
-                Ok(answer.secret_string.map(|value| Kept { value: Zeroizing::new(value), arn }))
-            }
-            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
-            Err(error) => Err(AppSecretError::Unreadable { name: name.to_owned(), reason: aws::explain(&error) }),
-        }
+    async fn read(&self, name: &str) -> Result<Option<StoredSecret>, AppSecretError> {
+        let read = StoredSecret::read(&self.client, name).await;
+        read.map_err(|reason| AppSecretError::Unreadable { name: name.to_owned(), reason })
     }
 }
 
-/// Returns the digest of the HMAC-SHA-256 (RFC 2104) of a secret's name and value. The length of the name comes first,
-/// so that two different pairs never give the same input.
-fn keyed_digest(key: &str, name: &str, value: &str) -> Digest {
-    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key.as_bytes()));
-    context.update(&(name.len() as u64).to_be_bytes());
-    context.update(name.as_bytes());
-    context.update(value.as_bytes());
-    Digest::of(context.sign().as_ref())
-}
-
 /// Puts a secret's value and its ARN at the places where templates look them up.
-fn put(context: &mut Value, secret: &Secret, kept: &Kept) {
+fn put(context: &mut Value, secret: &Secret, kept: &StoredSecret) {
     let nuon = child(context, "nuon");
-    *child(child(nuon, "secrets"), &secret.name) = Value::from(kept.value.as_str());
+    *child(child(nuon, "secrets"), &secret.name) = Value::from(kept.text.as_str());
     *child(child(child(nuon, "install_stack"), "outputs"), &secret.arn_output()) = json!(kept.arn);
 }
 
@@ -236,7 +213,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_digest_changes_with_the_value_the_name_and_the_key() {
+    async fn secrets_with_a_value_have_a_digest_by_the_key_of_the_account() {
         let all = ["password".to_owned(), "file".to_owned(), "empty".to_owned()];
 
         let digests = of(&[PASSWORD, FILE, KEY]).await.digests(&all).await.unwrap();
@@ -244,10 +221,7 @@ mod tests {
         assert_eq!(digests.keys().collect::<Vec<_>>(), ["file", "password"]);
         let (key, value) = (KEY.1, PASSWORD.1);
         assert_eq!(digests["password"], keyed_digest(key, "password", value));
-        assert_ne!(digests["password"], keyed_digest("another key", "password", value));
-        assert_ne!(digests["password"], keyed_digest(key, "password2", value));
-        assert_ne!(keyed_digest(key, "a", "bc"), keyed_digest(key, "ab", "c"));
-        assert_ne!(digests["password"], Digest::of(value.as_bytes()));
+        assert_ne!(digests["password"], digests["file"]);
     }
 
     #[tokio::test]

@@ -1,7 +1,6 @@
 //! The sensitive inputs of one job. Those of the customer are read from Secrets Manager in the customer's account,
 //! those of the vendor come sealed and are opened here. All are redacted from the log and the outcome of the job.
 
-use aws_sdk_secretsmanager::error::ProvideErrorMetadata;
 use freehold_protocol::app_version::{Input, InputError};
 use freehold_protocol::order::Order;
 use freehold_protocol::sealing::{SealedValue, SealingKey};
@@ -10,8 +9,8 @@ use freehold_sealing::{OpenError, OpeningKey, Place};
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use crate::aws;
-use crate::identity::tree::child;
+use crate::identity::secret_values::stored_secret::StoredSecret;
+use crate::identity::secret_values::tree::child;
 use crate::record::log::JobLog;
 
 /// Reads the customer's sensitive inputs with the runner's own role, and opens those of the vendor with the runner's
@@ -132,13 +131,9 @@ impl SensitiveInputs {
             return Err(SensitiveInputError::Name(name.to_owned()));
         }
         let secret = format!("{}/input/{name}", names::install(&self.tenant, &self.install));
-        match self.client.get_secret_value().secret_id(&secret).send().await {
-            Ok(answer) => Ok(answer.secret_string.map(Zeroizing::new)),
-            Err(error) if error.code() == Some("ResourceNotFoundException") => Ok(None),
-            Err(error) => {
-                Err(SensitiveInputError::Unreadable { input: name.to_owned(), secret, reason: aws::explain(&error) })
-            }
-        }
+        let read = StoredSecret::read(&self.client, &secret).await;
+        let read = read.map_err(|reason| SensitiveInputError::Unreadable { input: name.to_owned(), secret, reason })?;
+        Ok(read.map(|stored| stored.text))
     }
 }
 

@@ -12,13 +12,13 @@ use aws_sdk_s3::primitives::ByteStream;
 use freehold_protocol::order::{KeptOutputs, Order};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{ComponentName, Digest, JobId};
-use ring::hmac;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::aws::{self, StreamError};
+use crate::identity::secret_values::keyed_digest::keyed_digest;
+use crate::identity::secret_values::tree::child;
 use crate::identity::sensitive_inputs::texts;
-use crate::identity::tree::child;
 use crate::record::log::JobLog;
 
 /// The maximum size of the outputs of one part, in bytes.
@@ -286,17 +286,9 @@ impl Kept {
         kept
     }
 
-    /// Returns the digest of the HMAC-SHA-256 (RFC 2104) of each output's name and value. The length of the name comes
-    /// first, so that two different pairs never give the same input.
+    /// Returns the keyed digest of each output, whose value counts as its JSON text.
     fn digests(&self) -> BTreeMap<String, Digest> {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, self.key.as_bytes());
-        let digest = |name: &str, value: &Value| {
-            let mut context = hmac::Context::with_key(&key);
-            context.update(&(name.len() as u64).to_be_bytes());
-            context.update(name.as_bytes());
-            context.update(value.to_string().as_bytes());
-            Digest::of(context.sign().as_ref())
-        };
+        let digest = |name: &str, value: &Value| keyed_digest(&self.key, name, &value.to_string());
         self.outputs.iter().map(|(name, value)| (name.clone(), digest(name, value))).collect()
     }
 }

@@ -17,6 +17,7 @@ use super::cluster::Cluster;
 use super::discovery::{Discovered, Resource, ResourceList, group_path, of_kind};
 use super::error::ClusterError;
 use super::object::{Id, Object};
+use super::retry::Retries;
 use super::token::Tokens;
 
 /// The name of the runner's field manager.
@@ -24,8 +25,6 @@ const MANAGER: &str = "freehold";
 /// The time limit of one call.
 const CALL: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
-/// The waits before the retries of a call. They are long enough for the restart of a control plane.
-const AGAIN: [Duration; 3] = [Duration::from_millis(500), Duration::from_secs(2), Duration::from_secs(5)];
 /// The maximum numbers of lines and bytes that are read of a program's log.
 const LOG_LINES: &str = "1000";
 const LOG_BYTES: &str = "1048576";
@@ -299,14 +298,12 @@ impl Api {
 
     /// Makes a call, and retries it while the API server is unavailable. Every call of this client is idempotent.
     async fn repeat(&self, call: &Call<'_>) -> Result<Value, ClusterError> {
-        let mut waits = AGAIN.iter();
+        let mut retries = Retries::new();
         loop {
             let ended = self.once(call).await;
-            let again =
-                matches!(&ended, Err(ClusterError::Silent { .. } | ClusterError::Refused { status: 429 | 503, .. }));
-            match waits.next() {
-                Some(wait) if again => tokio::time::sleep(*wait).await,
-                Some(_) | None => return ended,
+            match ended.as_ref().err().and_then(|error| retries.wait_after(error)) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return ended,
             }
         }
     }

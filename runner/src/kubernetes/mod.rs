@@ -15,6 +15,7 @@ mod namespace;
 mod object;
 pub(crate) mod pod;
 mod pod_spec;
+mod retry;
 mod signature;
 mod token;
 mod yaml;

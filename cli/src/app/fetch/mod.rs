@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::process::Command;
 
 use super::check::has_errors;
-use crate::api::{Backoff, http_builder};
+use crate::api::{Failed, http_builder, with_retries};
 use crate::error::{Error, Result, ResultExt, chain};
 use crate::output::{bytes, note, stderr_is_json};
 use crate::progress::Progress;
@@ -119,39 +119,31 @@ impl Texts {
         if is_plain(&url) {
             return Err(unprotected());
         }
-        let mut backoff = Backoff::of_request();
-        for _ in 1..TRIES {
-            match self.once(&url).await {
-                Err((_, true)) => backoff.pause().await,
-                answer => return answer.map_err(|(error, _)| error),
-            }
-        }
-        self.once(&url).await.map_err(|(error, _)| error)
+        with_retries(TRIES, async || self.once(&url).await).await
     }
 
-    /// Sends the request once. The flag beside an error is true when a retry can help.
-    async fn once(&self, url: &Url) -> Result<Vec<u8>, (Error, bool)> {
+    async fn once(&self, url: &Url) -> Result<Vec<u8>, Failed> {
         let lost = |e: reqwest::Error| {
-            let again = !e.is_redirect() && !e.is_builder();
+            let is_final = e.is_redirect() || e.is_builder();
             let message = format!("{}; check the address and the network", chain(&e.without_url()));
-            (if again { Error::transient(message) } else { Error::invalid(message) }, again)
+            if is_final { Failed::ForGood(Error::invalid(message)) } else { Failed::ForNow(Error::transient(message)) }
         };
         let mut answer = self.http.get(url.clone()).timeout(LONGEST).send().await.map_err(lost)?;
         match answer.status() {
             StatusCode::OK => {}
             status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                return Err((Error::transient(format!("the server answered {status}; try again")), true));
+                return Err(Failed::ForNow(Error::transient(format!("the server answered {status}; try again"))));
             }
             status => {
                 let message = format!("the server answered {status}; check the address and that anybody may read it");
-                return Err((Error::invalid(message), false));
+                return Err(Failed::ForGood(Error::invalid(message)));
             }
         }
         let mut text = Vec::new();
         while let Some(part) = answer.chunk().await.map_err(lost)? {
             text.extend_from_slice(&part);
             if text.len() as u64 > MAX_BYTES {
-                return Err((too_large(None), false));
+                return Err(Failed::ForGood(too_large(None)));
             }
         }
         Ok(text)

@@ -24,9 +24,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use reqwest::Client;
 use reqwest::redirect::Policy;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
+use super::accept::accept_each;
 use super::connection::{destination, refused};
 use super::obstacle::Obstacle;
 use super::route::{Repository, nearest};
@@ -39,10 +38,6 @@ const LARGEST_HEAD: usize = 64 * 1024;
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// The maximum time without a received byte from a server.
 const IDLE: Duration = Duration::from_secs(60);
-/// The maximum number of open connections.
-const MOST_CONNECTIONS: usize = 16;
-/// The pause after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(50);
 /// The headers that pass to a server, and those that pass back.
 const ASKED: [HeaderName; 5] =
     [ACCEPT, CONTENT_TYPE, CONTENT_ENCODING, USER_AGENT, HeaderName::from_static("git-protocol")];
@@ -171,22 +166,11 @@ impl HttpsSources {
 #[async_trait]
 impl Serve for HttpsSources {
     async fn serve(&self, listener: TcpListener) {
-        // Dropping the set ends all connections.
-        let (mut open, permits) = (JoinSet::new(), Arc::new(Semaphore::new(MOST_CONNECTIONS)));
-        loop {
-            while open.try_join_next().is_some() {}
-            let permit = Arc::clone(&permits).acquire_owned().await;
-            let Ok((stream, _)) = listener.accept().await else {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            };
-            let served = self.clone();
-            open.spawn(async move {
-                // An error needs no handling: the client closed the connection, and Git reports what is missing.
-                let _ = served.converse(stream).await;
-                drop(permit);
-            });
-        }
+        accept_each(listener, self, |served, stream| async move {
+            // An error needs no handling: the client closed the connection, and Git reports what is missing.
+            let _ = served.converse(stream).await;
+        })
+        .await;
     }
 }
 

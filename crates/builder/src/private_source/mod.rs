@@ -3,6 +3,7 @@
 //! A credential never enters a job's box. Programs in the box ask a service of the runner ([`git::GitAccess`]), which
 //! runs outside of the box and asks the Git server with the credential.
 
+mod accept;
 mod connection;
 pub(crate) mod git;
 mod https;

@@ -20,9 +20,8 @@ use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
+use super::accept::accept_each;
 use super::connection::{destination, refused};
 use super::obstacle::Obstacle;
 use super::route::{Repository, nearest};
@@ -35,10 +34,6 @@ const LONGEST: usize = 4096;
 const REQUEST_TIME: Duration = Duration::from_secs(10);
 /// The length of the end of `ssh`'s error output that is read for the reason, in bytes.
 const LAST_WORDS: usize = 16 * 1024;
-/// The pause after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(50);
-/// The maximum number of open connections. Each has processes outside of the box.
-const MOST_CONNECTIONS: usize = 16;
 /// Adds the key from file descriptor 3 to the agent of this shell, for a minute, and then becomes `ssh`. The other
 /// arguments are the paths of `ssh-add` and `ssh`, and the arguments of `ssh`.
 const SCRIPT: &str = r#""$0" -q -t 60 - <&3 3<&- && exec "$@""#;
@@ -264,22 +259,7 @@ impl SshSources {
 #[async_trait]
 impl Serve for SshSources {
     async fn serve(&self, listener: TcpListener) {
-        // Dropping the set ends all connections.
-        let mut open = JoinSet::new();
-        let permits = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        loop {
-            while open.try_join_next().is_some() {}
-            let Ok(permit) = Arc::clone(&permits).acquire_owned().await else { return };
-            let Ok((stream, _)) = listener.accept().await else {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            };
-            let served = self.clone();
-            open.spawn(async move {
-                served.converse(stream).await;
-                drop(permit);
-            });
-        }
+        accept_each(listener, self, |served, stream| async move { served.converse(stream).await }).await;
     }
 }
 

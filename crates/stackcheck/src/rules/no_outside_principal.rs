@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
-use crate::policy::{admits, statements, unread};
+use crate::policy::{admits, statements, unreadable};
 use crate::template::{Resource, Template};
 
 const RULE: Rule = Rule::NoOutsidePrincipal;
@@ -13,26 +13,11 @@ pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let users =
         users.map(|user| user.finding(RULE, user.node, "the key of a user works from anywhere and does not expire"));
     let policies = template.resources_with_grants().flat_map(|resource| {
-        let mut found = unreadable(resource);
+        let mut found = unreadable(RULE, resource, admits);
         found.extend(principals(template, resource));
         found
     });
     users.chain(policies).collect()
-}
-
-/// Finds policies that are not written out as documents, such as a policy in a string, and statements without an
-/// effect.
-fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
-    let unread = unread(resource.node).into_iter().filter(|(key, _)| admits(key));
-    unread
-        .map(|(key, policy)| {
-            resource.finding(
-                RULE,
-                policy,
-                format!("`{key}` must be written out as a policy document, so that it can be checked"),
-            )
-        })
-        .collect()
 }
 
 fn principals(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {

@@ -2,7 +2,7 @@
 
 use crate::finding::{Finding, Rule};
 use crate::node::Node;
-use crate::policy::{Statement, admits, statements, unread};
+use crate::policy::{Statement, admits, statements, unreadable};
 use crate::template::{Resource, Template};
 
 const RULE: Rule = Rule::NoWildcardAssumeRole;
@@ -10,26 +10,11 @@ const RULE: Rule = Rule::NoWildcardAssumeRole;
 /// Finds statements that allow `sts:AssumeRole` on a pattern of roles, and policies that cannot be read.
 pub(super) fn find(template: &Template<'_>) -> Vec<Finding> {
     let of = |resource: Resource<'_>| {
-        let mut found = unreadable(resource);
+        let mut found = unreadable(RULE, resource, |property| !admits(property));
         found.extend(assumed(template, resource));
         found
     };
     template.resources_with_grants().flat_map(of).collect()
-}
-
-/// Finds policies that are not written out as documents, such as a policy in a string, and statements without an
-/// effect.
-fn unreadable(resource: Resource<'_>) -> Vec<Finding> {
-    let unread = unread(resource.node).into_iter().filter(|(key, _)| !admits(key));
-    unread
-        .map(|(key, policy)| {
-            resource.finding(
-                RULE,
-                policy,
-                format!("`{key}` must be written out as a policy document, so that it can be checked"),
-            )
-        })
-        .collect()
 }
 
 fn assumed(template: &Template<'_>, resource: Resource<'_>) -> Vec<Finding> {

@@ -251,11 +251,11 @@ fn what_fails_inside_of_a_value_is_named() {
 
     let error = render_value(&value, &tree(), &Limits::default()).unwrap_err();
 
-    let source = std::error::Error::source(&error).unwrap();
     assert_eq!(
-        format!("{error}: {source}"),
+        error.explain(),
         "at `tags.1.owner`: `.nuon.install.nmae` has no value; did you mean `name`? (line 1, column 4)"
     );
     let plain = render_value(&json!("{{ .nuon.gone }}"), &tree(), &Limits::default()).unwrap_err();
-    assert_eq!(plain.to_string(), "`.nuon.gone` has no value (line 1, column 4)");
+    assert_eq!(plain.explain(), "`.nuon.gone` has no value (line 1, column 4)");
+    assert_eq!(plain.to_string(), plain.explain());
 }
