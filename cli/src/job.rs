@@ -65,8 +65,8 @@ impl JobCommand {
             },
             Self::Cancel { job } => {
                 let view: JobView = api.post(&["v1", "jobs", job.as_str(), "cancel"], &json!({})).await?;
-                let said = cancelled(job.as_str(), &view.state, &[view.node.as_str()], "job show")?;
-                context.out.show(&view, |_| said)
+                let result = cancelled(job.as_str(), &view.state, &[view.node.as_str()], "job show")?;
+                context.out.show(&view, |_| result)
             }
         }
     }

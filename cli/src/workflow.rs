@@ -80,8 +80,8 @@ impl WorkflowCommand {
                 let view: WorkflowView =
                     api.post(&["v1", "workflows", workflow.as_str(), "cancel"], &json!({})).await?;
                 let active = view.nodes.iter().filter(|node| node.state == "active").map(|node| &node.name[..]);
-                let said = cancelled(workflow.as_str(), &view.state, &active.collect::<Vec<_>>(), "workflow watch")?;
-                context.out.show(&view, |_| said)
+                let result = cancelled(workflow.as_str(), &view.state, &active.collect::<Vec<_>>(), "workflow watch")?;
+                context.out.show(&view, |_| result)
             }
         }
     }

@@ -53,6 +53,11 @@ class Messages(unittest.TestCase):
         self.assertEqual(messages('fn f() { warn!(job.id = %id, "not found") }'), [("log", "not found")])
         self.assertEqual(messages("#[derive(Args)] struct A { /// Its name.\n name: String }"), [("help", "Its name.")])
 
+    def test_the_reason_of_a_lint_is_no_message(self):
+        for attribute in ("expect", "allow", "deny"):
+            with self.subTest(attribute):
+                self.assertEqual(messages(f'#[{attribute}(unused, reason = "serde passes a reference")] struct A;'), [])
+
     def test_a_long_text_of_sentences_is_a_message_and_a_document_is_none(self):
         prose = "Exits:\\n  0  all of it was done\\n  1  the request has failed\\n  2  an argument was wrong\\n  3  no"
         document = "a: one two\\nb:\\n  c: d\\n  e: f\\n  g: h\\ni: j"

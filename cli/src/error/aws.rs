@@ -51,8 +51,8 @@ where
 /// Returns the error for an answer without an error code. AWS services always send one, so the answer comes from
 /// something else, such as a proxy.
 fn without_code(message: &str) -> Error {
-    let said = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
-    Error::failed(format!("the answer does not come from AWS{said}"))
+    let quote = if message.is_empty() { String::new() } else { format!(" ({})", first_line(message)) };
+    Error::failed(format!("the answer does not come from AWS{quote}"))
         .or("check the network, the proxy and AWS_ENDPOINT_URL")
 }
 

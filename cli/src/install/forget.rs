@@ -84,7 +84,7 @@ fn consequences(view: &InstallView) -> String {
 
 fn render(started: &ForgetStarted, gone: bool) -> String {
     let ForgetStarted { install, account, region, stack_name, .. } = started;
-    let said = if gone {
+    let result = if gone {
         format!("install `{install}` is forgotten; nothing of it is left in the tenant, and its name is free again")
     } else {
         format!(
@@ -92,7 +92,7 @@ fn render(started: &ForgetStarted, gone: bool) -> String {
         )
     };
     format!(
-        "{said}\nif the customer has not deleted stack `{stack_name}` in account {account}, region {region}, ask them to \
+        "{result}\nif the customer has not deleted stack `{stack_name}` in account {account}, region {region}, ask them to \
          delete it"
     )
 }

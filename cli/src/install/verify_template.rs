@@ -100,7 +100,7 @@ impl VerifyTemplate {
         let SignedContract { tenant, contract, .. } = contract::signed(path, &key)?;
         if tenant != names.tenant {
             return Err(Error::failed(format!(
-                "`{}` is a contract of vendor `{tenant}`, and `{file}` is of `{}`",
+                "`{}` is a contract of vendor `{tenant}`, and the template `{file}` is of vendor `{}`",
                 path.display(),
                 names.tenant
             ))

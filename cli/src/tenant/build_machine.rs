@@ -126,7 +126,7 @@ pub(super) async fn remove_in_cleanup(
         tokio::time::sleep(Duration::from_secs(LOOK_SECS.into())).await;
         // The loop of the update reports a failed request.
         let Ok(Some(now)) = stacks.find(&former.name).await else { continue };
-        // The cleanup of an earlier update has the parameter of before.
+        // During the cleanup of an earlier update, the parameter still has its old value.
         let has_removed = now.parameters.get(SUBNETS).is_none_or(String::is_empty);
         if now.status == StackStatus::UpdateCompleteCleanupInProgress && has_removed {
             break;

@@ -36,7 +36,7 @@ impl Init {
         let runner = self.app.join(RUNNER_FILE);
         let settings = settings(&runner)?;
         files.iter().try_for_each(|(path, text)| file::create(path, text, false))?;
-        let said = match &settings {
+        let remark = match &settings {
             Settings::New => file::create(&runner, RUNNER, false).map(|()| String::new())?,
             Settings::Completed(text) => {
                 file::replace(&runner, text)?;
@@ -64,7 +64,7 @@ impl Init {
         context.out.show(&json!({ "files": paths }), |_| {
             let written: Vec<String> = paths.iter().map(|path| format!("  {}", path.display())).collect();
             format!(
-                "wrote:\n{}{said}\n\nnext:\n  choose the versions in `{tools}/{LIST}`, and make the archives `base-...tar.gz` as it \
+                "wrote:\n{}{remark}\n\nnext:\n  choose the versions in `{tools}/{LIST}`, and make the archives `base-...tar.gz` as it \
                  says\n{next}",
                 written.join("\n"),
             )

@@ -79,7 +79,7 @@ impl Reason {
     }
 
     /// Returns the reason as a stable word for programs.
-    const fn word(&self) -> &'static str {
+    const fn as_str(&self) -> &'static str {
         match self {
             Self::NotPermitted(_) => "not_permitted",
             Self::Account { .. } => "account",
@@ -164,7 +164,7 @@ impl Ledger {
         let mut refusal = Refusal {
             host: to.map_or_else(String::new, |to| to.host.to_string()),
             port: to.map_or(0, |to| to.port),
-            word: reason.word(),
+            word: reason.as_str(),
             reason: reason.to_string(),
             times: 0,
         };

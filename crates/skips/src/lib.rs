@@ -50,12 +50,12 @@ pub fn lacking(programs: &[&str]) -> Option<String> {
 /// Returns why `bwrap` cannot make a box, for example because the machine forbids user namespaces.
 fn no_box(bwrap: &Path) -> Option<String> {
     let made = Command::new(bwrap).args(["--ro-bind", "/", "/", "--unshare-user", "true"]).output();
-    let said = match made {
+    let reason = match made {
         Ok(made) if made.status.success() => return None,
         Ok(made) => String::from_utf8_lossy(&made.stderr).trim().to_owned(),
         Err(error) => error.to_string(),
     };
-    Some(format!("`bwrap` cannot make a box on this machine: {said}"))
+    Some(format!("`bwrap` cannot make a box on this machine: {reason}"))
 }
 
 /// Returns the first of `programs` that is not on `PATH`.

@@ -121,7 +121,7 @@ async fn announce(agent: &Agent, prover: &RoleProver, (key, digests): (&PublicKe
 async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
     let mut warned = Repeat::default();
     let mut denied_since: Option<Instant> = None;
-    let said = Instant::now();
+    let begun = Instant::now();
     loop {
         beat.alive();
         if let Ok(accepted) = tokio::time::timeout(LOOK, agent.reporter.accepted_hello(number)).await {
@@ -130,7 +130,7 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
         let denied = agent.reporter.denied().filter(|_| !agent.enrolled.is_set());
         let Some(denied) = denied else {
             denied_since = None;
-            if said.elapsed() >= FRESH {
+            if begun.elapsed() >= FRESH {
                 return Sent::Again;
             }
             continue;

@@ -33,14 +33,14 @@ impl Templates {
 
     fn failed(&self, what: &str, error: &Error) -> Failure {
         let place = format!("{}, {what}", self.owner);
-        let said = chain(error);
-        let of_secret = self.empty.iter().find(|(path, _)| said.contains(&format!("`{path}`")));
+        let message = chain(error);
+        let of_secret = self.empty.iter().find(|(path, _)| message.contains(&format!("`{path}`")));
         match (of_secret, missing_output(error)) {
-            (Some((_, way)), _) => Failure::new(format!("{place}: {said}; {way}")),
-            (None, Some(output)) => Failure::new(format!("{place}: {said}; {}", stack_outputs::way_out(output))),
+            (Some((_, way)), _) => Failure::new(format!("{place}: {message}; {way}")),
+            (None, Some(output)) => Failure::new(format!("{place}: {message}; {}", stack_outputs::way_out(output))),
             (None, None) => match missing_output_of(error) {
                 Some(part) => Failure::new(format!(
-                    "{place}: {said}; {part} has no such output, or it is sensitive and was deployed before this runner kept \
+                    "{place}: {message}; {part} has no such output, or it is sensitive and was deployed before this runner kept \
                      sensitive outputs: declare the output, and deploy {part} again"
                 )),
                 None => Failure::because(&place, error),

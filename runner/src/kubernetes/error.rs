@@ -61,8 +61,8 @@ impl ClusterError {
     /// Returns the error for an unsuccessful response of the API server. `body` is the response's JSON.
     pub(super) fn of_answer(cluster: &str, what: &str, status: u16, body: &Value) -> Self {
         let cluster = cluster.to_owned();
-        let said = body.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
-        let message = said.chars().take(1_000).collect();
+        let reason = body.get("message").and_then(Value::as_str).unwrap_or("it gives no reason");
+        let message = reason.chars().take(1_000).collect();
         match status {
             401 => Self::Unauthorized { cluster },
             403 => Self::Forbidden { cluster, message },

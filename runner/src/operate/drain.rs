@@ -85,9 +85,8 @@ impl Drain {
     }
 }
 
-/// The SIGTERM and SIGINT that this process gets. One value serves all runs of the runner: from the first
-/// [`Signals::listen`] on, these signals no longer end the process by themselves, so a signal that comes while no value
-/// exists is lost.
+/// The signals SIGTERM and SIGINT of this process. After the first [`Signals::listen`], these signals no longer end the
+/// process by themselves, and a signal is lost if no value of this type exists. So one value serves all runs of the runner.
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,

@@ -102,7 +102,7 @@ async fn follow(job: &Job, made: &mut Boxed) -> i32 {
     let mut lease = job.stop.lease();
     loop {
         tokio::select! {
-            said = made.next() => match said {
+            message = made.next() => match message {
                 Some(FromInit::Ended { code }) => return code,
                 Some(FromInit::OverDisk { bytes, files }) => {
                     job.log.line(&job.config.limits.over_disk(bytes, files));
@@ -130,8 +130,8 @@ async fn stop(made: &mut Boxed, interrupt: Interrupt, reason: StopReason) {
     // The runner signals only once: at a second signal, Terraform ends without writing its state.
     made.signal(interrupt.signal()).await;
     let ended = async {
-        while let Some(said) = made.next().await {
-            if matches!(said, FromInit::Ended { .. }) {
+        while let Some(message) = made.next().await {
+            if matches!(message, FromInit::Ended { .. }) {
                 return;
             }
         }

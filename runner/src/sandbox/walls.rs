@@ -146,7 +146,11 @@ fn processes() -> Answer {
     let entries = std::fs::read_dir("/proc").map_err(|error| error.to_string())?.flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others = ids.filter(|id| *id != 1 && *id != own).count();
-    if others == 0 { Ok("none is shown".to_owned()) } else { Err(format!("reached: {others} are shown")) }
+    if others == 0 {
+        Ok("no other process is shown".to_owned())
+    } else {
+        Err(format!("reached: {others} other processes are shown"))
+    }
 }
 
 fn files() -> Answer {

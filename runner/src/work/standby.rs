@@ -40,9 +40,9 @@ pub(crate) struct Standby {
     idle_since: Option<Instant>,
     /// The number of machines that the group was last set to; `None` before the first call, and after a call that
     /// failed.
-    told: Option<u8>,
+    last_sent: Option<u8>,
     /// The time since which all calls to the group have failed; `None` after a call that succeeded.
-    untold_since: Option<Instant>,
+    unsent_since: Option<Instant>,
     /// The time of the last look at the queue that succeeded, or of the start.
     looked_at: Instant,
     warned: Repeat,
@@ -52,7 +52,7 @@ impl Standby {
     /// Returns the state of a runner that has just started.
     pub(crate) fn new(member: Membership) -> Self {
         let looked_at = Instant::now();
-        Self { member, idle_since: None, told: None, untold_since: None, looked_at, warned: Repeat::default() }
+        Self { member, idle_since: None, last_sent: None, unsent_since: None, looked_at, warned: Repeat::default() }
     }
 
     /// Gives up the place in the group when there was no work for long enough, and takes it back when there is work.
@@ -71,7 +71,7 @@ impl Standby {
 
     /// Returns whether the runner may end: it gave up its place, and the look at the queue after that brought no work.
     pub(crate) fn may_end(&self, has_work: bool) -> bool {
-        self.told == Some(0) && !has_work
+        self.last_sent == Some(0) && !has_work
     }
 
     /// Records that a look at the queue succeeded.
@@ -86,27 +86,27 @@ impl Standby {
         if is_over(self.looked_at) {
             return Some(useless("look at the orders queue"));
         }
-        self.untold_since.is_some_and(is_over).then(|| useless("set the capacity of its group"))
+        self.unsent_since.is_some_and(is_over).then(|| useless("set the capacity of its group"))
     }
 
     async fn tell(&mut self, machines: u8) {
-        if self.told == Some(machines) {
+        if self.last_sent == Some(machines) {
             return;
         }
         // After an error it is not known which number the group has.
-        self.told = None;
+        self.last_sent = None;
         let answer = tokio::time::timeout(ANSWER, self.member.group.set(machines)).await;
         match answer.unwrap_or_else(|_| Err(format!("no answer within {} s", ANSWER.as_secs()))) {
             Ok(()) => {
-                self.told = Some(machines);
-                self.untold_since = None;
+                self.last_sent = Some(machines);
+                self.unsent_since = None;
                 self.warned.is_over();
                 if machines == 0 {
                     info!("No work for {} s: looking at the queue for the last time", self.member.idle.as_secs());
                 }
             }
             Err(error) => {
-                self.untold_since.get_or_insert_with(Instant::now);
+                self.unsent_since.get_or_insert_with(Instant::now);
                 if self.warned.is_due(&error, Instant::now()) {
                     warn!("Cannot set the capacity of this machine's group to {machines}: {error}");
                 }

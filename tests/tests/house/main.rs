@@ -10,6 +10,7 @@ mod findings;
 mod guarantees;
 mod modules;
 mod pages;
+mod words;
 
 use std::collections::BTreeMap;
 use std::fs;

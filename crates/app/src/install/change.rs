@@ -60,9 +60,9 @@ where
     .await
 }
 
-/// Returns the write with which inputs may be changed under the workflow `live`; `None` if it does not provision the
-/// install or was planned already. The write raises the revision of the workflow's row, so that a plan which was made
-/// with the former inputs is not stored.
+/// Returns a write that lets inputs change while the workflow `live` is pending; `None` if the workflow does not provision
+/// the install, or has a plan already. The write changes the revision of the workflow's row. So a plan that another process
+/// makes from the old inputs at the same time cannot be stored.
 async fn before_the_plan(store: &dyn Store, live: &WorkflowId) -> Result<Option<Write>, AppError> {
     let Some(Stored { value: workflow, rev }) = table::find_workflow(store, live).await? else { return Ok(None) };
     if workflow.kind != WorkflowKind::ProvisionInstall || workflow.state != WorkflowState::Pending {

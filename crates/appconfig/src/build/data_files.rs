@@ -79,7 +79,7 @@ fn missing_key(object: &Node) -> Option<(usize, &'static str)> {
     Some((first, key))
 }
 
-/// Returns the value of a key of a table, which a merge key (`<<`) may bring.
+/// Returns the value of a key of a table. The value may come from the table of a merge key (`<<`).
 fn value<'n>(table: &'n Node, key: &str) -> Option<&'n Node> {
     let merged = || {
         let merged = table.get("<<")?;

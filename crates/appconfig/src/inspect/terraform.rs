@@ -175,7 +175,7 @@ fn is_module_file(name: &str) -> bool {
 
 fn read(reader: &mut Reader<'_>, file: usize, name: &str, module: &mut Module) {
     let text = reader.text(file);
-    let said = if JSON.iter().any(|end| name.ends_with(end)) {
+    let fault = if JSON.iter().any(|end| name.ends_with(end)) {
         module.outputs.whole = false;
         json(file, text)
     } else {
@@ -190,16 +190,16 @@ fn read(reader: &mut Reader<'_>, file: usize, name: &str, module: &mut Module) {
             }
         }
     };
-    if let Some(said) = said {
-        reader.say(said);
+    if let Some(fault) = fault {
+        reader.say(fault);
     }
 }
 
 fn json(file: usize, text: &str) -> Option<Draft> {
     let error = serde_json::from_str::<serde::de::IgnoredAny>(text).err()?;
     let before: usize = text.split_inclusive('\n').take(error.line().saturating_sub(1)).map(str::len).sum();
-    let said = error.to_string();
-    let message = format!("not JSON: {}", said.split(" at line ").next().unwrap_or_default());
+    let reason = error.to_string();
+    let message = format!("not JSON: {}", reason.split(" at line ").next().unwrap_or_default());
     Some(Draft::error(Reader::place(file, before + error.column().saturating_sub(1), 1), message))
 }
 
@@ -212,17 +212,17 @@ fn native(text: &str) -> Result<(Body, usize), (usize, String)> {
         .map_err(|error| (start + error.location().offset(), error.message().to_owned()))
 }
 
-fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
+fn draft(file: usize, text: &str, (offset, message): (usize, String)) -> Draft {
     let place = Reader::place(file, offset.min(text.len()), 1);
     // `at most` names a limit of the parser, such as 64 nested levels. Terraform does not have this limit.
-    if said.contains("at most ") {
-        return Draft::warning(place, format!("the rest of the file is not checked: {said}"));
+    if message.contains("at most ") {
+        return Draft::warning(place, format!("the rest of the file is not checked: {message}"));
     }
-    if said.contains("redefined object key") {
+    if message.contains("redefined object key") {
         let draft = Draft::warning(place, "a key of an object is given twice; the last one counts");
         return draft.help("remove one of them; the rest of the file is not checked");
     }
-    if said.contains("redefined attribute") {
+    if message.contains("redefined attribute") {
         return Draft::error(place, "not Terraform: an attribute is given twice").help("remove one of them");
     }
     match brackets::unclosed(text) {
@@ -243,7 +243,7 @@ fn draft(file: usize, text: &str, (offset, said): (usize, String)) -> Draft {
         Some(c) => format!("`{c}` does not belong here"),
         None => "the file ends here; is a block or a list still open?".to_owned(),
     };
-    let expected = said.split("; ").find_map(|part| part.strip_prefix("expected ")).unwrap_or_default().to_owned();
+    let expected = message.split("; ").find_map(|part| part.strip_prefix("expected ")).unwrap_or_default().to_owned();
     let draft = Draft::error(place, format!("not Terraform: {found}"));
     if expected.is_empty() { draft } else { draft.expected(expected) }
 }

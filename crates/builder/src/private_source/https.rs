@@ -113,16 +113,19 @@ impl HttpsSources {
 
     async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
         let Some(fetch) = fetch_of(request.method(), request.uri()) else {
-            return said(StatusCode::FORBIDDEN, "this proxy passes only fetches of Git and refuses other requests");
+            return plain_text(
+                StatusCode::FORBIDDEN,
+                "this proxy passes only fetches of Git and refuses other requests",
+            );
         };
         let Some(source) = nearest(&self.all, |one| &one.address, &fetch.repository.address) else {
-            return said(StatusCode::FORBIDDEN, "this job has no credential for the repository");
+            return plain_text(StatusCode::FORBIDDEN, "this job has no credential for the repository");
         };
         match self.ask(source, &fetch, request).await {
             Ok(answer) => answer,
             Err((status, reason)) => {
                 self.obstacle.note(&reason);
-                said(status, &reason)
+                plain_text(status, &reason)
             }
         }
     }
@@ -214,7 +217,7 @@ fn redirected(
         );
         return Err((StatusCode::BAD_GATEWAY, reason));
     };
-    let mut passed = said(answer.status(), "");
+    let mut passed = plain_text(answer.status(), "");
     passed.headers_mut().insert(LOCATION, location);
     Ok(passed)
 }
@@ -242,7 +245,7 @@ fn some(headers: &HeaderMap, names: &[HeaderName]) -> HeaderMap {
     names.iter().filter_map(|name| Some((name.clone(), headers.get(name)?.clone()))).collect()
 }
 
-fn said(status: StatusCode, text: &str) -> Response<Body> {
+fn plain_text(status: StatusCode, text: &str) -> Response<Body> {
     let body = Full::new(Bytes::from(format!("{text}\n"))).map_err(|never: Infallible| match never {});
     let mut answer = Response::new(BodyExt::boxed_unsync(body));
     *answer.status_mut() = status;

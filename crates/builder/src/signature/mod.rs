@@ -122,10 +122,12 @@ impl Seen {
         let sign = format!("sign it with `cosign sign --key cosign.key {image}`");
         let why = match (&self.moved, &self.other, self.signatures) {
             (Some((key, about)), ..) => {
-                format!("the signature at image `{image}` by key `{key}` is for another image, `{about}`; {sign}")
+                format!(
+                    "image `{image}` has a signature by key `{key}`, but it is for another image, `{about}`; {sign}"
+                )
             }
             (None, Some((key, what)), _) => {
-                format!("the document that key `{key}` signed at image `{image}` is {what}; {sign}")
+                format!("image `{image}` has a document that key `{key}` signed, but the document is {what}; {sign}")
             }
             (None, None, 0) => format!("image `{image}` has no signature; {sign}"),
             (None, None, count) => {
@@ -338,8 +340,8 @@ mod tests {
         insta::assert_snapshot!(found.join("\n"), @r"
         image `registry.example/web@sha256:11` has no signature; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
         image `registry.example/web@sha256:11` has 1 signature, but none by a key that the config names (`sha256:4356e0276e7b10aab1491eb65a2829ae062594f872f3b5d8e4ac093e3989da49`); sign it with `cosign sign --key cosign.key registry.example/web@sha256:11`, or name the key that signed as `public_key` in `verification.authorities` (keyless signatures cannot be checked and were not tried)
-        the document that key `sha256:2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683` signed at image `registry.example/web@sha256:11` is of kind `a`, not `b`; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
-        the signature at image `registry.example/web@sha256:11` by key `sha256:2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683` is for another image, `sha256:22`; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
+        image `registry.example/web@sha256:11` has a document that key `sha256:2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683` signed, but the document is of kind `a`, not `b`; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
+        image `registry.example/web@sha256:11` has a signature by key `sha256:2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683`, but it is for another image, `sha256:22`; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
         ");
     }
 }

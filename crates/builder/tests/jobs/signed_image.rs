@@ -152,7 +152,7 @@ async fn an_image_that_no_named_key_signed_is_refused_and_not_copied() {
             "/team/other@{digest}` has 1 signature, but none by a key that the config names (`{}`)",
             Digest::of(&key.der())
         ),
-        format!("by key `{}` is for another image, `{}`", Digest::of(&key.der()), Digest::of(b"another image")),
+        format!("by key `{}`, but it is for another image, `{}`", Digest::of(&key.der()), Digest::of(b"another image")),
         "only keyless signatures are accepted for the image, and builds cannot check them".to_owned(),
         "the config does not name the key".to_owned(),
         "authority 2 of `verification` cannot be used".to_owned(),

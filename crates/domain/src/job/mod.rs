@@ -265,8 +265,8 @@ impl Job {
             | JobState::Lost { .. }
             | JobState::Cancelled { .. } => None,
         };
-        let told = self.history.iter().filter(|record| record.runner.is_some()).map(|record| record.at);
-        told.chain(running).max()
+        let reported = self.history.iter().filter(|record| record.runner.is_some()).map(|record| record.at);
+        reported.chain(running).max()
     }
 
     fn while_queued(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {

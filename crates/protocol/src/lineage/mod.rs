@@ -211,7 +211,7 @@ pub enum Broken {
     #[error("{0} is missing")]
     Missing(&'static str),
     /// The link depends on another link that failed verification.
-    #[error("cannot be verified because the {0} failed verification")]
+    #[error("it could not be verified, because it depends on the {0}, which failed verification")]
     Unfounded(&'static str),
     #[error("{what} failed verification: {source}")]
     Envelope {

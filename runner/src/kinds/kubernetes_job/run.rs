@@ -96,7 +96,7 @@ impl Run<'_> {
     /// Waits until the Kubernetes Job has ended, and copies the last lines of its log into the log of the job. Returns
     /// the program's termination message.
     pub(super) async fn wait(&self, id: &Id) -> Result<Option<Value>, Failure> {
-        let mut said = String::new();
+        let mut last_line = String::new();
         loop {
             let why = match self.live(id).await?.as_ref().map(health) {
                 Some(Health::Healthy) => {
@@ -114,9 +114,9 @@ impl Run<'_> {
                 return Err(self.failure(format!("{id} has not ended in time: {why}")));
             }
             let line = format!("waiting for {id}: {why}");
-            if line != said {
+            if line != last_line {
                 self.job.log.line(&line);
-                said = line;
+                last_line = line;
             }
             tokio::time::sleep(LOOK).await;
         }

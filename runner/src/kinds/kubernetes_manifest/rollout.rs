@@ -194,7 +194,7 @@ impl Rollout<'_> {
     }
 
     async fn wait_for(&self, ids: &[Id], until: Instant) -> Result<(), Failure> {
-        let mut said = String::new();
+        let mut last_line = String::new();
         for id in ids {
             loop {
                 let why = match self.api.get(id).await?.as_ref().map(health) {
@@ -207,9 +207,9 @@ impl Rollout<'_> {
                     return Err(self.failure(format!("{id} has not become healthy in time: {why}")));
                 }
                 let line = format!("waiting for {id}: {why}");
-                if line != said {
+                if line != last_line {
                     self.job.log.line(&line);
-                    said = line;
+                    last_line = line;
                 }
                 tokio::time::sleep(LOOK).await;
             }

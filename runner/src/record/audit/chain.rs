@@ -15,7 +15,7 @@ use super::error::AuditError;
 use super::spool::{Entry, Head, Room, Spool, Trying};
 use crate::wire::clock;
 
-/// The maximum number of writes in a row that find that another machine was faster.
+/// The maximum number of consecutive writes that fail because another machine wrote a record first.
 const MOST_CONFLICTS: u32 = 100;
 /// The maximum number of records in one answer of S3.
 const PAGE: u16 = 1000;

@@ -35,7 +35,7 @@ pub use error::AuditError;
 use local::LocalChain;
 use spool::Room;
 
-/// The time limit for [`Audit::flush`] before something begins. The records of earlier events are written first.
+/// The time limit for [`Audit::flush`] before an audited event. The flush writes the records of earlier events first.
 pub const BUCKET_LIMIT: Duration = Duration::from_secs(60);
 /// The longest pause between two signs of progress ([`Beat::alive`]).
 const IDLE: Duration = Duration::from_secs(60);
@@ -76,8 +76,8 @@ impl Audit {
         self.add(event, Room::Limited)
     }
 
-    /// Records durably the end of something whose beginning [`Audit::record`] has recorded, also while too many events
-    /// wait for the bucket.
+    /// Records the end of an event durably; [`Audit::record`] has recorded its beginning. This also works while too many
+    /// records wait for the bucket.
     ///
     /// # Errors
     /// An [`AuditError`].

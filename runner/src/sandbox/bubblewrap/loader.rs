@@ -41,7 +41,7 @@ fn libraries(listed: &str) -> Vec<(String, PathBuf)> {
     let library = |line: &str| {
         let (name, rest) = line.trim().split_once(" => ")?;
         let path = rest.rsplit_once(" (").map_or(rest, |(path, _)| path);
-        // A name that is already a path is the loader's.
+        // Only the loader itself is listed with a path before the arrow.
         (path.starts_with('/') && !name.contains('/')).then(|| (name.to_owned(), PathBuf::from(path)))
     };
     listed.lines().filter_map(library).collect()

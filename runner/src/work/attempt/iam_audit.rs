@@ -73,21 +73,21 @@ impl Recorder for IamAudit {
     /// record in time, a second record says that the change was not made.
     async fn record(&self, change: Change) -> Result<(), String> {
         let audit = &self.agent.audit;
-        let told = |error| aws::explain(&error);
+        let explain = |error| aws::explain(&error);
         match change.stage {
             Stage::Announced | Stage::Held { .. } => {
                 self.changes.add()?;
                 let failed = Stage::Failed { code: NOT_SENT.to_owned() };
                 let not_sent = self.event(Change { stage: failed, ..change.clone() });
-                audit.record(self.event(change)).map_err(told)?;
+                audit.record(self.event(change)).map_err(explain)?;
                 let Err(error) = audit.flush(audit::BUCKET_LIMIT).await else { return Ok(()) };
                 if let Err(error) = audit.conclude(not_sent) {
-                    error!("{}", told(error));
+                    error!("{}", explain(error));
                 }
-                Err(told(error))
+                Err(explain(error))
             }
-            Stage::Made | Stage::Failed { .. } => audit.conclude(self.event(change)).map_err(told),
-            Stage::Refused { .. } => audit.record(self.event(change)).map_err(told),
+            Stage::Made | Stage::Failed { .. } => audit.conclude(self.event(change)).map_err(explain),
+            Stage::Refused { .. } => audit.record(self.event(change)).map_err(explain),
         }
     }
 

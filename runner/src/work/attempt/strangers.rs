@@ -53,7 +53,7 @@ pub(super) async fn check(
     let reason = format!(
         "somebody outside of the customer's account may assume roles of the app: {who}; delete these roles, or let \
          them trust this account and its services only{}",
-        said(&outcome)
+        own_outcome(&outcome)
     );
     Outcome::Failed { reason, partial: true }
 }
@@ -94,7 +94,7 @@ fn unread(log: &JobLog, outcome: Outcome, reason: &str) -> Outcome {
 }
 
 /// Returns the job's own outcome, as the end of a sentence.
-fn said(outcome: &Outcome) -> String {
+fn own_outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Succeeded { .. } => "; the work itself is done".to_owned(),
         Outcome::Cancelled => "; the job was cancelled".to_owned(),

@@ -78,7 +78,7 @@ pub enum Decision {
     Replayed { accepted: Accepted },
 }
 
-/// The order that the runner accepted before a replayed one.
+/// An accepted order because of which a later order counts as replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Accepted {
     /// An order of the same group with this higher serial.
