@@ -25,7 +25,7 @@ mod progress;
 mod random;
 mod region;
 mod release;
-mod runner_config;
+mod runner_config_file;
 mod sealed_inputs;
 mod teardown;
 mod tenant;

@@ -265,7 +265,7 @@ pub(crate) struct RunnerConfig {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    machine: crate::runner_config::Machine,
+    machine: crate::runner_config_file::Machine,
 }
 
 /// List what exists of an install in the customer's account, as the customer.

@@ -15,7 +15,7 @@ use super::consent::ACCEPTED;
 use crate::cloudformation::{Stack, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::runner_config::RunnerConfig;
+use crate::runner_config_file::RunnerConfig;
 
 /// The modes, and the stack outputs with their roles. The runner checks whether a mode is on when it assumes the role.
 const MODES: [(&str, &str); 3] =

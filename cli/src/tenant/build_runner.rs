@@ -11,7 +11,7 @@ use super::BuildRunner;
 use crate::api::tenant_stack;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::runner_config::{Former, RunnerConfig};
+use crate::runner_config_file::{Former, RunnerConfig};
 
 impl BuildRunner {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {

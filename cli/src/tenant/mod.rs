@@ -154,7 +154,7 @@ pub(crate) struct BuildRunner {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    machine: crate::runner_config::Machine,
+    machine: crate::runner_config_file::Machine,
 }
 
 /// Show the stack, the code of the functions, the length of the queues and the build runner's machine.
