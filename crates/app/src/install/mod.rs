@@ -1,7 +1,6 @@
 //! Installs: create, register, disable and enable them, set their inputs, delete installs in which nothing ever ran,
 //! and forget installs. The build runner's reserved install is registered here too.
 
-mod change;
 pub mod create_install;
 pub mod delete_install;
 pub mod disable_install;
@@ -14,3 +13,4 @@ pub mod register_install;
 pub mod remove_forgotten;
 pub mod set_inputs;
 pub mod set_toggles;
+mod settings_change;

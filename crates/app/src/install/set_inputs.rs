@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::AppError;
 use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
-use crate::install::change::{Changed, change};
+use crate::install::settings_change::{Changed, change};
 use crate::ports::{Clock, Store};
 
 /// The use case that sets an install's inputs, with its ports.

@@ -9,7 +9,7 @@ use freehold_protocol::api::{InstallToggles, SetTogglesRequest};
 use crate::AppError;
 use crate::app_version::show_toggles;
 use crate::app_version::versions::Versions;
-use crate::install::change::{Changed, change};
+use crate::install::settings_change::{Changed, change};
 use crate::ports::{Clock, Store};
 
 /// The use case that sets an install's toggles, with its ports.
