@@ -11,6 +11,7 @@ mod copy_secrets;
 pub mod failure;
 mod helm_chart;
 mod inventory;
+mod job_image;
 mod kubernetes_job;
 mod kubernetes_manifest;
 mod leftovers;
@@ -25,7 +26,6 @@ mod step_directory;
 mod sync_artifact;
 mod templates;
 pub mod terraform_module;
-mod tool_image;
 
 use async_trait::async_trait;
 use freehold_oci::Manifest;
@@ -54,7 +54,7 @@ impl Execute for InstallKinds {
 /// Runs the job and returns its outcome. When `job.stop` requests a stop, the job ends soon and leaves no process
 /// running.
 pub async fn execute(job: &Job) -> Outcome {
-    let ended = match tool_image::prepare(job).await {
+    let ended = match job_image::prepare(job).await {
         Ok(()) => run(job).await,
         Err(failure) => Err(failure),
     };

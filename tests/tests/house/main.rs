@@ -167,7 +167,7 @@ fn no_kind_of_job_opens_files_of_a_workspace_itself() {
         "providers.rs",
         "provider_zip.rs",
         "saved_plan.rs",
-        "tool_image.rs",
+        "job_image.rs",
     ];
     let opens = [
         "fs::read",

@@ -1,14 +1,14 @@
 //! Looks at the images of pod specs before they reach a cluster (decision 0070). The install registry has every image
 //! of the app by digest; any other image comes from a registry that the customer does not own, and may change.
 
-mod admission;
+mod admission_policy;
 
 use std::collections::BTreeMap;
 
 use freehold_protocol::Digest;
 use serde_json::Value;
 
-pub(super) use admission::{admit, withdraw, withdraw_unwanted};
+pub(super) use admission_policy::{admit, withdraw, withdraw_unwanted};
 
 use crate::config::ClusterImages;
 use crate::kinds::failure::Failure;

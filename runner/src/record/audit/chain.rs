@@ -12,7 +12,7 @@ use tracing::warn;
 use super::author::Author;
 use super::bucket::{Bucket, Created, Later};
 use super::error::AuditError;
-use super::spool::{Entry, Head, Room, Spool, Trying};
+use super::waiting_events::{Entry, Head, Room, Spool, Trying};
 use crate::wire::clock;
 
 /// The maximum number of consecutive writes that fail because another machine wrote a record first.

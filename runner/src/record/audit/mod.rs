@@ -14,9 +14,9 @@ mod error;
 mod local;
 #[cfg(test)]
 pub(crate) mod memory;
-mod spool;
 #[cfg(test)]
 mod tests;
+mod waiting_events;
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,7 +33,7 @@ use bucket::Bucket;
 use chain::BucketChain;
 pub use error::AuditError;
 use local::LocalChain;
-use spool::Room;
+use waiting_events::Room;
 
 /// The time limit for [`Audit::flush`] before an audited event. The flush writes the records of earlier events first.
 pub const BUCKET_LIMIT: Duration = Duration::from_secs(60);

@@ -1,12 +1,12 @@
 //! One attempt, from admission until the message is deleted: first the journal, then the job, then the durable report.
 
 mod again;
+mod attempt_directory;
 mod iam_audit;
 mod job_audit;
 mod refused_connections;
 mod start;
 mod strangers;
-mod workspace;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,10 +35,10 @@ use crate::work::in_flight::HeldOrder;
 use crate::work::job::{Job, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
+use attempt_directory::Workspace;
 use iam_audit::IamAudit;
 use refused_connections::RefusedConnections;
 use start::{NotAnnounced, Start};
-use workspace::Workspace;
 
 /// The pause before storing a report is retried.
 const KEEP_RETRY: Duration = Duration::from_secs(2);
