@@ -4,7 +4,7 @@ use freehold_protocol::Shape;
 
 use crate::suggestion::{hint, nearest};
 
-/// The known regions. `tests/infra/test_regions.py` compares them with the regions that cfn-lint knows.
+/// The known regions. `tests/infra/resources/test_regions.py` compares them with the regions that cfn-lint knows.
 pub const REGIONS: [&str; 46] = [
     "af-south-1",
     "ap-east-1",

@@ -47,7 +47,7 @@ fn rendered_stacks_are_as_rendered() {
     assert_eq!(found(&format!("\u{feff}{RENDERED}")), []);
 }
 
-/// Guard finds nothing in them: `tests/infra/test_guard_readings.py`.
+/// Guard finds nothing in them: `tests/infra/rules/test_guard_readings.py`.
 #[test]
 fn a_file_with_two_readings_is_refused() {
     let strange = "Resources: {Strange: {Type: \"Custom::Strange\"}}\n";

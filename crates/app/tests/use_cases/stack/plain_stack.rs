@@ -20,7 +20,7 @@ pub(super) struct Names {
     account: &'static str,
 }
 
-/// The names in the golden file; `tests/infra/templates.py` repeats them.
+/// The names in the golden file; `tests/infra/reading/templates.py` repeats them.
 pub(super) const ACME: Names =
     Names { tenant: "acme", tenant_account: "111111111111", install: "globex-prod", account: "222222222222" };
 
@@ -84,7 +84,7 @@ fn the_golden_file_is_what_the_renderer_makes() {
     assert!(stack == golden, "the golden stack is out of date; run `FREEHOLD_UPDATE=1 cargo test -p freehold-app`");
 }
 
-/// `tests/infra/templates.py` makes the stacks of other installs in this way.
+/// `tests/infra/reading/templates.py` makes the stacks of other installs in this way.
 #[test]
 fn the_stack_of_another_install_differs_in_its_names_alone() {
     let other = Names { tenant: "umbrella", tenant_account: "333333333333", install: "hooli", account: "444444444444" };

@@ -1,5 +1,5 @@
 //! The properties that CloudFormation's resource types have, as the resource schemas of cfn-lint list them.
-//! `tests/infra/resource_schemas.py` writes the table and describes its form.
+//! `tests/infra/resources/resource_schemas.py` writes the table and describes its form.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,5 +1,5 @@
 //! The types of resources that CloudFormation has, as the specifications of cfn-lint list them for all regions.
-//! `tests/infra/test_resource_types.py` writes the list.
+//! `tests/infra/resources/test_resource_types.py` writes the list.
 
 use freehold_template::nearest;
 

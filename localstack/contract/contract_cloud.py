@@ -23,7 +23,7 @@ from botocore.exceptions import ClientError
 import bootstrap
 import waiting
 
-CLOUD = str(Path(__file__).with_name("cloud"))
+CLOUD = str(Path(__file__).parents[1] / "cloud")
 REGION = "eu-west-1"
 DEADLINE_SECS = 20
 ENGINE = os.environ.get("FREEHOLD_ENGINE") or "ministack"

@@ -36,7 +36,7 @@ from contract_kubernetes import (
 )
 from kubernetes import programs
 
-CHART = Path(__file__).parent / "kubernetes/chart"
+CHART = Path(__file__).parents[1] / "kubernetes/chart"
 NAMESPACES = "/api/v1/namespaces"
 ADMIN, EDIT, VIEW = "AmazonEKSClusterAdminPolicy", "AmazonEKSEditPolicy", "AmazonEKSViewPolicy"
 

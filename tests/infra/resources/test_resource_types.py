@@ -11,7 +11,7 @@ from pathlib import Path
 from cfnlint.helpers import REGIONS
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 LIST = ROOT / "crates" / "appconfig" / "src" / "inspect" / "cloudformation" / "resource-types.txt"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 INFRA = ROOT / "infra"
 MACHINES = ROOT / "statemachines"
 GOLDEN = ROOT / "crates" / "app" / "golden"

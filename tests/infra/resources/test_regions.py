@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cfnlint.helpers import REGIONS
 
-SOURCE = Path(__file__).resolve().parents[2] / "crates/domain/src/region.rs"
+SOURCE = Path(__file__).resolve().parents[3] / "crates/domain/src/region.rs"
 
 
 class Regions(unittest.TestCase):

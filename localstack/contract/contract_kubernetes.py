@@ -24,7 +24,7 @@ from kubernetes import credentials, programs
 
 START_SECS = 90
 POLICY = "arn:aws:eks::aws:cluster-access-policy/"
-TOOL = Path(__file__).parents[1] / "tests/setup/tool"
+TOOL = Path(__file__).parents[2] / "tests/setup/tool"
 
 
 def needs_clusters(test):

@@ -4,7 +4,8 @@ import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "setup"))
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "localstack"), str(ROOT / "tests/setup")]
 from skips import skip_each  # noqa: E402
 
 import contract_cloud  # noqa: E402
