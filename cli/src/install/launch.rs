@@ -98,7 +98,8 @@ impl Launch {
                 Ok((Template::Object { address: bucket.address(&key).await?, body: template }, None))
             }
             None if template.len() > MOST_IN_A_REQUEST => {
-                let (bucket, address) = TemporaryBucket::with(config, account, &key, template.as_bytes()).await?;
+                let made = TemporaryBucket::with(config, account, &key, template.as_bytes()).await;
+                let (bucket, address) = made.map_err(|error| no_bucket(error, template.len()))?;
                 Ok((Template::Object { address, body: template }, Some(bucket)))
             }
             None => Ok((Template::Body(template), None)),
@@ -114,6 +115,16 @@ impl Launch {
         }
         Ok(all)
     }
+}
+
+/// Returns the error of a launch that cannot make the bucket for a template of this many bytes.
+fn no_bucket(error: Error, size: usize) -> Error {
+    let why = format!(
+        "the template has {size} bytes, and CloudFormation reads more than {MOST_IN_A_REQUEST} only from a bucket"
+    );
+    error.within(why).or(
+        "pass `--template-bucket NAME` with a bucket that you may write to, or launch the template in the CloudFormation console",
+    )
 }
 
 /// Returns the table of the stack's outputs, with an empty line below it.

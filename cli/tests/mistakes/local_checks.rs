@@ -11,7 +11,7 @@ const DEAD_ENDPOINT: [(&str, &str); 2] = [("AWS_REGION", "eu-west-1"), ("AWS_END
 const NO_DIGEST: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 const NO_SHA256: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-pub(crate) const MISTAKES: [Mistake; 56] = [
+pub(crate) const MISTAKES: [Mistake; 59] = [
     mistake("no tenant", &["install", "list"], 2),
     mistake("no tenant", &["tenant", "status"], 2),
     mistake("no region", &["install", "list", "--tenant", "acme"], 2),
@@ -73,6 +73,8 @@ pub(crate) const MISTAKES: [Mistake; 56] = [
     mistake("app check of the directory around an app", &["app", "check", "."], 2),
     mistake("app check of a directory inside an app", &["app", "check", "broken/components"], 2),
     mistake("app check of a faulty app", &["app", "check", "broken"], 2),
+    mistake("an input group that does not exist", &["app", "check", "grouped"], 2),
+    mistake("the config of a runner in the directory of an app", &["app", "check", "with-runner"], 0),
     mistake("app init into a full directory", &["app", "init", "full"], 4),
     mistake("app init with a bad name", &["app", "init", "Web Shop"], 2),
     mistake("no such schema", &["app", "schema", "helm_chrt"], 2),
@@ -91,6 +93,7 @@ pub(crate) const MISTAKES: [Mistake; 56] = [
         2,
     ),
     mistake("a file that is not a template", &["install", "verify-template", "full/mine.txt"], 2),
+    mistake("a template with another resource", &["install", "verify-template", "changed.yaml"], 1),
     mistake(
         "a template that was changed after the vendor published it",
         &["install", "verify-template", "globex.yaml", "--sha256", NO_SHA256],

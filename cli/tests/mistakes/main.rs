@@ -7,6 +7,8 @@ mod local_checks;
 #[path = "../loopback/mod.rs"]
 mod loopback;
 mod remote_answers;
+mod repeats;
+mod waits;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,6 +20,9 @@ use serde_json::Value;
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/errors.md");
 const HEADER: &str = "| mistake | command | message | exit code |\n|---|---|---|---|\n";
 const END: &str = "<!-- end of the table -->\n";
+
+/// The beginning of the name of a bucket that a launch makes and removes; the rest is random.
+const RANDOM_BUCKET: &str = "freehold-template-222222222222-";
 
 /// Answers a request, given its method, path and body, with a status and a body.
 type Answers = fn(&str, &str, &str) -> (u16, String);
@@ -75,9 +80,10 @@ const fn with(
 }
 
 /// Returns a directory with all files that the commands name: `full`, which is not empty; `build-runner.toml`; `broken`, an
-/// app with two mistakes; `functions`, which has zips of all functions; releases with them in `target/dist`, and with
-/// checksums of other ones in `mixed`; and the templates `globex.yaml` and `initrode.yaml`, of which the second has a
-/// parameter without a default.
+/// app with two mistakes; `grouped`, an app whose input is in a group that does not exist; `with-runner`, an app with the
+/// config of a runner beside its files; `web`, an app without mistakes; `functions`, which has zips of all functions; releases with them in `target/dist`, and with
+/// checksums of other ones in `mixed`; and the templates `globex.yaml`, `initrode.yaml` with a parameter without a default,
+/// `large.yaml`, which is too large for a request, and `changed.yaml`, which has a resource of somebody else.
 fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -91,6 +97,18 @@ fn place() -> tempfile::TempDir {
     write("broken/components/web.toml", "name = \"web\"\ntype = \"container_imag\"\n");
     write("globex.yaml", TEMPLATE);
     write("initrode.yaml", &TEMPLATE.replace("globex", "initrode").replace(", Default: \"true\"", ""));
+    write("large.yaml", &format!("{}{}", TEMPLATE.replace("globex", "initech"), "# large\n".repeat(7_000)));
+    write(
+        "changed.yaml",
+        &INSTALL_STACK.replacen("\nResources:\n", "\nResources:\n  Door: {Type: AWS::IAM::User}\n", 1),
+    );
+    for (path, text) in repeats::WEB {
+        write(&format!("web/{path}"), text);
+        write(&format!("grouped/{path}"), text);
+        write(&format!("with-runner/{path}"), text);
+    }
+    write("grouped/inputs.toml", GROUPED);
+    write("with-runner/runner.toml", RUNNER);
     let zip = "PK\u{3}\u{4}";
     let (digest, other) = (Digest::of(zip.as_bytes()).hex().to_owned(), "0".repeat(64));
     let mut sums = format!("{other}  arm64/freehold\n");
@@ -121,6 +139,27 @@ Mappings:
 Resources: {}
 "#;
 
+const INSTALL_STACK: &str = include_str!("../../../crates/app/golden/install.yaml");
+
+const GROUPED: &str = r#"[[group]]
+name = "sizes"
+
+[[input]]
+name = "days"
+display_name = "Days"
+description = "how long messages are kept"
+group = "network"
+default = "7"
+"#;
+
+const RUNNER: &str = r#"tenant = "acme"
+install = "globex"
+region = "eu-west-1"
+orders_queue_url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--globex.fifo"
+reports_queue_url = "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--reports"
+tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+"#;
+
 /// What a command did: its exit code, stdout, and stderr with a fixed address for that of the cloud.
 struct Done {
     code: Option<i32>,
@@ -128,20 +167,25 @@ struct Done {
     stderr: String,
 }
 
-fn run(dir: &Path, mistake: &Mistake, more: &[&str]) -> Done {
+/// Returns the command of `mistake`, and the address of the cloud that it asks.
+fn command(dir: &Path, mistake: &Mistake) -> (Command, String) {
     let (address, variables) = mistake.cloud.start();
-    let done = Command::new(env!("CARGO_BIN_EXE_freehold"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_freehold"));
+    command
         .args(mistake.args)
-        .args(more)
         .current_dir(dir)
         .env_clear()
         .env("AWS_EC2_METADATA_DISABLED", "true")
         .env("HOME", dir)
         .envs(variables)
         .envs(mistake.environment.iter().copied())
-        .stdin(std::process::Stdio::null())
-        .output()
-        .unwrap();
+        .stdin(std::process::Stdio::null());
+    (command, address)
+}
+
+fn run(dir: &Path, mistake: &Mistake, more: &[&str]) -> Done {
+    let (mut command, address) = command(dir, mistake);
+    let done = command.args(more).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let stderr = text(&done.stderr);
     let stderr = if address.is_empty() { stderr } else { stderr.replace(&address, "http://localhost:4566") };
@@ -167,12 +211,35 @@ fn rows(mistakes: &[Mistake]) -> String {
         let stderr = &done.stderr;
         assert_eq!(done.code, Some(mistake.code), "{:?}: {stderr}", mistake.args);
         let errors = stderr.lines().filter(|line| line.starts_with("error: ")).count();
-        assert_eq!(errors, 1, "{:?}: {stderr}", mistake.args);
+        assert_eq!(errors, usize::from(mistake.code != 0), "{:?}: {stderr}", mistake.args);
         assert!(!stderr.contains("--tenant <NAME>") || stderr.contains("'--tenant <NAME>'"), "a phantom: {stderr}");
-        let message = sentence(stderr).replace('|', "\\|").replace('<', "\\<");
-        let _ = writeln!(table, "| {} | `{}` | {message} | {} |", mistake.what, typed(mistake), mistake.code);
+        // The directory of these commands has a random name.
+        let of_place = place.path().file_name().unwrap().to_str().unwrap();
+        let messages = finding(&done.stdout).into_iter().chain((mistake.code != 0).then(|| sentence(stderr)));
+        let message = messages.collect::<Vec<_>>().join("; ").replace(of_place, "My Apps");
+        table.push_str(&row(mistake, &message, &mistake.code.to_string()));
     }
     table
+}
+
+/// Returns a row of the page's tables. In a random name, the random part is replaced by one that is always the same.
+fn row(mistake: &Mistake, message: &str, code: &str) -> String {
+    let message = match message.split_once(RANDOM_BUCKET) {
+        Some((head, rest)) => format!("{head}{RANDOM_BUCKET}0123456789abcdef{}", rest.get(16..).unwrap_or_default()),
+        None => message.to_owned(),
+    };
+    let message = message.replace('|', "\\|").replace('<', "\\<");
+    format!("| {} | `{}` | {message} | {code} |\n", mistake.what, typed(mistake))
+}
+
+/// Returns the first finding of `app check` with its place and its help, if the output has one.
+fn finding(stdout: &str) -> Option<String> {
+    let first = stdout.split("\n\n").next().unwrap_or_default();
+    let message =
+        first.lines().next().and_then(|line| line.strip_prefix("error: ").or(line.strip_prefix("warning: ")))?;
+    let place = first.lines().find_map(|line| line.trim().strip_prefix("--> ")).unwrap_or_default();
+    let help = first.lines().find_map(|line| line.trim().strip_prefix("= help: ")).map(|help| format!("; {help}"));
+    Some(format!("{place}: {message}{}", help.unwrap_or_default()))
 }
 
 /// Returns the command as a person types it in a shell.
@@ -198,11 +265,27 @@ fn compare_with_page(list: &str, table: &str) {
     }
 }
 
-// One test writes both tables, so that two tests never write the page at the same time.
+// One test writes all tables, so that two tests never write the page at the same time.
 #[test]
 fn every_mistake_has_its_message_and_exit_code_and_they_are_the_pages() {
     compare_with_page("local_checks", &rows(&local_checks::MISTAKES));
     compare_with_page("remote_answers", &rows(&remote_answers::MISTAKES));
+    compare_with_page("repeats", &of_repeats());
+    compare_with_page("waits", &waits::rows());
+}
+
+/// Runs every repeated command; returns the rows of the page's table.
+fn of_repeats() -> String {
+    let place = place();
+    let mut table = HEADER.replace("mistake", "what is done again");
+    for repeats::Repeat { command, begins } in &repeats::REPEATS {
+        let Done { code, stdout, stderr } = run(place.path(), command, &[]);
+        assert_eq!(code, Some(0), "{:?}: {stderr}", command.args);
+        let line = stdout.lines().find(|line| line.starts_with(begins));
+        let line = line.unwrap_or_else(|| panic!("{:?}: no line begins with `{begins}`: {stdout}", command.args));
+        table.push_str(&row(command, &line.split_whitespace().collect::<Vec<_>>().join(" "), "0"));
+    }
+    table
 }
 
 #[test]
@@ -220,6 +303,10 @@ fn with_json_every_mistake_is_one_object_on_stderr() {
     for mistake in local_checks::MISTAKES.iter().chain(&remote_answers::MISTAKES) {
         let Done { stdout, stderr, .. } = run(place.path(), mistake, &["--json"]);
 
+        if mistake.code == 0 {
+            assert!(stderr.is_empty() && serde_json::from_str::<Value>(&stdout).is_ok(), "{stderr}{stdout}");
+            continue;
+        }
         let last = stderr.lines().last().unwrap_or_default();
         let object: Value = serde_json::from_str(last).unwrap_or_else(|e| panic!("{:?}: {e}: {stderr}", mistake.args));
         assert_eq!(object["error"]["exit_code"], mistake.code, "{stderr}");

@@ -27,7 +27,7 @@ macro_rules! create {
     };
 }
 
-pub(crate) const MISTAKES: [Mistake; 33] = [
+pub(crate) const MISTAKES: [Mistake; 34] = [
     noticed("wrong account or region", &["install", "list", "--tenant", "acme"], 3, Cloud::Aws(without_tenant)),
     noticed("typo in the name of a tenant", &["app", "list", "--tenant", "acmee"], 3, Cloud::Aws(without_tenant)),
     noticed(
@@ -68,6 +68,12 @@ pub(crate) const MISTAKES: [Mistake; 33] = [
         &["install", "launch", "globex", "--template", "globex.yaml", "--parameter", "EnableProvision=yes"],
         2,
         Cloud::Aws(refusing_values),
+    ),
+    noticed(
+        "launch of a template that is too large for a request, without a bucket",
+        &["install", "launch", "initech", "--template", "large.yaml"],
+        6,
+        Cloud::Aws(without_buckets),
     ),
     noticed("typo in the name of an install", &["install", "show", "globx"], 3, Cloud::Tenant(tenant)),
     noticed("typo in the name of an app", &["app", "versions", "wbe"], 3, Cloud::Tenant(tenant)),
@@ -175,6 +181,14 @@ fn refusing_values(method: &str, path: &str, body: &str) -> Answer {
     }
 }
 
+/// Answers as an account in which nobody may create a bucket.
+fn without_buckets(method: &str, path: &str, body: &str) -> Answer {
+    match method {
+        "PUT" => (403, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>".to_owned()),
+        _ => without_installs(method, path, body),
+    }
+}
+
 fn unknown_credentials(_: &str, _: &str, _: &str) -> Answer {
     refusal(403, "InvalidClientTokenId", "The security token included in the request is invalid.")
 }
@@ -263,7 +277,7 @@ fn with_stack(method: &str, path: &str, body: &str) -> Answer {
 }
 
 /// Answers as a tenant with one app, one install and one deploy, which failed.
-fn tenant(method: &str, path: &str, body: &str) -> Answer {
+pub(crate) fn tenant(method: &str, path: &str, body: &str) -> Answer {
     if let Some(refusal) = refused(method, path, body) {
         return refusal;
     }

@@ -160,7 +160,7 @@ pub enum ConfigError {
     )]
     Unreadable { file: String, source: std::io::Error },
     /// The file is not TOML, or one of its keys is unknown, missing or of the wrong type.
-    #[error("config file `{file}` cannot be used: {detail}\n{way_out}")]
+    #[error("config file `{file}` cannot be used: {detail}{way_out}")]
     Malformed { file: String, detail: String, way_out: String },
     /// The value of a key is not valid.
     #[error("config file `{file}`, key `{key}`: {problem}")]
@@ -332,6 +332,8 @@ fn malformed(text: &str, file: &str, role: Role, error: &toml_edit::de::Error) -
         // The command replaces a file only if it can read which settings of the machine to keep.
         None => format!("correct the file, or remove it and write it again with `{command}`"),
     };
+    // An excerpt of the file has several lines, and ends with the line of the mark.
+    let way_out = format!("{}{way_out}", if detail.contains('\n') { "\n" } else { "; " });
     ConfigError::Malformed { file: file.to_owned(), detail, way_out }
 }
 

@@ -129,18 +129,18 @@ fn a_missing_key_is_named_with_the_command_that_writes_the_file() {
 
     assert_eq!(
         install,
-        "config file `runner.toml` cannot be used: it has no key `install`\ncorrect the file, or write it again with `freehold \
+        "config file `runner.toml` cannot be used: it has no key `install`; correct the file, or write it again with `freehold \
          install runner-config INSTALL --out runner.toml --force`"
     );
     assert_eq!(
         build,
-        "config file `build-runner.toml` cannot be used: it has no key `tenant`\ncorrect the file, or write it again with \
+        "config file `build-runner.toml` cannot be used: it has no key `tenant`; correct the file, or write it again with \
          `freehold tenant build-runner --out build-runner.toml --force`"
     );
     let broken = problem("tenant = \"acme\n");
     assert!(
         broken
-            .ends_with("remove it and write it again with `freehold install runner-config INSTALL --out runner.toml`"),
+            .ends_with("\ncorrect the file, or remove it and write it again with `freehold install runner-config INSTALL --out runner.toml`"),
         "{broken}"
     );
 }
