@@ -113,8 +113,9 @@ impl Statements {
         denials.any(|one| one.actions.cover(action) && one.resources.cover(resource))
     }
 
-    /// Returns whether a statement may allow the action on a resource that `resource` matches: under its condition, for
-    /// some values of templates, or in a text that cannot be parsed. `None` means any resource.
+    /// Returns whether a statement may allow the action on some resource that `resource` matches; `None` means any
+    /// resource. A condition counts as met, a template can have any value, and a statement that cannot be parsed may allow
+    /// everything.
     pub(crate) fn may_allow(&self, action: &Pattern, resource: Option<&Pattern>) -> bool {
         let on = |one: &Statement| resource.is_none_or(|resource| one.resources.may_meet(resource));
         let mut allowances = self.plain.iter().filter(|one| one.effect == Effect::Allow);
@@ -156,8 +157,8 @@ impl Statements {
             .collect()
     }
 
-    /// Returns the statements of [`Self::other`], which have more than actions, resources and a condition, if they have
-    /// this effect and are not in `other`.
+    /// Returns the statements with this effect that the policies of `other` do not have. Looks only at statements that have
+    /// more elements than actions, resources and a condition ([`Self::other`]).
     pub(crate) fn others_beyond<'a>(&'a self, other: &'a Self, effect: Effect) -> impl Iterator<Item = &'a str> {
         let only = self.other.difference(&other.other);
         only.filter(move |(known, _)| *known == effect).map(|(_, text)| text.as_str())

@@ -114,7 +114,7 @@ impl<'a> Lexer<'a> {
         } else if gap > 0 && close.starts_with("-}}") {
             3
         } else {
-            return self.fail("an action with a comment holds nothing else; expected `}}` after `*/`");
+            return self.fail("a comment must be alone between `{{` and `}}`; expected `}}` after `*/`");
         };
         self.at += start + end + 2 + gap + length;
         Ok(true)

@@ -148,8 +148,9 @@ impl SensitiveOutputs {
         Ok(kept.digests())
     }
 
-    /// Copies the outputs that the attempt `by` at the job of `order` kept, because the outcome of that attempt is
-    /// reported under the fence `to`. Copies nothing when they are gone: then a later job has replaced them.
+    /// Copies the outputs that an earlier attempt at the job of `order` kept. `by` is the fence of that attempt, and `to` is
+    /// the fence under which its outcome is reported: orders will look for the outputs there. Copies nothing if the outputs
+    /// no longer exist, because a later job has replaced them.
     ///
     /// # Errors
     /// A [`SensitiveOutputError`], which contains no value.
@@ -186,8 +187,8 @@ impl SensitiveOutputs {
         }
     }
 
-    /// Removes the outputs that jobs before the job of `order` kept, except for the outputs that the order names: other
-    /// jobs read these until the success of this job is recorded.
+    /// Removes the outputs that earlier jobs kept. The outputs that `order` names stay: other jobs read them until the
+    /// success of this job is recorded.
     async fn remove_older(
         &self,
         order: &Order,
@@ -317,9 +318,9 @@ fn serial_of(name: &str, prefix: &str) -> Option<u64> {
     name.strip_prefix(prefix)?.split_once('.')?.0.parse().ok()
 }
 
-/// Returns whether the objects of `serial` can be removed, because no later order will name them. `now` is the serial
-/// of a job that ends well, and `counted` is the serial of the object that its order names. Objects of the serial `now`
-/// stay, because the control plane may have recorded an earlier attempt at the job.
+/// Returns whether no later order can name the objects of `serial`, so that they can be removed. `now` is the serial of
+/// the job that has just succeeded, and `counted` is the serial of the object that its order names. Objects of `now` stay,
+/// because the control plane may have recorded an earlier attempt at the same job.
 fn is_over(serial: u64, now: u64, counted: Option<u64>) -> bool {
     serial < now && Some(serial) != counted
 }

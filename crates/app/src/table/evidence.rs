@@ -107,8 +107,8 @@ impl Cut {
 const MARK: char = '\u{1}';
 
 impl Signed {
-    /// Cuts out the texts that other orders contain too: the certificate, and work that later orders repeat with other
-    /// inputs. Returns the digests of the texts, and the texts.
+    /// Removes two texts from the message, which other orders contain too: the certificate of the signing key, and the work.
+    /// The work stays if no later order repeats it. Returns the removed texts and their digests.
     fn cut(&mut self, work: &Work) -> Result<(Cut, Vec<SharedText>), AppError> {
         let (mut cut, mut texts) = (Cut::default(), Vec::new());
         if let [Signature { cert: cert @ Some(_), .. }] = self.signatures.as_mut_slice() {

@@ -1,4 +1,4 @@
-//! Warns about parts of an app that Freehold runs with a program that was not available to its tests.
+//! Warns about parts of an app that run in Pulumi, because Freehold was not tested with the program `pulumi`.
 
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, SandboxTool};
 

@@ -134,8 +134,8 @@ impl Seen {
                 let keys: Vec<String> = asked.keys.iter().map(|key| format!("`{}`", key.fingerprint)).collect();
                 let signatures = if count == 1 { "1 signature".to_owned() } else { format!("{count} signatures") };
                 format!(
-                    "image `{image}` has {signatures}, but none by a key that the config names ({}); {sign}, or name \
-                     the key that signed as `public_key` in `verification.authorities`",
+                    "image `{image}` has {signatures}, but none by a key that the config names ({}); {sign}, or add \
+                     the signer's `public_key` to `verification.authorities`",
                     keys.join(", ")
                 )
             }
@@ -339,7 +339,7 @@ mod tests {
 
         insta::assert_snapshot!(found.join("\n"), @r"
         image `registry.example/web@sha256:11` has no signature; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
-        image `registry.example/web@sha256:11` has 1 signature, but none by a key that the config names (`sha256:4356e0276e7b10aab1491eb65a2829ae062594f872f3b5d8e4ac093e3989da49`); sign it with `cosign sign --key cosign.key registry.example/web@sha256:11`, or name the key that signed as `public_key` in `verification.authorities` (keyless signatures cannot be checked and were not tried)
+        image `registry.example/web@sha256:11` has 1 signature, but none by a key that the config names (`sha256:4356e0276e7b10aab1491eb65a2829ae062594f872f3b5d8e4ac093e3989da49`); sign it with `cosign sign --key cosign.key registry.example/web@sha256:11`, or add the signer's `public_key` to `verification.authorities` (keyless signatures cannot be checked and were not tried)
         image `registry.example/web@sha256:11` has a document that key `sha256:2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683` signed, but the document is of kind `a`, not `b`; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
         image `registry.example/web@sha256:11` has a signature by key `sha256:2c70e12b7a0646f92279f427c7b38e7334d8e5389cff167a1dc30e73f826b683`, but it is for another image, `sha256:22`; sign it with `cosign sign --key cosign.key registry.example/web@sha256:11` (keyless signatures cannot be checked and were not tried)
         ");

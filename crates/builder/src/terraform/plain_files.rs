@@ -1,4 +1,4 @@
-//! Reads plain files of a module.
+//! Reads regular files of a module. A link is refused.
 
 use std::path::Path;
 

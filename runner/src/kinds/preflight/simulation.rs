@@ -124,8 +124,8 @@ fn judge(decided: &[Decided], of_app: bool, role: &str) -> Finding {
         more => format!(", and {more} more"),
     };
     let detail = format!("{role} may not do these actions, which {whose}: {named}{more}");
-    let fix = "allow these actions in the role's policies, its boundary and the organization's policies; the install \
-               stack of this version allows them in the role's policies and its boundary";
+    let fix = "the role's policies, its boundary and the organization's policies must all allow these actions; launch the \
+               current template of the install stack, which sets the first two";
     if of_app { warn(CHECK, detail, fix) } else { fail(CHECK, detail, fix) }
 }
 

@@ -59,9 +59,10 @@ pub(super) struct Boxed {
 impl Boxed {
     /// Makes a box as `spec` describes it.
     ///
-    /// `bwrap` has two processes until the box exists: the child waits until the parent releases it, and the parent
-    /// may wait for the runner. If the runner is killed meanwhile, the parent must live on and release the child, which
-    /// then ends by itself: it cannot set up a box whose users are not mapped, or finds the socket to the runner closed.
+    /// `bwrap` has two processes until the box exists: the child waits for the parent, and the parent may wait for the
+    /// runner. If the runner is killed in this time, the parent must not die with it: a child without a parent would wait
+    /// for ever. A parent that lives on releases the child. The child then ends by itself, because the users of its box are
+    /// not mapped, or because the socket to the runner is closed.
     pub(super) async fn make(spec: &Spec, user: &JobUser, limits: &Limits) -> Result<Self, SandboxError> {
         let bwrap = find_program(&["bwrap"]).ok_or(SandboxError::NoBubblewrap)?;
         let not_run = |source| SandboxError::NotRun { program: bwrap.display().to_string(), source };
@@ -182,7 +183,7 @@ impl Drop for Boxed {
             let _ = pidfd_send_signal(init, Signal::KILL);
             return;
         }
-        // Before the first process is known, it waits for `bwrap`, and would wait for ever without it.
+        // The first process is not known yet, and would wait for ever for a `bwrap` that is gone: both have to end.
         let bwrap = self.bwrap.id().and_then(|bwrap| i32::try_from(bwrap).ok()).and_then(Pid::from_raw);
         if let Some(bwrap) = bwrap {
             let _ = kill_process_group(bwrap, Signal::KILL);

@@ -11,8 +11,8 @@ use crate::plan::copies;
 use crate::runs_as::{Operation, UnknownRole, runs_as};
 use crate::workflow::{Node, NodeState, Target, TeardownParts};
 
-/// A part that is deployed, or for which an unsuccessful deploy may have created resources, as the version of that
-/// deploy describes it.
+/// A part of the app that may have resources: it is deployed, or a deploy of it failed. The description of the part is
+/// that of its last deploy.
 #[derive(Debug, Clone)]
 pub struct Standing<'a> {
     pub part: Component,
