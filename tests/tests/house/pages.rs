@@ -1,6 +1,8 @@
 //! What pages say about the tree is so: each file and folder that one names is there.
 
-use super::{files, read, top};
+use std::collections::BTreeSet;
+
+use super::{files, read, sources, top};
 
 /// Pages outside of `docs/`.
 const OUTSIDE: [&str; 3] = ["README.md", "CONTRIBUTING.md", "localstack/README.md"];
@@ -12,14 +14,19 @@ fn every_path_that_a_page_names_exists() {
         files(&top().join("docs"), "md").into_iter().filter(|page| !page.starts_with(top().join("docs/decisions")));
     let pages: Vec<_> = pages.chain(OUTSIDE.map(|page| top().join(page))).collect();
 
+    let modules: BTreeSet<String> =
+        sources().iter().filter_map(|file| Some(file.file_name()?.to_str()?.to_owned())).collect();
+
     let mut named = 0;
     let mut wrong = Vec::new();
     for page in pages {
         let text = read(&page);
         let prose = text.split("\n```").step_by(2);
-        for path in prose.flat_map(|text| text.split('`').skip(1).step_by(2)).filter(|word| is_path(word)) {
+        for path in
+            prose.flat_map(|text| text.split('`').skip(1).step_by(2)).filter(|word| is_path(word) || is_module(word))
+        {
             named += 1;
-            if !exists(path) {
+            if !exists(path) && !modules.contains(path) {
                 wrong.push(format!("{} names `{path}`, which is not there", page.display()));
             }
         }
@@ -47,6 +54,12 @@ fn is_path(word: &str) -> bool {
     let is_known = |place: &str| top().join(place).join(first).is_dir();
     let other = matches!(first, "" | "." | ".." | "target");
     word.chars().all(plain) && word.contains('/') && !other && (is_known("") || is_known("crates"))
+}
+
+/// Returns whether `word` is the name of a Rust source without its folder, as in a list of the files of one folder.
+fn is_module(word: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    word.strip_suffix(".rs").is_some_and(|name| !name.is_empty() && name.chars().all(plain))
 }
 
 fn exists(path: &str) -> bool {
