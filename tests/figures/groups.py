@@ -77,8 +77,7 @@ GROUPS = (
         "whole deploys on the local cloud while one call in ten fails",
         "6 min",
         "faulty-deploys --deploys {deploys} --seed {seed}",
-        # One deploy takes up to four minutes. The Rust tests have a short form: the scenario `cloud_faults`.
-        "",
+        "faulty-deploys --deploys 1 --seed {seed}",
         build=WORKSPACE,
         needs=("bwrap", "terraform|tofu"),
     ),
@@ -164,8 +163,7 @@ GROUPS = (
         "statements that are made to permit more, and whether a decision of the simulator notices",
         "2 min",
         "tests/iam/mutants",
-        # `make test` runs the decisions, and the test of what a statement can touch.
-        "",
+        "tests/iam/mutants --drawn 8 --seed {seed}",
         folder=ROOT,
         needs=("node", "npm"),
     ),

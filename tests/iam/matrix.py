@@ -31,7 +31,7 @@ def main():
             sys.exit("the simulator does not answer as AWS documents:\n" + "\n".join(wrong))
     if args.mutants:
         with ProcessPoolExecutor(WORKERS, initializer=_prepare) as pool:
-            return 1 if _mutate(pool, args.named) else 0
+            return 1 if _mutate(pool, args) else 0
     with ProcessPoolExecutor(WORKERS) as pool:
         return 1 if _decide(pool, args.tenants, args.installs) else 0
 
@@ -62,10 +62,19 @@ def _decide_tenant(t, tenants, installs):
         return len(asked), possible, simulator.wrong_decisions(world, asked)
 
 
-def _mutate(pool, named):
-    """Prints the statements that no decision notices when they permit more; the static look may notice some of them."""
+def choose(places, count, seed):
+    """Returns as many of the places as are asked for, drawn by the seed and in order; all of them without a count."""
+    return places if count is None else sorted(random.Random(seed).sample(places, min(count, len(places))))
+
+
+def _mutate(pool, args):
+    """Prints the statements that no decision notices when they permit more; the static look may notice some of them.
+
+    Returns what is wrong: a mutant that nothing noticed, or an answer that should not have changed.
+    """
     every = _mutants()
-    chosen = [at for at, (mutant, _, _) in enumerate(every) if named in str(mutant)]
+    named = [at for at, (mutant, _, _) in enumerate(every) if args.named in str(mutant)]
+    chosen = choose(named, args.drawn, args.seed)
     asked, spared, unforeseen, alive, equal = 0, 0, [], [], 0
     for count, (at, answer) in enumerate(zip(chosen, pool.map(_try_mutant, chosen), strict=True), 1):
         mutant, _, is_equal = every[at]
@@ -83,10 +92,10 @@ def _mutate(pool, named):
         print(f"{'seen by the static look only' if is_seen else 'alive'}: {every[at][0]}")
     print("".join(f"left out, and yet noticed: {each}\n" for each in unforeseen[:50]), end="")
     made = len(chosen) - equal
-    _print_figure("iam.mutants_killed", made - len(alive), made, made - len(alive))
-    _print_figure("iam.mutants_seen", sum(looked), len(alive), sum(looked))
-    _print_figure("iam.left_out", len(unforeseen), spared + equal, spared + equal - len(unforeseen))
-    return unforeseen
+    _print_figure("iam.mutants_killed", made - len(alive), made, made - len(alive), seed=args.seed)
+    _print_figure("iam.mutants_seen", sum(looked), len(alive), sum(looked), seed=args.seed)
+    _print_figure("iam.left_out", len(unforeseen), spared + equal, spared + equal - len(unforeseen), seed=args.seed)
+    return unforeseen or not all(looked)
 
 
 def originals():
@@ -171,6 +180,8 @@ def _arguments():
         "that nothing noticed",
     )
     parser.add_argument("--named", default="", metavar="TEXT", help="only mutants with this in their name")
+    parser.add_argument("--drawn", type=int, metavar="N", help="only as many mutants, drawn by the seed")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the mutants that are drawn (0)")
     return parser.parse_args()
 
 

@@ -4,7 +4,7 @@ import random
 import unittest
 
 import policies
-from matrix import originals
+from matrix import choose, originals
 from simulator import Simulator
 from statement_mutants import left_out
 from touched import Change, Questions
@@ -135,6 +135,16 @@ class LeftOut(unittest.TestCase):
                 "queues ReportsPolicy PolicyDocument (0, 0) RunnersSendReports: resource",
             ],
         )
+
+
+class Drawn(unittest.TestCase):
+    def test_the_same_seed_draws_the_same_mutants_and_no_count_draws_all(self):
+        places = list(range(3, 500))
+
+        self.assertEqual(choose(places, 8, 1), choose(places, 8, 1))
+        self.assertNotEqual(choose(places, 8, 1), choose(places, 8, 2))
+        self.assertEqual(choose(places, 8, 1), sorted(set(choose(places, 8, 1))))
+        self.assertEqual((choose(places, None, 1), choose(places[:2], 8, 1)), (places, places[:2]))
 
 
 def _fits(action, arn):
