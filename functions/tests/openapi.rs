@@ -2,7 +2,10 @@
 
 #![cfg(test)]
 
+use std::collections::BTreeSet;
+
 use freehold_functions::api::openapi;
+use freehold_protocol::app_version::Reference;
 use serde_json::Value;
 
 fn operations(document: &Value) -> Vec<&Value> {
@@ -62,4 +65,14 @@ fn every_parameter_says_what_the_code_takes() {
             assert!(schema["pattern"].is_string(), "{} of {}", parameter["name"], operation["operationId"]);
         }
     }
+}
+
+#[test]
+fn a_set_may_be_sent_with_a_repeated_element_and_no_schema_forbids_it() {
+    let one = r#"{ "to": "install_stack", "name": "region" }"#;
+
+    let twice: BTreeSet<Reference> = serde_json::from_str(&format!("[{one}, {one}]")).unwrap();
+
+    assert_eq!(twice, [Reference::InstallStack("region".to_owned())].into());
+    assert!(!openapi::document().to_string().contains("uniqueItems"));
 }

@@ -27,7 +27,8 @@ BIN = Path(DIST).resolve() if DIST else ROOT / "target" / "debug"
 FUNCTIONS = BIN / "functions" if DIST else ROOT / "target" / "lambda" / "local"
 VENDOR, CUSTOMER, REGION = "111111111111", "222222222222", "eu-west-1"
 TENANT, INSTALL, APP = "acme", "globex", "demo"
-RUNNER_SECS = 60
+# How long something may take that a runner does in seconds when nothing else uses the machine.
+RUNNER_SECS = 180
 
 
 class Failed(Exception):

@@ -90,7 +90,7 @@ impl std::fmt::Debug for Api {
 }
 
 /// One parsed request.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Call {
     /// The values of the route's placeholders.
     pub path: Vec<(String, String)>,
@@ -263,6 +263,7 @@ impl Api {
             caller: caller_of(&request.request_context),
             body: body_of(request, longest_body(operation))?,
         };
+        call.check_placeholders()?;
         self.operate(operation, &call).await
     }
 }

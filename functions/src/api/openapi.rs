@@ -19,7 +19,9 @@ use super::routes::{Operation, ROUTES, Route};
 
 /// Returns the OpenAPI document.
 pub fn document() -> Value {
-    let mut settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(with_width));
+    let mut settings = SchemaSettings::draft2020_12()
+        .with_transform(RecursiveTransform(with_width))
+        .with_transform(RecursiveTransform(with_repeats));
     settings.definitions_path = "/components/schemas".into();
     let mut generator = settings.into_generator();
     let error = schema::<ErrorBody>(&mut generator);
@@ -158,6 +160,11 @@ fn with_width(schema: &mut Schema) {
     if schema.get("maximum").is_none() {
         schema.insert("maximum".into(), most.into());
     }
+}
+
+/// Removes the rule that the elements of a set differ: the API takes a list with a repeated element for the same set.
+fn with_repeats(schema: &mut Schema) {
+    schema.remove("uniqueItems");
 }
 
 fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {

@@ -16,7 +16,22 @@ macro_rules! placeholders {
             pub fn $name(&self) -> Result<$type, AppError> {
                 self.placeholder(stringify!($name))
             }
-        )*}
+        )*
+
+            /// Parses all placeholders of the path, also those that the operation does not use.
+            ///
+            /// # Errors
+            /// Invalid for the first value that does not have its placeholder's type.
+            pub(super) fn check_placeholders(&self) -> Result<(), AppError> {
+                for (name, _) in &self.path {
+                    match name.as_str() {
+                        $(stringify!($name) => drop(self.$name()?),)*
+                        _ => {}
+                    }
+                }
+                Ok(())
+            }
+        }
 
         /// Returns the schema of the placeholder `name`, or `None` when there is no such placeholder.
         #[cfg(feature = "openapi")]
@@ -45,5 +60,27 @@ impl Call {
     fn placeholder<T: std::str::FromStr<Err: std::fmt::Display>>(&self, name: &str) -> Result<T, AppError> {
         let text = self.path.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         text.unwrap_or_default().parse().map_err(|e: T::Err| AppError::invalid(e.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use freehold_protocol::api::ErrorKind;
+
+    use super::*;
+
+    fn call(name: &str, value: &str) -> Call {
+        Call { path: vec![(name.to_owned(), value.to_owned())], ..Call::default() }
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_whether_or_not_the_operation_reads_it() {
+        for name in ["action", "app", "artifact", "install", "job", "release", "terms", "version", "workflow"] {
+            let refused = call(name, "null,null").check_placeholders().unwrap_err();
+
+            assert_eq!(refused.kind, ErrorKind::Invalid, "{name}");
+            assert!(refused.message.contains("`null,null`"), "{name}: {}", refused.message);
+        }
+        assert!(call("app", "web").check_placeholders().is_ok());
     }
 }
