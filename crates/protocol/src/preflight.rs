@@ -49,6 +49,14 @@ pub const STACK_READS: [&str; 2] = ["cloudformation:DescribeStacks", "cloudforma
 pub const STACK_CHANGES: [&str; 3] =
     ["cloudformation:CreateChangeSet", "cloudformation:DescribeStackEvents", "cloudformation:ExecuteChangeSet"];
 
+/// The calls in the removal of a stack, in the order in which a job makes them.
+pub const STACK_REMOVALS: [&str; 4] = [
+    "cloudformation:DescribeStacks",
+    "cloudformation:ListStackResources",
+    "cloudformation:DeleteStack",
+    "cloudformation:DescribeStackEvents",
+];
+
 /// Actions on resources, as a policy's statement allows them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Permission {

@@ -39,7 +39,8 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, defined: DefinedRoles<'
         let roles = Roles::of(version);
         let owners = components(app);
         let looker = Looker { owners, defined };
-        drafts.extend(roles.stacks().iter().filter(|one| looker.is_certain(one)).filter_map(|one| looker.stack(one)));
+        let stacks = [roles.stacks(), roles.stack_removals()].concat();
+        drafts.extend(stacks.iter().filter(|one| looker.is_certain(one)).filter_map(|one| looker.stack(one)));
         drafts.extend(looker.creations(&roles, made));
     }
     app.drafts.extend(drafts);
@@ -61,7 +62,7 @@ impl Looker<'_> {
         lacks.role.as_ref().is_none_or(|role| !self.defined.incomplete.contains(role))
     }
 
-    /// Reports a stack that its role may not deploy. This is an error only if a first deploy is certain to fail,
+    /// Reports a stack that its role may not deploy or remove. This is an error only if a first deploy is certain to fail,
     /// otherwise a warning.
     fn stack(&self, lacks: &Shortfall) -> Option<Draft> {
         let checked = self.owners.get(lacks.component.as_str())?;
@@ -69,9 +70,14 @@ impl Looker<'_> {
         let place =
             root.entry("stack_name").map_or_else(|| checked.place_of(root, "type"), |e| checked.place(&e.value));
         let name = lacks.resource.split('/').nth(1).unwrap_or_default();
-        let what = format!("component `{}` deploys stack `{name}`", lacks.component);
+        let what = match lacks.mode {
+            Mode::Deprovision => format!("a teardown of component `{}` removes stack `{name}`", lacks.component),
+            Mode::Provision | Mode::Maintenance | Mode::BreakGlass => {
+                format!("component `{}` deploys stack `{name}`", lacks.component)
+            }
+        };
         let severity = match (&lacks.answer, lacks.mode) {
-            (Answer::Managed(_), _) | (_, Mode::Maintenance) => Severity::Warning,
+            (Answer::Managed(_), _) | (_, Mode::Maintenance | Mode::Deprovision) => Severity::Warning,
             _ => Severity::Error,
         };
         let resource = lacks.resource.replacen("arn:*:", "arn:aws:", 1);
@@ -103,7 +109,8 @@ impl Looker<'_> {
         let actions = lacks.actions.iter().map(|action| format!("`{action}`")).collect::<Vec<_>>().join(", ");
         let when = match lacks.mode {
             Mode::Provision => "the first deploy of an install",
-            Mode::Maintenance | Mode::Deprovision | Mode::BreakGlass => "a later deploy",
+            Mode::Maintenance | Mode::BreakGlass => "a later deploy",
+            Mode::Deprovision => "a teardown",
         };
         let Some(role) = &lacks.role else {
             let message = format!("{what}, and the app has no role for mode `{}`", lacks.mode.as_str());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_permissions::{Allowance, Answer};
 use freehold_protocol::app_version::{AppVersion, Component, ComponentSpec, RolePolicy};
 use freehold_protocol::order::Mode;
-use freehold_protocol::preflight::{STACK_CHANGES, STACK_READS};
+use freehold_protocol::preflight::{STACK_CHANGES, STACK_READS, STACK_REMOVALS};
 use freehold_protocol::{ComponentName, RoleKey};
 
 use super::creation;
@@ -20,7 +20,7 @@ const MAX_COMPONENTS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shortfall {
     pub component: ComponentName,
-    /// The mode of the deploy.
+    /// The mode of the deploy, or of the teardown.
     pub mode: Mode,
     /// The name of the role in the config; `None` when the app has no role for the mode.
     pub role: Option<String>,
@@ -55,6 +55,22 @@ impl<'v> Roles<'v> {
     /// actions that a preflight of an install checks too. Components with an unknown role are left out;
     /// [`unknown_roles`] reports them.
     pub fn stacks(&self) -> Vec<Shortfall> {
+        let actions: Vec<&'static str> = STACK_READS.into_iter().chain(STACK_CHANGES).collect();
+        self.all_stacks().flat_map(|(component, resource)| self.lacking(component, &actions, &resource)).collect()
+    }
+
+    /// Returns the permissions that the roles lack for the teardown of the app's CloudFormation stacks. Leaves out a
+    /// stack whose teardown has no role in the app: such an app removes nothing.
+    pub fn stack_removals(&self) -> Vec<Shortfall> {
+        let found = self.all_stacks().flat_map(|(component, resource)| {
+            let (operation, mode) = (Operation::Teardown(component), Mode::Deprovision);
+            self.lacking_in(component, operation, mode, &STACK_REMOVALS, &resource)
+        });
+        found.filter(|one| one.role.is_some()).collect()
+    }
+
+    /// Returns the components that are CloudFormation stacks, and the pattern of the stack's ARN.
+    fn all_stacks(&self) -> impl Iterator<Item = (&'v Component, String)> {
         let stacks = self.version.components.iter().filter_map(|component| match &component.spec {
             ComponentSpec::CloudformationStack { stack_name, .. } => {
                 Some((component, format!("arn:*:cloudformation:*:*:stack/{stack_name}/*")))
@@ -67,9 +83,7 @@ impl<'v> Roles<'v> {
             | ComponentSpec::Job { .. }
             | ComponentSpec::Pulumi { .. } => None,
         });
-        let actions: Vec<&'static str> = STACK_READS.into_iter().chain(STACK_CHANGES).collect();
-        let asked = stacks.take(MAX_COMPONENTS);
-        asked.flat_map(|(component, resource)| self.lacking(component, &actions, &resource)).collect()
+        stacks.take(MAX_COMPONENTS)
     }
 
     /// Returns the permissions that the deploys of `component` lack to create resources of these types (as Terraform or
@@ -85,36 +99,49 @@ impl<'v> Roles<'v> {
     fn lacking(&self, component: &Component, actions: &[&'static str], resource: &str) -> Vec<Shortfall> {
         let mut found: Vec<Shortfall> = Vec::new();
         for mode in DEPLOYING {
-            let Ok(own) = runs_as(self.version, Operation::Deploy(component), None, mode) else { continue };
-            let (key, mode_of_role) = match own {
-                Some(RunsAs { role: Some(key), .. }) => ((None, Some(key)), mode),
-                Some(RunsAs { mode, role: None }) => ((Some(mode), None), mode),
-                None => ((Some(mode), None), mode),
-            };
-            let known = self.read.get(&key);
-            let mut of_mode: Vec<Shortfall> = Vec::new();
-            for action in actions {
-                let answer = known.map_or(Answer::NotAllowed, |(_, allowance)| allowance.answer(action, resource));
-                if answer == Answer::Possible {
-                    continue;
-                }
-                match of_mode.iter_mut().find(|one| one.answer == answer) {
-                    Some(one) => one.actions.push(action),
-                    None => of_mode.push(Shortfall {
-                        component: component.name.clone(),
-                        mode: mode_of_role,
-                        role: known.map(|(name, _)| (*name).to_owned()),
-                        actions: vec![action],
-                        resource: resource.to_owned(),
-                        answer,
-                    }),
-                }
-            }
+            let mut of_mode = self.lacking_in(component, Operation::Deploy(component), mode, actions, resource);
             // If the component has a role of its own, both modes use it, and the result would appear twice.
             of_mode.retain(|new| {
                 !found.iter().any(|old| new.role.is_some() && old.role == new.role && old.actions == new.actions)
             });
             found.extend(of_mode);
+        }
+        found
+    }
+
+    /// Returns what the role of this operation lacks, one value for each reason. Nothing if the role is unknown.
+    fn lacking_in(
+        &self,
+        component: &Component,
+        operation: Operation<'_>,
+        mode: Mode,
+        actions: &[&'static str],
+        resource: &str,
+    ) -> Vec<Shortfall> {
+        let Ok(own) = runs_as(self.version, operation, None, mode) else { return Vec::new() };
+        let (key, mode_of_role) = match own {
+            Some(RunsAs { role: Some(key), .. }) => ((None, Some(key)), mode),
+            Some(RunsAs { mode, role: None }) => ((Some(mode), None), mode),
+            None => ((Some(mode), None), mode),
+        };
+        let known = self.read.get(&key);
+        let mut found: Vec<Shortfall> = Vec::new();
+        for action in actions {
+            let answer = known.map_or(Answer::NotAllowed, |(_, allowance)| allowance.answer(action, resource));
+            if answer == Answer::Possible {
+                continue;
+            }
+            match found.iter_mut().find(|one| one.answer == answer) {
+                Some(one) => one.actions.push(action),
+                None => found.push(Shortfall {
+                    component: component.name.clone(),
+                    mode: mode_of_role,
+                    role: known.map(|(name, _)| (*name).to_owned()),
+                    actions: vec![action],
+                    resource: resource.to_owned(),
+                    answer,
+                }),
+            }
         }
         found
     }
@@ -223,6 +250,21 @@ mod tests {
         let found: Vec<_> = found.iter().map(|one| (one.role.as_deref(), one.actions.len(), &one.answer)).collect();
         let managed = Answer::Managed(["ReadOnlyAccess".to_owned()].into());
         assert_eq!(found, [(Some("deployer"), 3, &managed), (Some("deployer"), 2, &Answer::NotAllowed)]);
+    }
+
+    #[test]
+    fn a_role_that_may_not_list_a_stacks_resources_cannot_remove_the_stack() {
+        let document = r#"{"Statement":{"Effect":"Allow","Resource":"*","Action":["cloudformation:D*"]}}"#;
+        let role = json!({ "mode": "deprovision", "name": "removal", "policies": [
+            { "inline": { "name": "own", "document": document } },
+        ] });
+        let removable = version(&json!([]), &json!({ "roles": [role] }));
+
+        let found = Roles::of(&removable).stack_removals();
+
+        let found: Vec<_> = found.iter().map(|one| (one.mode, one.role.as_deref(), &*one.actions)).collect();
+        assert_eq!(found, [(Mode::Deprovision, Some("removal"), &["cloudformation:ListStackResources"][..])]);
+        assert_eq!(Roles::of(&version(&json!([]), &json!({}))).stack_removals(), [], "no role removes anything");
     }
 
     #[test]

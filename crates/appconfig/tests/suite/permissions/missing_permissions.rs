@@ -54,6 +54,28 @@ fn a_new_stack_that_the_roles_do_not_name_is_an_error_with_the_statement_to_add(
 }
 
 #[test]
+fn a_role_that_cannot_remove_its_stack_is_warned_of() {
+    let removal = inline("\"cloudformation:D*\", \"sns:*\"", "*");
+    let role = "type = \"deprovision\"\nname = \"{{ .nuon.install.id }}-deprovision\"\ndescription = \"d\"\n";
+    let config = topic(ALL, ALL).with("permissions/deprovision.toml", &format!("{role}{removal}"));
+
+    insta::assert_snapshot!(config.check(), @r#"
+    warning: a teardown of component `topic` removes stack `{{ .nuon.install_stack.outputs.prefix }}topic`, and role `{{ .nuon.install.id }}-deprovision` does not allow `cloudformation:ListStackResources`
+     --> components/topic.toml:4:14
+      |
+    4 | stack_name = "{{ .nuon.install_stack.outputs.prefix }}topic"
+      |              ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+      |
+     ::: permissions/deprovision.toml:2:8
+      |
+    2 | name = "{{ .nuon.install.id }}-deprovision"
+      |        ------------------------------------ the role is defined here
+      |
+      = help: a teardown needs this permission: add `{"Effect": "Allow", "Action": ["cloudformation:ListStackResources"], "Resource": "arn:aws:cloudformation:*:*:stack/{{ .nuon.install_stack.outputs.prefix }}topic/*"}` to the role's policies
+    "#);
+}
+
+#[test]
 fn a_role_for_later_deploys_and_a_managed_policy_are_warned_of() {
     let managed = "[[policies]]\nmanaged_policy_name = \"AmazonSNSFullAccess\"\n";
 
