@@ -21,9 +21,10 @@ use crate::sandbox;
 use crate::work::agent::Execute;
 use crate::work::standby::Membership;
 
-/// Returns the filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials.
+/// Returns the filter of log events if `RUST_LOG` is not set. The AWS SDK would report each look-up of credentials, and
+/// print each failed one with all fields of its structs. The runner itself logs why it has no credentials.
 fn logged() -> Targets {
-    Targets::new().with_default(LevelFilter::INFO).with_target("aws_config", LevelFilter::WARN)
+    Targets::new().with_default(LevelFilter::INFO).with_target("aws_config", LevelFilter::ERROR)
 }
 
 /// Switches core dumps off, and sets up logs to stderr, TLS and a runtime. Then runs `work` and returns its exit code.
@@ -96,12 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn look_ups_of_credentials_are_not_logged() {
+    fn look_ups_of_credentials_are_not_logged_and_neither_are_failed_ones() {
         let logs = tracing_subscriber::registry().with(logged());
 
         tracing::subscriber::with_default(logs, || {
             assert!(!tracing::enabled!(target: "aws_config::profile::credentials", tracing::Level::INFO));
-            assert!(tracing::enabled!(target: "aws_config::profile::credentials", tracing::Level::WARN));
+            assert!(!tracing::enabled!(target: "aws_config::meta::credentials::chain", tracing::Level::WARN));
+            assert!(tracing::enabled!(target: "aws_config::profile::credentials", tracing::Level::ERROR));
             assert!(tracing::enabled!(tracing::Level::INFO));
         });
     }
