@@ -1,8 +1,11 @@
-//! A Terraform provider for tests. It has a resource `note`, which only stores a text, and a data source `note_origin`,
-//! which returns the file name of the provider's program. It implements gRPC (plugin protocol 6, `tfplugin6.proto`)
-//! without TLS, so Terraform needs `TF_DISABLE_PLUGIN_TLS=1`.
+//! A Terraform provider for tests. It has a resource `note`, which only stores a text, a resource `note_role`, which is a
+//! role of IAM with one inline policy, and a data source `note_origin`, which returns the file name of the provider's
+//! program. It implements gRPC (plugin protocol 6, `tfplugin6.proto`) without TLS, so Terraform needs
+//! `TF_DISABLE_PLUGIN_TLS=1`.
 
-use std::collections::BTreeMap;
+mod iam_role;
+mod msgpack;
+mod protobuf;
 
 use bytes::Bytes;
 use h2::RecvStream;
@@ -10,11 +13,16 @@ use h2::server::SendResponse;
 use http::{HeaderMap, Request, Response};
 use tokio::net::UnixListener;
 
+use crate::protobuf::{field, fields};
+
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// The status codes of gRPC that this provider returns.
 const OK: &str = "0";
 const UNIMPLEMENTED: &str = "12";
+/// The fields of an attribute that say whether a module must set it.
+const REQUIRED: u8 = 4;
+const COMPUTED: u8 = 6;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -49,7 +57,11 @@ async fn answer(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) 
     let head = Response::builder().header("content-type", "application/grpc").body(())?;
     let mut stream = respond.send_response(head, false)?;
     // Each gRPC message has a prefix of 5 bytes: a compression flag and the length.
-    let reply = reply(&path, message.get(5..).unwrap_or_default());
+    let message = message.get(5..).unwrap_or_default();
+    let reply = match iam_role::reply(&path, message).await {
+        Some(reply) => Some(reply),
+        None => reply(&path, message),
+    };
     if let Some(reply) = &reply {
         let mut framed = vec![0];
         framed.extend(u32::try_from(reply.len())?.to_be_bytes());
@@ -63,13 +75,14 @@ async fn answer(request: Request<RecvStream>, mut respond: SendResponse<Bytes>) 
 
 /// Returns the reply to a call of the method at `path`, or `None` when this provider does not implement the method.
 fn reply(path: &str, request: &[u8]) -> Option<Vec<u8>> {
-    let fields = fields(request);
-    let given = |number: u64| fields.get(&number).cloned().unwrap_or_default();
+    let request = fields(request);
+    let given = |number: u64| request.get(&number).cloned().unwrap_or_default();
     Some(match path.strip_prefix("/tfplugin6.Provider/")? {
         "GetProviderSchema" => [
             field(1, &schema(&[])),
-            field(2, &entry("note", &schema(&[attribute("text", 4)]))),
-            field(3, &entry("note_origin", &schema(&[attribute("program", 6)]))),
+            field(2, &entry("note", &schema(&[attribute("text", REQUIRED)]))),
+            field(2, &entry(iam_role::TYPE, &iam_role::schema())),
+            field(3, &entry("note_origin", &schema(&[attribute("program", COMPUTED)]))),
         ]
         .concat(),
         "ValidateProviderConfig"
@@ -78,7 +91,7 @@ fn reply(path: &str, request: &[u8]) -> Option<Vec<u8>> {
         | "ConfigureProvider"
         | "StopProvider" => Vec::new(),
         // The stored state is JSON in the field `raw_state`.
-        "UpgradeResourceState" => field(1, &field(2, self::fields(&given(3)).get(&1)?)),
+        "UpgradeResourceState" => field(1, &field(2, fields(&given(3)).get(&1)?)),
         "ReadResource" => field(1, &given(2)),
         "PlanResourceChange" | "ApplyResourceChange" => field(1, &given(3)),
         "ReadDataSource" => {
@@ -102,47 +115,4 @@ fn attribute(name: &str, how: u8) -> Vec<u8> {
 
 fn entry(key: &str, value: &[u8]) -> Vec<u8> {
     [field(1, key.as_bytes()), field(2, value)].concat()
-}
-
-/// Encodes a length-delimited field of a protocol buffer.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
-    let mut encoded = vec![number << 3 | 2];
-    let mut length = bytes.len();
-    while length > 0x7f {
-        encoded.push(u8::try_from(length & 0x7f).unwrap_or_default() | 0x80);
-        length >>= 7;
-    }
-    encoded.push(u8::try_from(length).unwrap_or_default());
-    encoded.extend_from_slice(bytes);
-    encoded
-}
-
-/// Decodes the length-delimited fields of a message, by field number. Skips fields that hold a number.
-fn fields(mut message: &[u8]) -> BTreeMap<u64, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    while let Some(key) = number(&mut message) {
-        let Some(value) = number(&mut message) else { break };
-        if key & 7 == 2 {
-            let Some((bytes, rest)) = usize::try_from(value).ok().and_then(|length| message.split_at_checked(length))
-            else {
-                break;
-            };
-            found.insert(key >> 3, bytes.to_vec());
-            message = rest;
-        }
-    }
-    found
-}
-
-fn number(message: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = message.split_first()?;
-        *message = rest;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(value);
-        }
-    }
-    None
 }

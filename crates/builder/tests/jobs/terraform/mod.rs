@@ -1,5 +1,7 @@
 //! Terraform modules: built with the providers that they need, and applied with these providers alone.
 
+mod iam;
+
 use std::collections::BTreeMap;
 use std::fs;
 
