@@ -2,6 +2,7 @@
 
 mod locks;
 mod sensitive_outputs;
+mod ten_kills;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
