@@ -2,6 +2,8 @@
 
 #![cfg(test)]
 
+mod pulumi;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -37,21 +39,24 @@ async fn a_sandbox_lives_from_the_first_deploy_to_the_teardown() -> anyhow::Resu
     assert_eq!(names(&provisioned), ["preflight:install", "sandbox", "site"], "{provisioned}");
     assert_eq!(summary(&world).await?, "site in the network of a");
     the_sandbox_has_a_state_of_its_own(&world, &install).await?;
-    a_changed_sandbox_is_made_again(&world, &directory).await?;
+    a_changed_sandbox_is_made_again(&world, &directory, ("zone = \"a\"", "zone = \"b\"")).await?;
     everything_is_removed_once_the_customer_allows_it(&world, &install).await
 }
 
 fn app_with_sandbox(parent: &Path) -> anyhow::Result<PathBuf> {
+    let sandbox = "terraform_version = \"1.11.3\"\nsource = \"./sandbox\"\n[vars]\nzone = \"a\"\n";
+    let directory = app_with_site(parent, sandbox)?;
+    app::write(&directory, "sandbox/main.tf", SANDBOX)?;
+    Ok(directory)
+}
+
+/// Writes an app with a sandbox, whose source is missing, and the component `site` that reads an output of it.
+fn app_with_site(parent: &Path, sandbox: &str) -> anyhow::Result<PathBuf> {
     let directory = app::small(parent)?;
     let role =
         "type = \"deprovision\"\nname = \"{{ .nuon.install.id }}-deprovision\"\ndescription = \"does nothing\"\n";
     app::write(&directory, "permissions/deprovision.toml", role)?;
-    app::write(
-        &directory,
-        "sandbox.toml",
-        "terraform_version = \"1.11.3\"\nsource = \"./sandbox\"\n[vars]\nzone = \"a\"\n",
-    )?;
-    app::write(&directory, "sandbox/main.tf", SANDBOX)?;
+    app::write(&directory, "sandbox.toml", sandbox)?;
     let site = "name = \"site\"\ntype = \"terraform_module\"\nterraform_version = \"1.11.3\"\nsource = \"../site\"\n[vars]\n\
                 network = \"{{ .nuon.install.sandbox.outputs.network }}\"\n";
     app::write(&directory, "components/site.toml", site)?;
@@ -60,17 +65,26 @@ fn app_with_sandbox(parent: &Path) -> anyhow::Result<PathBuf> {
 }
 
 async fn the_sandbox_has_a_state_of_its_own(world: &World, install: &Install) -> anyhow::Result<()> {
-    let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
-    let bucket = format!("fh-acme--globex--{}", install.account);
-    let objects = s3.list_objects_v2().bucket(bucket).prefix("terraform/").send().await?;
-    let keys: Vec<&str> = objects.contents().iter().filter_map(|object| object.key()).collect();
-    let states: Vec<&&str> = keys.iter().filter(|key| key.ends_with(".tfstate")).collect();
-    assert_eq!(states, [&"terraform/sandbox/sandbox.tfstate", &"terraform/site.tfstate"], "{keys:?}");
+    let keys = states(world, install).await?;
+    let states: Vec<&String> = keys.iter().filter(|key| key.ends_with(".tfstate")).collect();
+    assert_eq!(states, ["terraform/sandbox/sandbox.tfstate", "terraform/site.tfstate"], "{keys:?}");
     Ok(())
 }
 
-async fn a_changed_sandbox_is_made_again(world: &World, directory: &Path) -> anyhow::Result<()> {
-    app::edit(directory, "sandbox.toml", "zone = \"a\"", "zone = \"b\"")?;
+/// Returns the names of the objects of states in the install's bucket.
+async fn states(world: &World, install: &Install) -> anyhow::Result<Vec<String>> {
+    let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
+    let bucket = format!("fh-acme--globex--{}", install.account);
+    let objects = s3.list_objects_v2().bucket(bucket).prefix("terraform/").send().await?;
+    Ok(objects.contents().iter().filter_map(|object| object.key().map(str::to_owned)).collect())
+}
+
+async fn a_changed_sandbox_is_made_again(
+    world: &World,
+    directory: &Path,
+    (old, new): (&str, &str),
+) -> anyhow::Result<()> {
+    app::edit(directory, "sandbox.toml", old, new)?;
     world.sync_and_build(directory, "small").await?;
 
     let changed = world.vendor(&["deploy", "globex"]).await?;
