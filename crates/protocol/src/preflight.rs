@@ -34,6 +34,19 @@ pub struct CheckInstall {
     /// pattern, or under a condition, or the order has no space for them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub permissions_left_out: u32,
+    /// The clusters that the customer may already have, and that later jobs change.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<ExistingCluster>,
+}
+
+/// A cluster that the app's sandbox takes by its name. Whether it exists before the deploy, the runner finds out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExistingCluster {
+    /// The name of the EKS cluster, as a template.
+    pub name: String,
+    /// The namespaces in which components have objects. Each of them is a template.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub namespaces: BTreeSet<String>,
 }
 
 /// The program that installs charts.

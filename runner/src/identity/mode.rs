@@ -18,6 +18,7 @@ use crate::aws;
 use crate::config::{Config, Role};
 use crate::identity::denial::{StackState, Standing};
 use crate::identity::session_policy;
+use crate::work::job::Job;
 
 /// The time before their expiry at which credentials are replaced.
 const REFRESH_BEFORE: Duration = Duration::from_secs(300);
@@ -67,7 +68,7 @@ impl Roles {
             let none = || NoCredentials::Failed("the build runner has no AWS credentials".to_owned());
             return self.own.clone().ok_or_else(none);
         }
-        let session = self.session(order)?;
+        let session = session(order, &self.config, self.sts.clone())?;
         match session.current().await {
             Ok(_) => Ok(SharedCredentialsProvider::new(session)),
             Err(AssumeError::Denied(why)) => Err(self.denied(&session, &why).await),
@@ -121,21 +122,39 @@ impl Roles {
             )),
         }
     }
+}
 
-    fn session(&self, order: &Order) -> Result<RoleSession, NoCredentials> {
-        let switch = Switch::of(order);
-        let role = match &order.role {
-            Some(key) => self.config.roles.get(key).map(String::as_str),
-            None => self.config.modes.role(order.mode),
-        };
-        let Some(role) = role else {
-            return Err(NoCredentials::ModeOff(switch.off("this install has no role for it")));
-        };
-        let (sts, role, name) = (self.sts.clone(), role.to_owned(), order.job.to_string());
-        let partition = role.split(':').nth(1).unwrap_or("aws");
-        let policy = self.config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket));
-        Ok(RoleSession { sts, switch, role, name, policy, cached: Arc::default() })
+/// Returns credentials of `mode` for `job`, which may be another mode than the job's own. Returns `None` when the install
+/// has no role for the mode, or the mode is switched off. `own` are the credentials of the runner.
+///
+/// # Errors
+/// The reason why STS gives no session, for people.
+pub async fn session_in(job: &Job, mode: Mode, own: &SdkConfig) -> Result<Option<SharedCredentialsProvider>, String> {
+    if mode == job.order.mode && job.order.role.is_none() {
+        return Ok(Some(job.credentials.clone()));
     }
+    let order = Order { mode, role: None, ..(*job.order).clone() };
+    let Ok(session) = session(&order, &job.config, aws_sdk_sts::Client::new(own)) else { return Ok(None) };
+    match session.current().await {
+        Ok(_) => Ok(Some(SharedCredentialsProvider::new(session))),
+        Err(AssumeError::Denied(_)) => Ok(None),
+        Err(AssumeError::Failed(why)) => Err(format!("cannot assume role `{}`: {why}", session.role)),
+    }
+}
+
+fn session(order: &Order, config: &Config, sts: aws_sdk_sts::Client) -> Result<RoleSession, NoCredentials> {
+    let switch = Switch::of(order);
+    let role = match &order.role {
+        Some(key) => config.roles.get(key).map(String::as_str),
+        None => config.modes.role(order.mode),
+    };
+    let Some(role) = role else {
+        return Err(NoCredentials::ModeOff(switch.off("this install has no role for it")));
+    };
+    let (role, name) = (role.to_owned(), order.job.to_string());
+    let partition = role.split(':').nth(1).unwrap_or("aws");
+    let policy = config.bucket.as_ref().map(|bucket| session_policy::of(order, partition, bucket));
+    Ok(RoleSession { sts, switch, role, name, policy, cached: Arc::default() })
 }
 
 /// A session of one role for one job.

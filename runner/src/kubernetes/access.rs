@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_protocol::order::ClusterOf;
 
 use super::api::Api;
@@ -27,14 +28,7 @@ impl ClusterAccess {
     /// Finds the cluster that `of` names, and makes a token and a kubeconfig for it under the job's role.
     pub(crate) async fn of(job: &Job, of: &ClusterOf) -> Result<Self, ClusterError> {
         let cluster = cluster::find(job, of).await?;
-        let tokens = Tokens {
-            cluster: cluster.name.clone(),
-            region: cluster.region.clone(),
-            sts: sts_host(&cluster.region),
-            credentials: job.credentials.clone(),
-            log: job.log.clone(),
-            held: Arc::default(),
-        };
+        let tokens = tokens(job, &cluster, job.credentials.clone());
         let token = tokens.current().await?;
         let kubeconfig = Kubeconfig::write(&job.workspace, &cluster, &token, tokens.clone());
         let kubeconfig =
@@ -78,6 +72,32 @@ impl ClusterAccess {
     /// the box.
     pub(crate) fn services(&self, job: &Job) -> Vec<Service> {
         own_loopback(job, self.cluster.endpoint.as_str()).into_iter().collect()
+    }
+}
+
+/// Returns clients for the API of the cluster called `name`, one for each of `credentials`. The job's own credentials look
+/// the cluster up; a cluster that does not exist has no client.
+pub(crate) async fn apis_of(
+    job: &Job,
+    name: &str,
+    credentials: Vec<SharedCredentialsProvider>,
+) -> Result<Option<Vec<Api>>, ClusterError> {
+    let cluster = match cluster::find_by_name(job, name).await {
+        Err(ClusterError::Absent { .. }) => return Ok(None),
+        found => found?,
+    };
+    let api = |credentials| Api::new(&cluster, tokens(job, &cluster, credentials));
+    credentials.into_iter().map(api).collect::<Result<_, _>>().map(Some)
+}
+
+fn tokens(job: &Job, cluster: &Cluster, credentials: SharedCredentialsProvider) -> Tokens {
+    Tokens {
+        cluster: cluster.name.clone(),
+        region: cluster.region.clone(),
+        sts: sts_host(&cluster.region),
+        credentials,
+        log: job.log.clone(),
+        held: Arc::default(),
     }
 }
 

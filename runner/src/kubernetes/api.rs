@@ -29,6 +29,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 const LOG_LINES: &str = "1000";
 const LOG_BYTES: &str = "1048576";
 const JSON: &str = "application/json";
+const ACCESS_REVIEWS: &str = "authorization.k8s.io/v1";
 /// The content type that requests only metadata, because the data of a Helm release can have a megabyte.
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 /// The content type of a server-side apply. The body is JSON, which is also valid YAML.
@@ -258,6 +259,25 @@ impl Api {
         }
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         Err(ClusterError::of_answer(&self.cluster, &what, status, &body))
+    }
+
+    /// Returns whether the job may do `verb` to objects of a resource in `namespace` (Kubernetes API,
+    /// `SelfSubjectAccessReview`). `group` is the API group, empty for the core group.
+    pub(crate) async fn may(
+        &self,
+        verb: &str,
+        group: &str,
+        resource: &str,
+        namespace: &str,
+    ) -> Result<bool, ClusterError> {
+        let attributes = json!({ "verb": verb, "group": group, "resource": resource, "namespace": namespace });
+        let review = json!({ "apiVersion": ACCESS_REVIEWS, "kind": "SelfSubjectAccessReview",
+            "spec": { "resourceAttributes": attributes } });
+        let mut path = group_path(ACCESS_REVIEWS);
+        path.push("selfsubjectaccessreviews");
+        let answer = self.send(Method::POST, self.url(&path, &[]), "a review of access", Some((JSON, &review))).await?;
+        let allowed = answer.pointer("/status/allowed").and_then(Value::as_bool);
+        allowed.ok_or_else(|| self.malformed("a review of access"))
     }
 
     async fn get_path(&self, path: &[&str]) -> Result<Value, ClusterError> {

@@ -53,7 +53,15 @@ fn name(context: &Value, of: &ClusterOf) -> Result<String, ClusterError> {
         // The output `cluster` may be the name itself instead of an object.
         found.or_else(|| outputs.get("cluster")).and_then(Value::as_str)
     });
-    let name = named.ok_or(ClusterError::Unnamed { of })?;
+    checked(named.ok_or(ClusterError::Unnamed { of })?)
+}
+
+/// Finds the cluster called `name`.
+pub(super) async fn find_by_name(job: &Job, name: &str) -> Result<Cluster, ClusterError> {
+    describe(job, checked(name)?).await
+}
+
+fn checked(name: &str) -> Result<String, ClusterError> {
     // The characters that EKS permits (EKS API reference, `CreateCluster`, `name`). The name becomes a part of a URL.
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     if name.is_empty() || name.len() > 100 || !name.bytes().all(is_name) {

@@ -20,7 +20,7 @@ mod signature;
 mod token;
 mod yaml;
 
-pub(crate) use access::ClusterAccess;
+pub(crate) use access::{ClusterAccess, apis_of};
 pub(crate) use api::{Api, Applied};
 pub(crate) use change::{Change, Plan, is_marked_to_stay};
 pub(crate) use error::ClusterError;

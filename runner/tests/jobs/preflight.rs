@@ -1,13 +1,16 @@
 //! What a preflight finds in the local cloud and on this machine.
 
 use freehold_protocol::order::Work;
-use freehold_protocol::preflight::{CheckInstall, Finding, Verdict};
+use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding, Verdict};
 use freehold_protocol::report::Outcome;
 use freehold_runner::kinds::execute;
 use freehold_skips::have;
 
+use serde_json::json;
+
 use crate::cloud::Cloud;
-use crate::fixture::{Bench, outputs, reason};
+use crate::cluster::{self, Cluster, DEPLOYER, NAME, READER, STRANGER};
+use crate::fixture::{ACCOUNT, Bench, outputs, reason};
 
 fn bench(change: impl FnOnce(&mut CheckInstall)) -> Bench {
     let mut work = CheckInstall { disk_bytes: 1 << 20, ..CheckInstall::default() };
@@ -107,4 +110,40 @@ fn again_out_of_reach() {
         .status()
         .unwrap();
     assert!(status.success());
+}
+
+#[tokio::test]
+async fn each_mode_is_asked_what_it_may_do_in_a_cluster_that_exists() {
+    let test = "preflight::each_mode_is_asked_what_it_may_do_in_a_cluster_that_exists";
+    if !have(&["bwrap"]) {
+        return;
+    }
+    let Some(cloud) = cluster::with_clusters(test).await else { return };
+    Cluster::make(&cloud).await;
+    let existing = |name: &str| ExistingCluster { name: name.to_owned(), namespaces: ["shop".to_owned()].into() };
+    let mut bench = bench(|work| {
+        let later = "{{ .nuon.components.net.outputs.cluster }}";
+        work.clusters = vec![existing(NAME), existing("made-by-the-sandbox"), existing(later)];
+    });
+    bench.job.credentials = cluster::session(&cloud, DEPLOYER).await;
+    let role = |name: &str| format!("arn:aws:iam::{ACCOUNT}:role/{name}");
+    let modes = json!({ "provision": role(DEPLOYER), "maintenance": role(READER), "deprovision": role(STRANGER) });
+    bench.change_config(|config| config.modes = serde_json::from_value(modes).unwrap());
+
+    let found = findings(execute(&bench.job).await);
+
+    let clusters: Vec<&Finding> = found.iter().filter(|one| one.check.starts_with("cluster ")).collect();
+    let checks: Vec<&str> = clusters.iter().map(|one| one.check.as_str()).collect();
+    let modes = ["provision", "maintenance", "deprovision"].map(|mode| format!("cluster {NAME}, mode {mode}"));
+    assert_eq!(checks, modes, "{clusters:#?}");
+    let [deployer, reader, stranger] = clusters[..] else { panic!("{clusters:#?}") };
+    assert_eq!((deployer.state, deployer.detail.as_str()), (Verdict::Pass, "may change what components have in shop"));
+    assert_eq!(reader.state, Verdict::Warn);
+    assert!(reader.detail.contains("to patch `configmaps` in `shop`, patch `secrets` in `shop`"), "{reader:?}");
+    assert!(reader.fix.contains(&format!("of role `{}`", role(READER))), "{reader:?}");
+    assert_eq!(
+        (stranger.state, stranger.detail.as_str()),
+        (Verdict::Warn, "the cluster does not know the role of the mode")
+    );
+    assert!(stranger.fix.contains(&format!("an access entry for role `{}`", role(STRANGER))), "{stranger:?}");
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, ComponentSpec, RolePolicy, StepSource};
 use freehold_protocol::order::Mode;
-use freehold_protocol::preflight::{CheckInstall, HELM, KUSTOMIZE, PULUMI, Permission};
+use freehold_protocol::preflight::{CheckInstall, ExistingCluster, HELM, KUSTOMIZE, PULUMI, Permission};
 use serde_json::Value;
 
 use crate::contacted_hosts::hosts as contacted_hosts;
@@ -30,6 +30,13 @@ const UNPACKS_TO: u64 = 8;
 const MAX_HOSTS: usize = 20;
 const MAX_STACKS: usize = 20;
 const MAX_PERMISSIONS: usize = 200;
+/// The maximum number of namespaces of a cluster in an order.
+const MAX_NAMESPACES: usize = 10;
+
+/// The variable by which a module of a sandbox takes the name of the cluster that it makes or finds.
+const CLUSTER_NAME: &str = "cluster_name";
+/// The namespace of an object whose component names none.
+const OWN_NAMESPACE: &str = "{{ .nuon.install.id }}";
 
 /// Puts the preflight before `nodes`. A workflow without nodes gets no preflight.
 pub(crate) fn precede(nodes: &mut Vec<Node>) {
@@ -80,6 +87,7 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
         }
     }
     needs.hosts = hosts(version, &owners);
+    needs.clusters = existing_cluster(version).into_iter().collect();
     add_permissions(&mut needs, version, workflow.mode);
     needs
 }
@@ -120,6 +128,36 @@ fn add_part(needs: &mut CheckInstall, version: &AppVersion, name: &ComponentName
         // Images are copied from registry to registry and need no disk.
         ComponentSpec::ContainerImage { .. } | ComponentSpec::DockerBuild { .. } | ComponentSpec::Job { .. } => {}
     }
+}
+
+/// Returns the cluster whose name the sandbox takes, with the namespaces of the components in it.
+fn existing_cluster(version: &AppVersion) -> Option<ExistingCluster> {
+    let sandbox = version.part(&ComponentName::sandbox())?;
+    let name = match &sandbox.spec {
+        ComponentSpec::TerraformModule { vars, .. } => vars.get(CLUSTER_NAME),
+        ComponentSpec::Pulumi { config, .. } => config.get(CLUSTER_NAME),
+        ComponentSpec::ContainerImage { .. }
+        | ComponentSpec::CloudformationStack { .. }
+        | ComponentSpec::HelmChart { .. }
+        | ComponentSpec::KubernetesManifest { .. }
+        | ComponentSpec::DockerBuild { .. }
+        | ComponentSpec::Job { .. } => None,
+    };
+    let in_sandbox = version.components.iter().filter(|one| one.settings.kubernetes_context.is_empty());
+    let namespaces = in_sandbox.filter_map(|component| match &component.spec {
+        ComponentSpec::HelmChart { namespace, .. } | ComponentSpec::KubernetesManifest { namespace, .. } => {
+            Some(if namespace.is_empty() { OWN_NAMESPACE.to_owned() } else { namespace.clone() })
+        }
+        ComponentSpec::Job { .. } => Some(OWN_NAMESPACE.to_owned()),
+        ComponentSpec::TerraformModule { .. }
+        | ComponentSpec::Pulumi { .. }
+        | ComponentSpec::ContainerImage { .. }
+        | ComponentSpec::CloudformationStack { .. }
+        | ComponentSpec::DockerBuild { .. } => None,
+    });
+    let namespaces: BTreeSet<String> = namespaces.collect();
+    let name = name?.as_str()?.to_owned();
+    Some(ExistingCluster { name, namespaces: namespaces.into_iter().take(MAX_NAMESPACES).collect() })
 }
 
 /// Returns the hosts that `owners` contact. Names of buckets are left out, and so are hosts that are only known after a

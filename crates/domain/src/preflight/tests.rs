@@ -1,4 +1,4 @@
-use freehold_protocol::app_version::StepRepo;
+use freehold_protocol::app_version::{Component, Sandbox, StepRepo};
 use freehold_protocol::order::Source;
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::{BuildId, Digest, KeyId, Timestamp};
@@ -114,6 +114,31 @@ fn each_copy_of_a_directory_that_steps_run_in_counts() {
         needs(&version, &workflow(vec![Node { target, ..node("action:check", &[]) }]), &[(component, 100)].into());
 
     assert_eq!(needs.disk_bytes, 2 * 100 * UNPACKS_TO);
+}
+
+#[test]
+fn a_cluster_that_the_sandbox_takes_by_name_is_asked_about_the_namespaces_of_the_components_in_it() {
+    let mut version = version();
+    let charts = [("shop", "shop", ""), ("own", "", ""), ("elsewhere", "data", "other")];
+    version.components.extend(charts.map(|(name, namespace, context)| {
+        let spec = json!({ "kind": "helm_chart", "chart_name": name, "namespace": namespace });
+        let mut chart: Component = serde_json::from_value(component(name, spec)).unwrap();
+        chart.settings.kubernetes_context = context.to_owned();
+        chart
+    }));
+    let all = workflow(vec![node("net", &[])]);
+    let without = needs(&version, &all, &BTreeMap::new());
+    let vars = json!({ "cluster_name": "{{ .nuon.inputs.inputs.cluster_name }}" });
+    let tool = json!({ "tool": "terraform", "version": "1.11.3" });
+    let sandbox = json!({ "tool": tool, "source": { "from": "version" }, "vars": vars });
+    version.sandbox = Some(serde_json::from_value::<Sandbox>(sandbox).unwrap());
+
+    let found = needs(&version, &all, &BTreeMap::new());
+
+    assert!(without.clusters.is_empty());
+    let namespaces = ["shop", "{{ .nuon.install.id }}"].map(str::to_owned).into();
+    let name = "{{ .nuon.inputs.inputs.cluster_name }}".to_owned();
+    assert_eq!(found.clusters, [ExistingCluster { name, namespaces }]);
 }
 
 #[test]

@@ -20,7 +20,7 @@ use freehold_protocol::order::{
     DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired,
     RunAction, RunKubernetesJob, RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
 };
-use freehold_protocol::preflight::{CheckInstall, Finding, Permission, Verdict};
+use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
 };

@@ -189,6 +189,10 @@ fn orders() {
                 resources: ["arn:aws:s3:::{{ .nuon.install.id }}".to_owned()].into(),
             }],
             permissions_left_out: 2,
+            clusters: vec![ExistingCluster {
+                name: "{{ .nuon.inputs.cluster }}".into(),
+                namespaces: ["web".to_owned()].into(),
+            }],
         })),
     );
     golden(

@@ -6,6 +6,7 @@
 //! came through one of them, and the report goes through the other.
 
 mod account;
+mod cluster;
 mod finding;
 mod machine;
 mod network;
@@ -46,7 +47,7 @@ pub(super) async fn run(job: &Job, work: &CheckInstall) -> Result<Done, Failure>
 async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
     let sdk = sdk_config(job).await;
     let (stacks, mut findings) = stack_names(job, work);
-    let checks: [Check<'_>; 10] = [
+    let checks: [Check<'_>; 11] = [
         ("region", Box::pin(account::region(&sdk, &job.config.region))),
         ("install registry", Box::pin(network::registry(job))),
         ("state bucket", Box::pin(permissions::state_bucket(job, &sdk, work))),
@@ -54,6 +55,7 @@ async fn look(job: &Job, work: &CheckInstall) -> Vec<Finding> {
         ("permissions", Box::pin(simulation::simulate(job, &sdk, work, &stacks))),
         ("quotas of IAM", Box::pin(account::iam_quotas(&sdk, work))),
         ("quota of stacks", Box::pin(account::stack_quota(&sdk, &stacks))),
+        ("clusters", Box::pin(cluster::access(job, work))),
         ("terraform", Box::pin(machine::terraform(job, work))),
         ("sandbox", Box::pin(machine::sandbox(job, work))),
         ("network", Box::pin(network::hosts(work))),
