@@ -1,5 +1,6 @@
 //! What a job can see and do, and that it ends when it must.
 
+mod groups;
 mod killed_runner;
 
 use std::collections::BTreeMap;

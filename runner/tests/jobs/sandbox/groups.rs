@@ -1,0 +1,141 @@
+//! The control group of a box on a kernel that delegates one. Machines of tests often have none, so the kernel is User Mode
+//! Linux, an ordinary program that takes the machine's file system as its own.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use freehold_runner::sandbox::{Ended, cgroup};
+use freehold_runner::work::job::StopReason;
+use freehold_skips::have;
+
+use super::{bench, run};
+use crate::fixture::{Bench, eventually};
+
+/// The group that the first process makes, as systemd does for a unit with `Delegate=yes`.
+const UNIT: &str = "/sys/fs/cgroup/freehold.service";
+/// Each process stays below its own limit, and all of them together do not stay below the limit of 96 MiB.
+const TAKE_MEMORY: &str = r#"
+import os, time
+for _ in range(4):
+    if os.fork() == 0:
+        held = bytearray(40 << 20)
+        open("/workspace/%d" % os.getpid(), "w").close()
+        time.sleep(600)
+while len(os.listdir("/workspace")) < 5: time.sleep(0.05)
+print("held", flush=True)
+os.killpg(0, 9)
+"#;
+
+/// Starts the kernel, whose first process runs the test `inside`; returns what it printed.
+fn in_a_kernel(inside: &str) -> String {
+    let directory = tempfile::tempdir().unwrap();
+    let (first, exe) = (directory.path().join("first"), std::env::current_exe().unwrap());
+    let script = format!(
+        "#!/bin/sh\n\
+         mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /tmp; mount -t cgroup2 none /sys/fs/cgroup\n\
+         echo '+cpu +memory +pids' > /sys/fs/cgroup/cgroup.subtree_control; mkdir {UNIT}\n\
+         export PATH={path} FREEHOLD_TEST_IN_KERNEL=1\n\
+         sh -c 'echo $$ > {UNIT}/cgroup.procs; exec {exe} --exact {inside} --nocapture' 2>&1; echo \"ended with $?\"\n\
+         echo o > /proc/sysrq-trigger; sleep 60\n",
+        path = std::env::var("PATH").unwrap(),
+        exe = exe.display(),
+    );
+    std::fs::write(&first, script).unwrap();
+    std::fs::set_permissions(&first, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let kernel = Command::new("linux.uml")
+        .args(["mem=1G", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "con=null", "con0=null,fd:1"])
+        .arg(format!("init={}", first.display()))
+        .arg(format!("uml_dir={}", directory.path().display()))
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    String::from_utf8_lossy(&kernel.stdout).into_owned()
+}
+
+/// Waits for the group of the only box.
+async fn group() -> PathBuf {
+    let find = || {
+        let all = std::fs::read_dir(UNIT).unwrap().flatten();
+        all.map(|entry| entry.path()).find(|path| path.file_name().unwrap().to_string_lossy().starts_with("box-"))
+    };
+    eventually("the box has a group", || find().is_some()).await;
+    find().unwrap()
+}
+
+/// Returns a number in a file of a group: the whole file, or the line of `key`.
+fn number(group: &Path, file: &str, key: &str) -> u64 {
+    let text = std::fs::read_to_string(group.join(file)).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default();
+    line.trim().parse().unwrap_or_default()
+}
+
+async fn stop_when(bench: &Bench, script: &str, holds: impl AsyncFnOnce(PathBuf)) {
+    let (ended, ()) = tokio::join!(run(bench, script), async {
+        holds(group().await).await;
+        bench.stop.send(Some(StopReason::Cancelled)).unwrap();
+    });
+    assert!(matches!(ended, Ended::Stopped(StopReason::Cancelled)), "{ended:?}");
+    eventually("the group is gone", || {
+        let mut left = std::fs::read_dir(UNIT).unwrap().flatten();
+        !left.any(|entry| entry.file_name().to_string_lossy().starts_with("box-"))
+    })
+    .await;
+}
+
+/// Not a test by itself, and nothing without its variable: it needs a group that is delegated.
+#[tokio::test]
+async fn each_limit_of_a_group() {
+    let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
+    let first = bench();
+    cgroup::claim(first.directory.path()).unwrap();
+    assert!(std::fs::read_to_string(format!("{UNIT}/runner/cgroup.procs")).unwrap().lines().count() == 1);
+
+    for (memory_mib, holds) in [(96, false), (512, true)] {
+        let mut bench = bench();
+        bench.change_config(|config| config.limits.memory_mib = memory_mib);
+        std::fs::write(bench.job.workspace.join("take.py"), TAKE_MEMORY).unwrap();
+        let ended = run(&bench, "exec python3 take.py").await;
+        assert!(matches!(ended, Ended::Code { code: 137, .. }), "{memory_mib} MiB: {ended:?}");
+        assert_eq!(bench.log().contains("held"), holds, "{memory_mib} MiB: {}", bench.log());
+        println!("memory {memory_mib}");
+    }
+
+    let mut bench = bench();
+    bench.change_config(|config| config.limits.processes = 24);
+    let many = "i=0; while [ $i -lt 64 ]; do sleep 600 & i=$((i+1)); done; echo all; sleep 600";
+    stop_when(&bench, many, async |group| {
+        eventually("a process is refused", || number(&group, "pids.events", "max ") > 0).await;
+        assert_eq!(number(&group, "pids.max", ""), 24);
+        assert!(number(&group, "pids.current", "") <= 24);
+    })
+    .await;
+    assert!(!bench.log().contains("all"), "{}", bench.log());
+    println!("processes");
+
+    let mut bench = super::bench();
+    bench.change_config(|config| config.limits.cpu_percent = Some(20));
+    stop_when(&bench, "while :; do :; done", async |group| {
+        let (begun, before) = (Instant::now(), number(&group, "cpu.stat", "usage_usec "));
+        eventually("the box waits for the processor", || number(&group, "cpu.stat", "nr_throttled ") > 20).await;
+        let used = u128::from(number(&group, "cpu.stat", "usage_usec ") - before);
+        assert!(used * 100 <= begun.elapsed().as_micros() * 30, "{used} µs of {:?}", begun.elapsed());
+    })
+    .await;
+    println!("processor");
+}
+
+#[test]
+fn a_delegated_group_holds_memory_processes_and_processor_of_a_whole_job() {
+    if !have(&["bwrap", "python3", "linux.uml"]) {
+        return;
+    }
+
+    let printed = in_a_kernel("sandbox::groups::each_limit_of_a_group");
+
+    assert!(printed.contains("ended with 0"), "{printed}");
+    for limit in ["memory 96", "memory 512", "processes", "processor"] {
+        assert!(printed.contains(limit), "{printed}");
+    }
+}
