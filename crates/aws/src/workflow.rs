@@ -67,13 +67,12 @@ impl Callbacks for SfnCallbacks {
         let sent = self.0.send_task_success().task_token(token).output(output.to_string()).send().await;
         match sent {
             Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(
-                    SendTaskSuccessError::TaskDoesNotExist(_)
-                    | SendTaskSuccessError::TaskTimedOut(_)
-                    | SendTaskSuccessError::InvalidToken(_),
-                ) => Ok(()),
-                _ => Err(port_error("state machine", error)),
+            Err(error) => match error.as_service_error().and_then(of_success) {
+                Some(unusable) => {
+                    unusable.log();
+                    Ok(())
+                }
+                None => Err(port_error("state machine", error)),
             },
         }
     }
@@ -81,14 +80,74 @@ impl Callbacks for SfnCallbacks {
     async fn heartbeat(&self, token: &str) -> Result<(), PortError> {
         match self.0.send_task_heartbeat().task_token(token).send().await {
             Ok(_) => Ok(()),
-            Err(error) => match error.as_service_error() {
-                Some(
-                    SendTaskHeartbeatError::TaskDoesNotExist(_)
-                    | SendTaskHeartbeatError::TaskTimedOut(_)
-                    | SendTaskHeartbeatError::InvalidToken(_),
-                ) => Ok(()),
-                _ => Err(port_error("state machine", error)),
+            Err(error) => match error.as_service_error().and_then(of_heartbeat) {
+                Some(unusable) => {
+                    unusable.log();
+                    Ok(())
+                }
+                None => Err(port_error("state machine", error)),
             },
         }
+    }
+}
+
+/// The reason why a token ends no state any more (Step Functions API reference, `SendTaskSuccess`, "Errors"). It is no
+/// error of the call: whoever ends a state also ends workflows and forgets installs, and must not wait for a token for
+/// which no further attempt helps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unusable {
+    /// The token was used before, or its state has timed out.
+    Used,
+    /// Step Functions did not make this token. Its state waits until it times out.
+    Invalid,
+}
+
+impl Unusable {
+    fn log(self) {
+        match self {
+            Self::Used => {}
+            Self::Invalid => tracing::error!(
+                "Step Functions does not know the form of a stored task token, so the state that waits for it ends only \
+                 by its time limit; see whether something else writes into the table"
+            ),
+        }
+    }
+}
+
+const fn of_success(error: &SendTaskSuccessError) -> Option<Unusable> {
+    match error {
+        SendTaskSuccessError::TaskDoesNotExist(_) | SendTaskSuccessError::TaskTimedOut(_) => Some(Unusable::Used),
+        SendTaskSuccessError::InvalidToken(_) => Some(Unusable::Invalid),
+        _ => None,
+    }
+}
+
+const fn of_heartbeat(error: &SendTaskHeartbeatError) -> Option<Unusable> {
+    match error {
+        SendTaskHeartbeatError::TaskDoesNotExist(_) | SendTaskHeartbeatError::TaskTimedOut(_) => Some(Unusable::Used),
+        SendTaskHeartbeatError::InvalidToken(_) => Some(Unusable::Invalid),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_sfn::types::error::{InvalidOutput, InvalidToken, TaskDoesNotExist, TaskTimedOut};
+
+    use super::*;
+
+    #[test]
+    fn a_used_token_is_told_from_an_invalid_one_and_both_from_errors() {
+        let (gone, late) = (TaskDoesNotExist::builder().build(), TaskTimedOut::builder().build());
+        let invalid = InvalidToken::builder().build();
+        let output = SendTaskSuccessError::InvalidOutput(InvalidOutput::builder().build());
+
+        assert_eq!(of_success(&SendTaskSuccessError::TaskDoesNotExist(gone.clone())), Some(Unusable::Used));
+        assert_eq!(of_success(&SendTaskSuccessError::TaskTimedOut(late.clone())), Some(Unusable::Used));
+        assert_eq!(of_success(&SendTaskSuccessError::InvalidToken(invalid.clone())), Some(Unusable::Invalid));
+        assert_eq!(of_success(&output), None);
+        assert_eq!(of_heartbeat(&SendTaskHeartbeatError::TaskDoesNotExist(gone)), Some(Unusable::Used));
+        assert_eq!(of_heartbeat(&SendTaskHeartbeatError::TaskTimedOut(late)), Some(Unusable::Used));
+        assert_eq!(of_heartbeat(&SendTaskHeartbeatError::InvalidToken(invalid)), Some(Unusable::Invalid));
     }
 }

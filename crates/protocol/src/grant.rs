@@ -60,15 +60,25 @@ pub enum GrantRefusal {
     Revoked,
     /// The vendor disabled the install.
     InstallDisabled,
-    /// The attempt already had [`MAX_ROUNDS`] grants, or asks for a grant out of order.
+    /// The attempt already had [`max_rounds`] grants, or asks for a grant out of order.
     TooMany,
     /// The tenant registry does not have the artifact, although its build reported that it was pushed.
     NotInRegistry,
 }
 
-/// The maximum number of grants that one attempt gets for one artifact. An attempt needs another grant when URLs expire
-/// in the middle of a copy.
+/// The maximum number of grants that one attempt gets for [`MAX_BLOBS`] blobs of one artifact. An attempt needs another
+/// grant when URLs expire in the middle of a copy.
 pub const MAX_ROUNDS: u32 = 4;
+
+/// The maximum number of blobs for which a runner requests URLs at once. A URL of Amazon ECR has up to 2.6 KiB, and a
+/// message of SQS holds 1 MiB, in which a grant is base64. The manifests of the artifact need room too.
+pub const MAX_BLOBS: usize = 128;
+
+/// Returns the maximum number of grants that one attempt gets for an artifact with so many blobs.
+pub fn max_rounds(blobs: usize) -> u32 {
+    let parts = u32::try_from(blobs.div_ceil(MAX_BLOBS)).unwrap_or(u32::MAX);
+    MAX_ROUNDS.saturating_mul(parts.max(1))
+}
 
 impl GrantRefusal {
     /// Returns the word used in messages and audit records.

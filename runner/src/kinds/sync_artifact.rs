@@ -9,7 +9,7 @@ use bytes::Bytes;
 use freehold_oci::{
     BlobSource, Manifest, RegistryError, Repository, Version, fetch, missing_blobs, push_manifests, push_missing_blobs,
 };
-use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_ROUNDS, ManifestBytes};
+use freehold_protocol::grant::{BlobUrl, GrantAnswer, MAX_BLOBS, ManifestBytes, max_rounds};
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::{ComponentName, Digest};
 
@@ -58,8 +58,9 @@ pub(super) async fn sync_artifact_of(
     Ok(repository)
 }
 
-/// Copies the blobs that the install registry lacks, and returns the manifests that the grant contains. If URLs expire
-/// during the copy, it requests a new grant for the remaining blobs, in at most `MAX_ROUNDS` rounds.
+/// Copies the blobs that the install registry lacks, and returns the manifests that the grant contains. It requests a
+/// grant for at most `MAX_BLOBS` of them at once, and a new grant for the remaining blobs if URLs expire during the copy,
+/// in at most `max_rounds` rounds.
 async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -> Result<Vec<Manifest>, Failure> {
     let mut round = 0;
     loop {
@@ -67,7 +68,8 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
         let bytes: u64 = missing.iter().map(|blob| blob.size).sum();
         let (lacking, all, digest) = (missing.len(), artifact.blobs.len(), &artifact.digest);
         job.log.line(&format!("the install registry lacks {lacking} of {all} blobs of {digest} ({bytes} bytes)"));
-        let wanted = missing.iter().map(|blob| blob.digest.clone()).collect();
+        let (part, rest) = first_part(missing);
+        let wanted = part.iter().map(|blob| blob.digest.clone()).collect();
         let (manifests, urls) = match job.grants.request(job, digest, wanted, round).await? {
             GrantAnswer::Granted { manifests, blobs } => (manifests, blobs),
             GrantAnswer::Refused { refusal, reason } => {
@@ -80,16 +82,26 @@ async fn copy_granted(job: &Job, artifact: &Artifact, repository: &Repository) -
         };
         // The runner checks the whole grant against the signed order before it copies the first byte.
         let manifests = granted_manifests(artifact, &manifests)?;
-        let sources = granted_sources(repository, missing, urls)?;
+        let sources = granted_sources(repository, part, urls)?;
+        let again = round + 1 < max_rounds(artifact.blobs.len());
         match push_missing_blobs(repository, sources).await {
-            Ok(_) => return Ok(manifests),
-            Err(RegistryError::Expired { .. }) if round + 1 < MAX_ROUNDS => {
-                round += 1;
-                job.log.line(&format!("granted URLs expired; requesting the missing blobs again ({round})"));
+            Ok(_) if !rest => return Ok(manifests),
+            Ok(_) => {}
+            Err(RegistryError::Expired { .. }) if again => {
+                job.log.line(&format!("granted URLs expired; requesting the missing blobs again ({})", round + 1));
             }
             Err(error) => return Err(error.into()),
         }
+        round += 1;
     }
+}
+
+/// Returns the blobs to request now, and whether more are missing. A blob that is listed twice counts once.
+fn first_part(missing: Vec<Descriptor>) -> (Vec<Descriptor>, bool) {
+    let mut seen = BTreeSet::new();
+    let mut distinct = missing.into_iter().filter(|blob| seen.insert(blob.digest.clone()));
+    let part = distinct.by_ref().take(MAX_BLOBS).collect();
+    (part, distinct.next().is_some())
 }
 
 /// Returns the granted manifests in the order in which `artifact` lists them, after checking their digests.
@@ -126,10 +138,8 @@ fn granted_sources(
     granted: Vec<BlobUrl>,
 ) -> Result<Vec<(Descriptor, BlobSource)>, Failure> {
     let mut urls: BTreeMap<Digest, BlobUrl> = granted.into_iter().map(|blob| (blob.digest.clone(), blob)).collect();
-    let mut seen = BTreeSet::new();
     missing
         .into_iter()
-        .filter(|blob| seen.insert(blob.digest.clone()))
         .map(|blob| match urls.remove(&blob.digest) {
             Some(granted) => {
                 let source = BlobSource::Url { http: repository.http().clone(), url: granted.url };
@@ -187,6 +197,20 @@ mod tests {
         let manifests = granted_manifests(&artifact(), &[granted(MANIFEST)]).expect("manifests");
 
         assert_eq!(manifests.len(), 1);
+    }
+
+    #[test]
+    fn as_many_blobs_are_requested_at_once_as_a_message_holds() {
+        let blob = |number: usize| {
+            let digest = Digest::of(number.to_string().as_bytes());
+            Descriptor { media_type: "layer".to_owned(), digest, size: 1 }
+        };
+        let all = |count: usize| (0..count).chain(0..count).map(blob).collect::<Vec<_>>();
+
+        let (few, many) = (first_part(all(MAX_BLOBS)), first_part(all(MAX_BLOBS + 1)));
+
+        assert_eq!((few.0.len(), few.1), (MAX_BLOBS, false));
+        assert_eq!((many.0.len(), many.1), (MAX_BLOBS, true));
     }
 
     #[test]

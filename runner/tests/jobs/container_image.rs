@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ed25519_dalek::SigningKey;
 use freehold_oci::{Version, read_referrer, referrers};
+use freehold_protocol::grant::MAX_BLOBS;
 use freehold_protocol::order::{Artifact, SyncImage, Work};
 use freehold_protocol::provenance::{Provenance, REFERRER_TYPE, Statement, sha256};
 use freehold_protocol::{Digest, Envelope};
@@ -11,7 +12,7 @@ use freehold_runner::kinds::execute;
 use freehold_runner::registry::ecr_repository;
 use freehold_skips::have;
 
-use crate::artifacts::of_image;
+use crate::artifacts::{of_image, of_layers};
 use crate::cloud::{Cloud, TENANT_REPOSITORY, storage_that_says};
 use crate::fixture::{NoGrants, REPOSITORY, outputs, reason, root};
 use crate::registry::{Registry, push_index};
@@ -102,6 +103,25 @@ async fn urls_that_expired_lead_to_new_grants_and_not_for_ever() {
     assert!(reason.contains("has expired or is not valid") && !reason.contains("secret") && !partial, "{reason}");
     assert_eq!(rounds(&third), [0, 1, 2]);
     assert_eq!(synced["digest"], artifact.digest.as_str());
+}
+
+#[tokio::test]
+async fn an_image_with_more_blobs_than_a_grant_has_is_requested_in_parts() {
+    let Some(cloud) =
+        Cloud::here("container_image::an_image_with_more_blobs_than_a_grant_has_is_requested_in_parts").await
+    else {
+        return;
+    };
+    let layers: Vec<Vec<u8>> = (0..MAX_BLOBS + 3).map(|number| number.to_string().into_bytes()).collect();
+    let artifact = of_layers(&cloud, "amd64", &[], &layers).await;
+    let mut bench = cloud.bench(work(&artifact), &artifact);
+    let grants = cloud.grants(&artifact, 0, "");
+    bench.job.grants = grants.clone();
+
+    let synced = outputs(execute(&bench.job).await);
+
+    assert_eq!(synced["digest"], artifact.digest.as_str(), "{}", bench.log());
+    assert_eq!(*grants.rounds.lock().unwrap(), [(0, MAX_BLOBS), (1, 4)], "the config and three layers are left");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use freehold_domain::build::{Build, BuildState};
 use freehold_domain::install::Install;
 use freehold_domain::job::JobState;
 use freehold_domain::workflow::{Request, Target, Workflow};
-use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, MAX_ROUNDS, ManifestBytes};
+use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal, ManifestBytes, max_rounds};
 use freehold_protocol::order::Artifact;
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::{BuildId, Digest, Envelope, GrantId, KeyUse, TenantName};
@@ -156,13 +156,6 @@ impl GrantArtifact {
         round: u32,
     ) -> Result<Result<Artifact, Denied>, AppError> {
         let id = |round| GrantId::of_round(&job.id, request.fence, &request.artifact, round);
-        if round >= MAX_ROUNDS {
-            let reason = format!(
-                "attempt {} has already received {MAX_ROUNDS} grants for its artifact, which is the maximum",
-                request.fence
-            );
-            return Ok(Err(deny(GrantRefusal::TooMany, reason)));
-        }
         if request.grant != id(round) {
             let reason = format!("grant `{}` does not belong to this attempt and artifact", request.grant);
             return Ok(Err(deny(GrantRefusal::OtherAttempt, reason)));
@@ -176,6 +169,14 @@ impl GrantArtifact {
         if artifact.digest != request.artifact {
             let reason = format!("artifact `{}` is not the artifact of job `{}`", request.artifact, job.id);
             return Ok(Err(deny(GrantRefusal::OtherDigest, reason)));
+        }
+        let most = max_rounds(artifact.blobs.len());
+        if round >= most {
+            let reason = format!(
+                "attempt {} has already received {most} grants for its artifact, which is the maximum",
+                request.fence
+            );
+            return Ok(Err(deny(GrantRefusal::TooMany, reason)));
         }
         if let Some(why) = &build.revoked {
             return Ok(Err(deny(GrantRefusal::Revoked, format!("artifact `{}` was revoked: {why}", artifact.digest))));

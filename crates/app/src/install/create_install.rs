@@ -75,6 +75,7 @@ impl CreateInstall {
             kind: WorkflowKind::ProvisionInstall,
             mode: Mode::Provision,
             request: Request::deploy_latest(),
+            digest: None,
             asked_by: by.clone(),
         };
         let workflow = workflow_of(&install, new, serial, now);

@@ -9,7 +9,7 @@ use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind};
 use freehold_protocol::api::{BuildComponentsRequest, BuildStarted};
 use freehold_protocol::order::{AskedBy, Mode};
-use freehold_protocol::{AppName, BuildId, ComponentName, WorkflowId};
+use freehold_protocol::{AppName, BuildId, ComponentName, Digest, WorkflowId};
 
 use crate::AppError;
 use crate::app_version::versions::{Version, Versions};
@@ -18,7 +18,7 @@ use crate::install::enrol_build_runner::build_install;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
 use crate::read::build_view;
 use crate::table::{self, Stored, install_key, load, put};
-use crate::workflow::start_workflow::{Asked, NewWorkflow, start, used_before};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, digest_of, is_other, start, used_before};
 
 /// The maximum number of builds in one commit: a DynamoDB transaction holds 100 writes, and the workflow's own rows are
 /// among them.
@@ -59,7 +59,9 @@ impl BuildComponents {
         let mut sources = source_builds(&*self.store, &version.document).await?;
         self.restore(&mut sources).await?;
         let before = table::find_workflow(&*self.store, &workflow).await?;
-        if before.as_ref().is_some_and(|before| before.value.install != id) {
+        let digest = digest_of(request)?;
+        let is_another = |before: &Workflow| before.install != id || is_other(before, Some(&digest));
+        if before.as_ref().is_some_and(|before| is_another(&before.value)) {
             return Err(used_before());
         }
         // A repeated request builds nothing again, even if its workflow failed.
@@ -75,8 +77,12 @@ impl BuildComponents {
                 return self.repeated(&version, &before.value, under_way, &builds).await;
             }
             if under_way.is_none() && !self.has_contract(&version, &builds).await? {
-                self.begin(&install, building(app, &version, (workflow.clone(), asked.by), Vec::new()), Vec::new())
-                    .await?;
+                self.begin(
+                    &install,
+                    building(app, &version, (workflow.clone(), asked.by, digest), Vec::new()),
+                    Vec::new(),
+                )
+                .await?;
                 return Ok(answer(&version, Some(workflow), &builds));
             }
             return Ok(answer(&version, under_way, &builds));
@@ -93,7 +99,7 @@ impl BuildComponents {
             builds.insert(fresh.component.clone(), fresh);
         }
         let due = due.iter().map(|one| (one.component.clone(), one.id.clone())).collect();
-        self.begin(&install, building(app, &version, (workflow.clone(), asked.by), due), writes).await?;
+        self.begin(&install, building(app, &version, (workflow.clone(), asked.by, digest), due), writes).await?;
         Ok(answer(&version, Some(workflow), &builds))
     }
 
@@ -209,12 +215,12 @@ impl BuildComponents {
 fn building(
     app: &AppName,
     version: &Version,
-    (id, by): (WorkflowId, &AskedBy),
+    (id, by, digest): (WorkflowId, &AskedBy, Digest),
     builds: Vec<(ComponentName, BuildId)>,
 ) -> NewWorkflow {
     let request = Request::Build { app: app.clone(), builds, version: Some(version.version.clone()) };
     let (kind, mode) = (WorkflowKind::BuildComponents, Mode::Maintenance);
-    NewWorkflow { id, kind, mode, request, asked_by: by.clone() }
+    NewWorkflow { id, kind, mode, request, digest: Some(digest), asked_by: by.clone() }
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {

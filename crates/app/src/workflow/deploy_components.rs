@@ -20,7 +20,7 @@ use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::plan_deploy::{DeployOf, plan_deploy};
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that starts a deploy, with its ports.
 #[derive(Clone)]
@@ -46,7 +46,9 @@ impl DeployComponents {
         asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), asked.cause);
-        let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::DeployComponents).await?;
+        let digest = digest_of(request)?;
+        let kind = WorkflowKind::DeployComponents;
+        let before = came_before(&*self.store, &*self.machines, &id, install, kind, &digest).await?;
         if before.is_some() {
             return Ok(id);
         }
@@ -76,7 +78,7 @@ impl DeployComponents {
         terms::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {
             id: id.clone(),
-            kind: WorkflowKind::DeployComponents,
+            kind,
             mode: Mode::Maintenance,
             request: Request::Deploy {
                 version: Some(version.version),
@@ -86,6 +88,7 @@ impl DeployComponents {
                 role: request.role.clone(),
                 former_inputs,
             },
+            digest: Some(digest),
             asked_by: asked.by.clone(),
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

@@ -21,7 +21,7 @@ use crate::artifact::builds::bind_steps;
 use crate::contract::terms;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that runs an action, with its ports.
 #[derive(Clone)]
@@ -47,7 +47,9 @@ impl RunAction {
         (trigger, asked): (RunTrigger, Asked<'_>),
     ) -> Result<WorkflowStarted, AppError> {
         let id = WorkflowId::derive(install.as_str(), asked.cause);
-        let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::RunAction).await?;
+        let digest = digest_of(&(action, request))?;
+        let kind = WorkflowKind::RunAction;
+        let before = came_before(&*self.store, &*self.machines, &id, install, kind, &digest).await?;
         let stored = table::install(&*self.store, install).await?;
         let app = stored.value.require_app()?.clone();
         if let Some(Workflow { request: Request::Action { version, .. }, .. }) = &before {
@@ -67,7 +69,7 @@ impl RunAction {
         terms::check_accepted(&*self.store, &stored.value, &version.document).await?;
         let new = NewWorkflow {
             id: id.clone(),
-            kind: WorkflowKind::RunAction,
+            kind,
             mode: Mode::Maintenance,
             request: Request::Action {
                 action: action.clone(),
@@ -75,6 +77,7 @@ impl RunAction {
                 role: request.role.clone(),
                 trigger: Some(trigger),
             },
+            digest: Some(digest),
             asked_by: asked.by.clone(),
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

@@ -4,7 +4,10 @@
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::order::{AskedBy, Mode};
-use freehold_protocol::{InstallId, Timestamp, WorkflowId};
+use freehold_protocol::sealing::SealedValue;
+use freehold_protocol::{Digest, InstallId, Timestamp, WorkflowId};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::AppError;
 use crate::ports::{Committed, Expect, Machines, Store, Write};
@@ -27,6 +30,8 @@ pub struct NewWorkflow {
     pub kind: WorkflowKind,
     pub mode: Mode,
     pub request: Request,
+    /// The digest of the request's body; `None` for work that no request with an idempotency key asked for.
+    pub digest: Option<Digest>,
     pub asked_by: AskedBy,
 }
 
@@ -40,10 +45,11 @@ pub(crate) async fn came_before(
     id: &WorkflowId,
     install: &InstallId,
     kind: WorkflowKind,
+    digest: &Digest,
 ) -> Result<Option<Workflow>, AppError> {
     let Some(known) = table::find_workflow(store, id).await? else { return Ok(None) };
     let workflow = known.value;
-    if workflow.kind != kind || workflow.install != *install {
+    if workflow.kind != kind || workflow.install != *install || is_other(&workflow, Some(digest)) {
         return Err(used_before());
     }
     if !workflow.state.is_terminal() {
@@ -75,10 +81,10 @@ pub async fn start(
         Committed::Conflict(_) => {
             // Another writer changed a row first: a copy of this request, another workflow, or a hello.
             let known = table::find_workflow(store, &workflow.id).await?;
-            if known
-                .as_ref()
-                .is_some_and(|known| known.value.kind != workflow.kind || known.value.install != workflow.install)
-            {
+            if known.as_ref().is_some_and(|known| {
+                let (known, digest) = (&known.value, workflow.request_digest.as_ref());
+                known.kind != workflow.kind || known.install != workflow.install || is_other(known, digest)
+            }) {
                 return Err(used_before());
             }
             if known.is_none() {
@@ -107,6 +113,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         created_at: now,
         serial,
         request: new.request,
+        request_digest: new.digest,
         asked_by: Some(new.asked_by),
         version: None,
         tool_image: None,
@@ -133,6 +140,33 @@ pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
     Ok(vec![table::put_workflow(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
 }
 
+/// Returns the digest of a request's body. A sealed value counts without its ciphertext, because each sealing of the same
+/// value has another one.
+///
+/// # Errors
+/// Internal when the body cannot be written as JSON.
+pub(crate) fn digest_of(body: &impl Serialize) -> Result<Digest, AppError> {
+    let mut body = serde_json::to_value(body)?;
+    hide_ciphertexts(&mut body);
+    Ok(Digest::of(&serde_json::to_vec(&body)?))
+}
+
+fn hide_ciphertexts(value: &mut Value) {
+    if SealedValue::of(value).is_some() {
+        *value = "sealed".into();
+    }
+    match value {
+        Value::Array(all) => all.iter_mut().for_each(hide_ciphertexts),
+        Value::Object(all) => all.values_mut().for_each(hide_ciphertexts),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// Returns whether a request with another body than `digest` started the workflow.
+pub(crate) fn is_other(workflow: &Workflow, digest: Option<&Digest>) -> bool {
+    workflow.request_digest.as_ref().zip(digest).is_some_and(|(before, now)| before != now)
+}
+
 /// Returns the error for an idempotency key that belongs to another request.
 pub(crate) fn used_before() -> AppError {
     AppError::conflict("idempotency key was used for another request; use a new one")
@@ -147,4 +181,25 @@ pub(crate) fn require_runner(install: &Install) -> Result<(), AppError> {
         return Err(freehold_domain::install::InstallError::NoRunner(install.id.clone()).into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use freehold_protocol::sealing::SealingKey;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_that_is_sealed_again_is_the_same_body_and_every_other_change_is_not() {
+        let key = || SealingKey::try_from(STANDARD.encode([1; 32])).unwrap();
+        let sealed = |byte: u8| SealedValue::new(key(), [byte; 32], vec![byte; 40]).to_string();
+        let of = |value: Value| digest_of(&json!({ "all": false, "inputs": { "key": value } })).unwrap();
+
+        assert_eq!(of(sealed(2).into()), of(sealed(3).into()));
+        assert_ne!(of(sealed(2).into()), of("sealed.v1.no".into()));
+        assert_ne!(of(7.into()), of(8.into()));
+    }
 }

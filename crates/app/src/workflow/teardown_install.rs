@@ -21,7 +21,7 @@ use crate::artifact::builds::bind_steps;
 use crate::ports::{Clock, Machines, Store};
 use crate::table;
 use crate::workflow::standing_parts::StandingParts;
-use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, require_runner, start};
+use crate::workflow::start_workflow::{Asked, NewWorkflow, came_before, digest_of, require_runner, start};
 
 /// The use case that starts a teardown, with its ports.
 #[derive(Clone)]
@@ -47,7 +47,9 @@ impl TeardownInstall {
         asked: Asked<'_>,
     ) -> Result<WorkflowId, AppError> {
         let id = WorkflowId::derive(install.as_str(), asked.cause);
-        let before = came_before(&*self.store, &*self.machines, &id, install, WorkflowKind::TeardownInstall).await?;
+        let digest = digest_of(request)?;
+        let kind = WorkflowKind::TeardownInstall;
+        let before = came_before(&*self.store, &*self.machines, &id, install, kind, &digest).await?;
         if before.is_some() {
             return Ok(id);
         }
@@ -60,9 +62,10 @@ impl TeardownInstall {
         self.check_inputs(&stored.value, &version, &nodes).await?;
         let new = NewWorkflow {
             id: id.clone(),
-            kind: WorkflowKind::TeardownInstall,
+            kind,
             mode: Mode::Deprovision,
             request: Request::Teardown { what, destroy_data: request.destroy_data, role: request.role.clone() },
+            digest: Some(digest),
             asked_by: asked.by.clone(),
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

@@ -5,6 +5,7 @@ use freehold_app::read;
 use freehold_app::table::put_workflow;
 use freehold_app::workflow::start_workflow::Asked;
 use freehold_domain::Workflow;
+use freehold_protocol::api::DeployComponentsRequest;
 use freehold_protocol::order::{AskedBy, Order};
 use freehold_protocol::{Envelope, Payload as _, WorkflowId};
 
@@ -113,4 +114,23 @@ async fn a_workflow_of_an_earlier_version_has_no_known_caller_and_goes_on() {
 
     assert_eq!(read::show_workflow(&*world.memory, &id).await.unwrap().asked_by, None);
     assert_eq!(signed(&world, &id), vec![None; 2]);
+}
+
+#[tokio::test]
+async fn a_key_that_comes_with_another_body_is_refused() {
+    let mut world = World::with_install().await;
+    let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
+    let all = DeployComponentsRequest { all: true, ..with_input("days", 8) };
+
+    let same = world.deploy(&with_input("days", 8), "deploy-1").await;
+    let [value, body] = [&with_input("days", 9), &all].map(|request| request.clone());
+    let others = [world.deploy(&value, "deploy-1").await, world.deploy(&body, "deploy-1").await];
+    world.settle().await;
+    let after_its_end = world.deploy(&value, "deploy-1").await;
+
+    assert_eq!(same.unwrap(), workflow);
+    for other in others.into_iter().chain([after_its_end]) {
+        let refused = other.unwrap_err();
+        assert!(refused.message.contains("idempotency key was used for another request"), "{refused}");
+    }
 }

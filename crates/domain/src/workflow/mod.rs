@@ -35,6 +35,10 @@ pub struct Workflow {
     pub serial: u64,
     /// The request from which the workflow is planned.
     pub request: Request,
+    /// The digest of the request's body, by which another request with the same idempotency key is recognized; absent in
+    /// records of earlier versions, and for work that no such request asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_digest: Option<Digest>,
     /// Who asked for the workflow; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,

@@ -18,6 +18,7 @@ pub(crate) fn pending() -> Workflow {
         created_at: NOW,
         serial: 1,
         request: Request::deploy_latest(),
+        request_digest: None,
         asked_by: None,
         version: None,
         tool_image: None,
