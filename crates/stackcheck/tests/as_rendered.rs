@@ -300,6 +300,27 @@ fn small_changes_are_found() {
     }
 }
 
+/// Each piece is harmless: neither the text of the policy nor the default is what they are together.
+#[test]
+fn what_only_arises_with_the_default_of_an_input_is_found() {
+    let policy = "\"arn:aws:dynamodb:*:222222222222:table/globex-*\"";
+    for (default, text, reason) in [
+        ("{", "{${InputZones}resolve:secretsmanager:prod/db}}", "contains `{{`"),
+        ("{", "arn:aws:s3:::${InputZones}${InputZones}resolve:ssm:x}}", "contains `{{`"),
+        ("99999999999", "arn:aws:iam::${InputZones}9:role/x", "names account 999999999999, which is not yours"),
+        ("999999", "arn:aws:iam::${InputZones}${InputZones}:role/x", "names account 999999999999, which is not yours"),
+        ("a", "arn:aws:iam::9${InputZones}:role/x", "names resources of account `9${InputZones}`, which is not yours"),
+    ] {
+        let template =
+            changed("or a JSON list)\", Default: \"a,b\"}", &format!("or a JSON list)\", Default: \"{default}\"}}"));
+        let template = template.replacen(policy, &format!("{{\"Fn::Sub\": \"{text}\"}}"), 1);
+
+        let said = said(&template);
+
+        assert!(said.len() == 1 && said[0].contains(reason), "{text}: {said:?}");
+    }
+}
+
 #[test]
 fn sections_and_functions_that_no_stack_has_are_found() {
     for (section, of) in [("Transform: AWS::LanguageExtensions\n", ""), ("Hooks: {}\n", ""), ("resources: {}\n", "")] {

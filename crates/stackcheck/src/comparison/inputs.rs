@@ -1,6 +1,8 @@
 //! Reads the questions of an app from a template: the parameters for its inputs and secrets, their groups, and a secret
 //! for each sensitive input.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::app_secrets;
@@ -22,12 +24,19 @@ pub(super) struct Inputs {
     pub(super) app_secrets: Vec<Value>,
     /// The ids of the parameters that policies may refer to: those of inputs that are not sensitive.
     plain: Vec<String>,
+    /// The defaults of these parameters, as far as they have one.
+    defaults: BTreeMap<String, String>,
 }
 
 impl Inputs {
     /// Returns the parameters of inputs that are not sensitive. The vendor sees their answers.
     pub(super) fn plain(&self) -> &[String] {
         &self.plain
+    }
+
+    /// Returns the default of a parameter that is not sensitive.
+    pub(super) fn default_of(&self, name: &str) -> Option<&str> {
+        self.defaults.get(name).map(String::as_str)
     }
 
     /// Returns the parameters whose answers are stored as secrets, without those that the stack generates.
@@ -68,6 +77,7 @@ pub(super) fn read(root: &Node, findings: &mut Vec<Finding>) -> Inputs {
             }
         } else {
             inputs.plain.push(id.clone());
+            inputs.defaults.extend(question.default.map(|default| (id.clone(), default.to_owned())));
         }
         let groups = inputs.groups.iter().filter(|group| asks(group, id)).count();
         if groups != 1 {

@@ -107,21 +107,47 @@ fn value<'t>(node: &'t Node, context: &Context<'_>, wrong: &mut Wrong<'t>) {
 }
 
 fn text_of<'t>(node: &'t Node, text: &str, context: &Context<'_>, wrong: &mut Wrong<'t>) {
-    // `{{` and the value of an input after it can form a dynamic reference together.
-    if text.contains("{{") {
-        return wrong.push((node, "contains `{{`, which can begin a dynamic reference of CloudFormation".to_owned()));
-    }
-    if let Some(other) = foreign_account(text, context.account) {
-        return wrong.push((node, format!("names account {other}, which is not yours")));
+    let reason = foreign_text(text, context.account).or_else(|| {
+        // The pieces of a text and the defaults of inputs may each be harmless, and something else together.
+        let filled = with_defaults(text, context.inputs);
+        foreign_text(&filled, context.account).map(|reason| format!("with the defaults of its inputs, {reason}"))
+    });
+    if let Some(reason) = reason {
+        return wrong.push((node, reason));
     }
     let account = text.strip_prefix("arn:").and_then(|arn| arn.split(':').nth(3));
     let is_known = |account: &str| {
-        let is_own = account == context.account || account.starts_with("${Input");
+        let is_own = account == context.account || is_one_reference(account);
         is_own || matches!(account, "" | "*" | "aws") || is_account_of_aws(account)
     };
     if let Some(other) = account.filter(|account| !is_known(account)) {
         wrong.push((node, format!("names resources of account `{}`, which is not yours", shown(other))));
     }
+}
+
+fn foreign_text(text: &str, account: &str) -> Option<String> {
+    // `{{` and the value of an input after it can form a dynamic reference together.
+    if text.contains("{{") {
+        return Some("contains `{{`, which can begin a dynamic reference of CloudFormation".to_owned());
+    }
+    foreign_account(text, account).map(|other| format!("names account {other}, which is not yours"))
+}
+
+/// Returns whether a text is one reference to an input and nothing beside it.
+fn is_one_reference(text: &str) -> bool {
+    let name = text.strip_prefix("${Input").and_then(|rest| rest.strip_suffix('}'));
+    name.is_some_and(|name| !name.contains(['$', '{', '}']))
+}
+
+/// Returns a text of `Fn::Sub` with the defaults of inputs in the places of their references.
+fn with_defaults(text: &str, inputs: &Inputs) -> String {
+    let mut filled = text.to_owned();
+    for name in variables(text) {
+        if let Some(default) = inputs.default_of(name) {
+            filled = filled.replace(&format!("${{{name}}}"), default);
+        }
+    }
+    filled
 }
 
 /// Returns the names between `${` and `}`.
