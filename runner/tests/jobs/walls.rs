@@ -179,6 +179,34 @@ print(resource.getrlimit(resource.RLIMIT_CORE), resource.getrlimit(resource.RLIM
 }
 
 #[tokio::test]
+async fn a_job_that_hides_what_it_writes_is_ended_too() {
+    if !have(&["bwrap", "python3"]) {
+        return;
+    }
+    // In files without a name, below a path that no call takes, and behind a directory that nobody may read.
+    for hide in [
+        "for n in range(3):\n    files.append(open('x', 'wb', 0)); os.unlink('x'); files[-1].write(b'x' * (6 << 20))",
+        "for n in range(30): os.mkdir('d' * 200); os.chdir('d' * 200)\nfill()",
+        "os.mkdir('closed'); os.chdir('closed'); fill(); os.chmod('/workspace/closed', 0)",
+    ] {
+        let mut bench = bench();
+        bench.change_config(|config| config.limits.disk_mib = 12);
+        let fill = "def fill():\n    for n in range(3): open('%d' % n, 'wb').write(b'x' * (6 << 20))";
+        let script = format!(
+            "import os, time\nfiles = []\n{fill}\n{hide}\nprint('written', flush=True)\ntime.sleep(60)\nprint('left')"
+        );
+        std::fs::write(bench.job.workspace.join("hide.py"), script).unwrap();
+
+        let ended = run(&bench, "exec python3 hide.py").await;
+
+        let log = bench.log();
+        assert!(matches!(ended, Ended::Code { code: 137, .. }), "{hide}: {ended:?} {log}");
+        assert!(log.contains("[freehold: stopped the program, because the workspace holds"), "{hide}: {log}");
+        assert!(log.starts_with("written") && !log.contains("left"), "{hide}: {log}");
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_fills_the_disk_is_ended_with_a_line_that_says_so() {
     if !have(&["bwrap"]) {
         return;

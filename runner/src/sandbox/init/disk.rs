@@ -1,13 +1,18 @@
 //! Watches the size of the workspace. Two other ways were rejected: a quota of the file system needs root or a separate
 //! volume, and a file system in memory needs memory for providers and build trees.
 
-use std::fs::File;
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs::{File, Permissions, ReadDir};
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+
+use rustix::fs::{Mode, OFlags, open};
 
 use crate::sandbox::frame::{self, FromInit, Start};
 
@@ -17,6 +22,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
 /// The size of a block in `st_blocks`, inode(7).
 const BLOCK: u64 = 512;
+/// The length of a path from which a directory is opened instead of named. The kernel takes 4,096 bytes, and a name has 255.
+const LONG: usize = 3072;
 
 /// A thread that scans the workspace. It ends when this value is dropped.
 pub(super) struct Watch(#[expect(dead_code, reason = "dropping the sender ends the watch")] Sender<()>);
@@ -48,6 +55,7 @@ fn watch(
         let printed = printed.metadata().map_or(0, |data| data.blocks().saturating_mul(BLOCK));
         let mut found = Held { bytes: printed, files: 0 };
         trees.iter().for_each(|tree| found.add(tree, most_bytes, most_files));
+        found.add_unlinked(trees);
         if found.bytes > most_bytes || found.files > most_files {
             let _ = frame::send(control, &FromInit::OverDisk { bytes: found.bytes, files: found.files }, &[]);
             // The runner ends the program. If this thread did, it could consume the exit status for which another
@@ -66,9 +74,9 @@ struct Held {
 impl Held {
     /// Adds the content of `top`, until a limit is exceeded. It ignores files that are removed during the scan.
     fn add(&mut self, top: &Path, most_bytes: u64, most_files: u64) {
-        let mut waiting = vec![top.to_owned()];
+        let mut waiting = vec![Place { base: None, path: top.to_owned() }];
         while let Some(directory) = waiting.pop() {
-            let Ok(entries) = std::fs::read_dir(&directory) else { continue };
+            let Ok(entries) = directory.entries() else { continue };
             for entry in entries.flatten() {
                 let Ok(data) = entry.path().symlink_metadata() else { continue };
                 self.files += 1;
@@ -76,12 +84,65 @@ impl Held {
                 // exact.
                 self.bytes = self.bytes.saturating_add(data.blocks().saturating_mul(BLOCK));
                 if data.is_dir() {
-                    waiting.push(entry.path());
+                    waiting.extend(directory.child(entry.path()));
                 }
                 if self.bytes > most_bytes || self.files > most_files {
                     return;
                 }
             }
         }
+    }
+
+    /// Adds the files on the disks of `trees` that have no name any more and that a process of the box has open. A file
+    /// that a process only maps into its memory is not seen.
+    fn add_unlinked(&mut self, trees: &[PathBuf]) {
+        let disks: BTreeSet<u64> = trees.iter().filter_map(|tree| Some(tree.metadata().ok()?.dev())).collect();
+        let mut seen = BTreeSet::new();
+        let Ok(processes) = std::fs::read_dir("/proc") else { return };
+        let is_number = |name: &OsStr| name.as_encoded_bytes().iter().all(u8::is_ascii_digit);
+        for process in processes.flatten().filter(|entry| is_number(&entry.file_name())) {
+            let Ok(open) = std::fs::read_dir(process.path().join("fd")) else { continue };
+            for file in open.flatten() {
+                // This follows the link to the file itself, which needs no name for that.
+                let Ok(data) = file.path().metadata() else { continue };
+                let is_unlinked = data.is_file() && data.nlink() == 0 && disks.contains(&data.dev());
+                if is_unlinked && seen.insert((data.dev(), data.ino())) {
+                    self.files += 1;
+                    self.bytes = self.bytes.saturating_add(data.blocks().saturating_mul(BLOCK));
+                }
+            }
+        }
+    }
+}
+
+/// A directory of the workspace, however deep it is.
+struct Place {
+    /// An open directory above, by whose descriptor `path` begins. It is there where the path itself would be too long.
+    base: Option<Arc<File>>,
+    path: PathBuf,
+}
+
+impl Place {
+    /// Returns the entries. The program's user may have closed the directory, and owns it, as this process does where it has
+    /// no other user.
+    fn entries(&self) -> io::Result<ReadDir> {
+        match std::fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                std::fs::set_permissions(&self.path, Permissions::from_mode(0o700))?;
+                std::fs::read_dir(&self.path)
+            }
+            other => other,
+        }
+    }
+
+    /// Returns the directory at `path` below this one; `None` when it is gone.
+    fn child(&self, path: PathBuf) -> Option<Self> {
+        if path.as_os_str().len() < LONG {
+            return Some(Self { base: self.base.clone(), path });
+        }
+        let above = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = File::from(open(&path, above, Mode::empty()).ok()?);
+        let path = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        Some(Self { base: Some(Arc::new(opened)), path })
     }
 }
