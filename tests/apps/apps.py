@@ -1,8 +1,9 @@
 """Runs app configs whole: from the vendor's sync to the last action, each on a local cloud of its own.
 
-What cannot run here is left out, with the reason: what the product says that it cannot deploy, charts of repositories,
-and private images. A stand-in replaces a public image, a module whose providers cannot be had, and a program of Pulumi
-with Pulumi itself. No app is known by its name.
+What cannot run here is left out, with the reason: what the product says that it cannot deploy, and private images. A
+stand-in replaces a public image, a chart of a repository, a source that is not at hand, a module whose providers cannot
+be had, a program of Pulumi with Pulumi itself, and a kind that the API server lacks. Jobs run their programs in a tool
+image. No app is known by its name.
 """
 
 import argparse
@@ -17,23 +18,25 @@ from pathlib import Path
 import collection
 import install
 import page
+import sources
 import vendor
 from config import KINDS, Config
 from programs import ROOT, TENANT, VENDOR, Failed, Programs
+from tool_image import Tools
 
 
 def main():
     arguments = _arguments()
-    sources = (arguments.sources or arguments.all / "sources").resolve()
-    apps = [directory.resolve() for directory in arguments.apps] or collection.of_aws(arguments.all, sources)
-    found = []
+    folder = (arguments.sources or arguments.all / "sources").resolve()
+    apps = [directory.resolve() for directory in arguments.apps] or collection.of_aws(arguments.all, folder)
+    found, tools = [], Tools()
     for directory in apps:
-        found.append(run(directory, sources))
+        found.append(run(directory, folder, tools))
         if arguments.results:
             with arguments.results.open("a") as file:
                 file.write(json.dumps(found[-1]) + "\n")
     if arguments.page:
-        arguments.page.write_text(page.text(found, *_moment()))
+        arguments.page.write_text(page.text(found, *_moment(), collection.clouds(arguments.all)))
     for figure in collection.figures(found) if arguments.figures else ():
         print(json.dumps(figure), flush=True)
     return 0 if all(result["reason"] is None for result in found) else 1
@@ -59,10 +62,10 @@ def _moment():
     return datetime.datetime.now(datetime.timezone.utc).date().isoformat(), commit or "unknown"
 
 
-def run(directory, sources):
+def run(directory, folder, tools):
     """Runs one app; returns what was found, with the reason why it failed, if it did."""
     with tempfile.TemporaryDirectory(prefix="freehold-apps-") as work:
-        app = App(directory, sources, Path(work))
+        app = App(directory, folder, Path(work), tools)
         reason = None
         try:
             for name, step in STEPS:
@@ -80,22 +83,33 @@ def run(directory, sources):
 class App:
     """An app that is run: its config, what serves it, and what is known of it so far."""
 
-    def __init__(self, directory, sources, work):
-        self.work, self.sources = work, sources
+    def __init__(self, directory, folder, work, tools):
+        self.work, self.sources, self.tools = work, folder, tools
         self.config = Config(directory, work / "configs" / directory.name)
         (work / "files").mkdir()
         self.programs = Programs(work / "files")
         self.build_variables = {}
         self.created = {}
         self.cluster = None
-        # The folder of programs that stand in for those of the install's machine, if there are any.
-        self.tools = None
+        self.has_own_tools, self.has_tool_image, self.pulumi = False, False, None
         # How many components and actions the config has before anything is left out.
         self.whole = {kind: len(self.config.entries(kind)) for kind in KINDS}
-        # Whose module is a stand-in, the hosts of images that are one, and the parts that are deployed as they are.
-        self.stand_ins, self.images = [], []
+        # What of which part is a stand-in, the hosts of images and charts that are, and kinds of the cluster.
+        self.stand_ins, self.images, self.kinds = {}, [], []
+        # The fields that components were deployed without, the actions that succeeded, and why others failed.
+        self.without, self.ran_actions, self.failed_actions = {}, set(), {}
+        self.cut_short = {}  # job of an action that waited too long -> seconds
         self.steps = []
         self._told = set()
+
+    def replace(self, name, what):
+        """Notes that something of a component, or of the sandbox, is a stand-in."""
+        self.stand_ins.setdefault(name, what)
+
+    def fail_action(self, name, why):
+        """Leaves out an action that ran and failed for a reason of this machine; returns whether it was there."""
+        self.failed_actions[name] = why
+        return self.config.leave_out("action", name, why)
 
     def timed(self, name, step):
         begun = time.monotonic()
@@ -120,9 +134,18 @@ class App:
             "whole": self.whole,
             "sandbox": bool(self.config.sandbox()),
             "cluster": self.cluster is not None,
-            "stand_ins": self.stand_ins,
+            "stand_ins": sorted(self.stand_ins),
+            "replaced": self.stand_ins,
+            "kinds": [list(one) for one in self.kinds],
+            "without": self.without,
             "images": self.images,
-            "left_out": [[kind, name, why] for (kind, name), why in self.config.left_out.items()],
+            "ran_actions": sorted(self.ran_actions - self.failed_actions.keys()),
+            "failed_actions": sorted(self.failed_actions),
+            "idle_actions": sorted(self.config.entries("action").keys() - self.ran_actions),
+            "left_out": [
+                [kind, name, why, self.config.types.get((kind, name))]
+                for (kind, name), why in self.config.left_out.items()
+            ],
         }
 
     def tell_left_out(self):
@@ -147,7 +170,7 @@ def start(app):
 
 STEPS = (
     ("cloud and tenant", start),
-    ("sources", vendor.serve),
+    ("sources", sources.serve),
     ("sync", vendor.sync),
     ("create the install", install.create),
     ("build", vendor.build),

@@ -8,7 +8,7 @@ from pathlib import Path
 from kubernetes.programs import folder, missing
 from programs import CUSTOMER, INSTALL, REGION, Failed
 
-__all__ = ["admit", "make", "make_namespaces", "missing"]
+__all__ = ["admit", "apply", "kubectl", "make", "make_namespaces", "missing", "program"]
 # How the variables of a sandbox name the namespaces that it makes beside the install's own.
 NAMESPACES = re.compile(r"additional_namespaces\s*=\s*\[([^\]]*)\]")
 # The class that every cluster of EKS is made with.
@@ -51,16 +51,29 @@ def make_namespaces(programs, config):
     """Makes the namespaces that the variables of the sandbox name, and what EKS brings."""
     listed = ",".join(NAMESPACES.findall(config.text()))
     names = dict.fromkeys([INSTALL, *re.findall(r'"([a-z0-9-]+)"', listed)])
-    [settings] = Path(programs.own_cloud).glob(f"tmp/eks/*-{CUSTOMER}-{REGION}-{INSTALL}/kubeconfig")
     documents = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names] + [STORAGE]
-    made = subprocess.run(
-        [Path(folder()) / "kubectl", "--kubeconfig", settings, "apply", "-f", "-"],
-        input=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}),
-        capture_output=True,
-        text=True,
-    )
+    made = apply(programs, documents)
     if made.returncode:
         raise Failed(f"the namespaces of the sandbox could not be made: {made.stderr}")
+
+
+def apply(programs, documents):
+    """Applies documents as the administrator of the cluster; returns how that ended."""
+    return kubectl(
+        programs, "apply", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": documents})
+    )
+
+
+def program():
+    """Returns the `kubectl` of the cluster's own version."""
+    return Path(folder()) / "kubectl"
+
+
+def kubectl(programs, *words, **streams):
+    """Runs `kubectl` as the administrator of the cluster."""
+    [settings] = Path(programs.own_cloud).glob(f"tmp/eks/*-{CUSTOMER}-{REGION}-{INSTALL}/kubeconfig")
+    command = [program(), "--kubeconfig", settings, *words]
+    return subprocess.run(command, capture_output=True, text=True, **streams)
 
 
 def admit(programs, cluster, prefix):

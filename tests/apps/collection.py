@@ -1,5 +1,6 @@
 """A folder of public apps: `appconfigs` with a config each, and `sources` with the repositories that they name."""
 
+import collections
 import os
 from pathlib import Path
 
@@ -21,6 +22,12 @@ def of_aws(folder, sources):
     return sorted((_with_sources(config, whole.get(config.name)).resolve() for config in configs), key=_size)
 
 
+def clouds(folder):
+    """Returns how many configs of the folder there are for each type of stack."""
+    files = (folder / "appconfigs").glob("*/stack.toml")
+    return collections.Counter(tomllib.loads(file.read_text()).get("type", "none") for file in files)
+
+
 def _with_sources(config, whole):
     has_all = whole and all((whole / file.relative_to(config)).exists() for file in config.rglob("*"))
     return whole if has_all else config
@@ -40,15 +47,14 @@ def figures(results):
 
 def components(result):
     """Returns how many components were deployed as they are, of how many that the app has."""
-    out = {name for kind, name, _ in result["left_out"] if kind == "component"}
-    replaced = {name for name in result["stand_ins"] if name != "sandbox"} - out
+    out = {name for kind, name, *_ in result["left_out"] if kind == "component"}
+    replaced = {name for name in [*result["stand_ins"], *result.get("without", ())] if name != "sandbox"} - out
     return result["whole"]["component"] - len(out) - len(replaced), result["whole"]["component"]
 
 
 def actions(result):
-    """Returns how many actions ran, of how many that the app has."""
-    ran = next((one["detail"].count(" ran") for one in result["steps"] if one["step"] == "actions"), 0)
-    return ran, result["whole"]["action"]
+    """Returns how many actions succeeded, of how many that the app has."""
+    return len(result["ran_actions"]), result["whole"]["action"]
 
 
 def _ended(result, step):

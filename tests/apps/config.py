@@ -10,6 +10,9 @@ import tomllib
 # Folders and files whose entries are components and actions; nothing else can be left out by name.
 KINDS = {"component": "components", "action": "actions"}
 COMMIT = re.compile(r"[0-9a-f]{40}")
+# A repository on GitHub, as an address or as owner and name.
+ADDRESS = re.compile(r"^(?:(?:https|ssh)://(?:[^@/]+@)?github\.com/|git@github\.com:)?([^/:]+/[^/]+?)(?:\.git)?/?$")
+NAMED = re.compile(r'(\brepo\s*=\s*")([^"]+)"')
 # A value that a template reads: the sandbox, or a component by name, and the path below its outputs.
 READ = re.compile(r"\.nuon\.(?:install\.)?(?:(sandbox)|components\.([\w-]+))\.outputs\.([\w.]+)")
 # The same as an element of a list.
@@ -18,13 +21,19 @@ READ_AS_LIST = re.compile(
 )
 
 
+class Source(NamedTuple):
+    """A directory of a repository, or of the config itself, that a component, a step or the sandbox names."""
+
+    repository: str | None
+    reference: str
+    directory: str
+
+
 class Module(NamedTuple):
     """A Terraform module, or a program of Pulumi, that a component or the sandbox names."""
 
     owner: str
-    repository: str
-    reference: str
-    directory: str
+    source: Source
 
 
 class Config:
@@ -33,18 +42,21 @@ class Config:
         self.folder, self.name = folder, folder.name
         self.left_out = {}  # (kind, name) -> why
         self.removed = {}  # (kind, name) -> the text of its file
+        self.types = {}  # (kind, name) -> the type of a component that is left out
+        self.shorten_addresses()
         self.forget_commits()
 
     def entries(self, kind):
         """Returns file and table of every component or action, by name."""
-        files = sorted((self.folder / KINDS[kind]).glob("*.toml"))
+        files = sorted((self.folder / KINDS[kind]).rglob("*.toml"))
         tables = ((file, tomllib.loads(file.read_text())) for file in files)
         return {table["name"]: (file, table) for file, table in tables if "name" in table}
 
     def inputs(self):
-        files = [self.folder / "inputs.toml", *sorted((self.folder / "inputs").glob("*.toml"))]
+        files = [self.folder / "inputs.toml", *sorted((self.folder / "inputs").rglob("*.toml"))]
         tables = [tomllib.loads(file.read_text()) for file in files if file.exists()]
-        return [one for table in tables for one in table.get("input", [])]
+        # A file of the folder may be one input.
+        return [one for table in tables for one in table.get("input", [table] if "name" in table else [])]
 
     def sandbox(self):
         file = self.folder / "sandbox.toml"
@@ -77,9 +89,16 @@ class Config:
         steps = [step for table in tables for step in table.get("steps", [])]
         found = {}
         for named in [*tables, *steps, self.sandbox()]:
-            if source := _source(named):
-                found.setdefault(source["repo"], set()).add(source.get("branch") or "main")
+            if source := source_of(named):
+                found.setdefault(source.repository, set()).add(source.reference)
+        found.pop(None, None)
         return found
+
+    def shorten_addresses(self):
+        """Puts `owner/name` in the place of addresses on GitHub, which the repositories here are served under."""
+        for file in self.folder.rglob("*.toml"):
+            text = file.read_text()
+            file.write_text(NAMED.sub(lambda found: found[1] + ADDRESS.sub(r"\1", found[2]) + '"', text))
 
     def forget_commits(self):
         """Puts `main` in the place of commits: the repositories that are served here have commits of their own."""
@@ -106,8 +125,9 @@ class Config:
         entries = self.entries(kind)
         if name not in entries:
             return False
-        self.removed[kind, name] = entries[name][0].read_text()
-        entries[name][0].unlink()
+        file, table = entries[name]
+        self.removed[kind, name], self.types[kind, name] = file.read_text(), table.get("type")
+        file.unlink()
         self.left_out[kind, name] = why
         for other_kind in KINDS:
             for other, (file, table) in self.entries(other_kind).items():
@@ -117,6 +137,33 @@ class Config:
                     self.leave_out(other_kind, other, f"needs {kind} `{name}`, which is left out")
         return True
 
+    def remove_field(self, component, key):
+        """Removes a key from the manifest of a component, wherever it is there; returns whether it was."""
+        file, table = self.entries("component").get(component, (None, {}))
+        named = table.get("manifest", "")
+        if not named:
+            return False
+        if named.startswith("./"):
+            file = next((one for one in (file.parent / named, self.folder / named) if one.exists()), file)
+        text = file.read_text()
+        shorter = without_key(text, key)
+        file.write_text(shorter)
+        return shorter != text
+
+
+def without_key(text, key):
+    """Returns YAML without a key and what is below it, as lines; a key that begins an item of a list stays."""
+    kept, depth = [], None
+    for line in text.splitlines(keepends=True):
+        indent, body = len(line) - len(line.lstrip()), line.strip()
+        is_below = depth is not None and (not body or indent > depth or (indent == depth and body.startswith("- ")))
+        if is_below:
+            continue
+        depth = indent if re.match(rf"{re.escape(key)}:(\s|$)", body) else None
+        if depth is None:
+            kept.append(line)
+    return "".join(kept)
+
 
 def _needs(component, table, text):
     triggers = (trigger.get("component_name") for trigger in table.get("triggers", []))
@@ -124,14 +171,17 @@ def _needs(component, table, text):
     return component in [*table.get("dependencies", []), *triggers] or re.search(outputs, text) is not None
 
 
-def _source(table):
-    source = table.get("public_repo") or table.get("connected_repo")
-    return source if source and "repo" in source else None
+def source_of(table):
+    """Returns the source that a table names, or nothing."""
+    named = table.get("public_repo") or table.get("connected_repo") or {}
+    repository, directory = named.get("repo"), named.get("directory") or "."
+    if not repository or "{{" in repository:
+        return None
+    if repository.startswith("."):
+        return Source(None, "main", str(Path(repository) / directory.lstrip("/")))
+    return Source(ADDRESS.sub(r"\1", repository), named.get("branch") or "main", str(Path(directory.lstrip("/"))))
 
 
 def _module(owner, table):
-    source = _source(table)
-    if not source:
-        return None
-    directory = str(Path(source.get("directory") or "."))
-    return Module(owner, source["repo"], source.get("branch") or "main", directory)
+    source = source_of(table)
+    return source and Module(owner, source)

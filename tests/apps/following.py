@@ -1,55 +1,35 @@
 """Follows workflows to their end. What cannot work on this machine is left out, and the rest goes on without it."""
 
-import re
 import time
 
+import kinds
+import lacks
 import vendor
 from programs import INSTALL, Failed
 
-# What an action may say of the machine that it runs on, and what it lacks then.
-LACKS = (
-    (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not on this machine"),
-    (re.compile(r"env: .?([\w.+-]+?).?: No such file"), "needs `{}`, which is not on this machine"),
-    (re.compile(r'namespaces "([^"]+)" not found'), "looks into the namespace `{}`, which nothing of the app makes"),
-    (re.compile(r"pod (\S+) does not have a host assigned"), "looks into pod `{}`, and the cluster here has no nodes"),
-    (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),
-    (re.compile(r"Could not resolve host: (\S+)"), "needs the host `{}`, which is not there"),
-    (re.compile(r"refused a connection to ([^\s:]+)"), "reaches `{}`, which is not among the hosts of the contract"),
-)
-# What an action looks for in the cluster in vain.
-NOT_FOUND = re.compile(r'\(NotFound\): [\w.]+ "([^"]+)" not found')
-# What `kubectl` says of the first of a list that is empty.
-NONE_FOUND = re.compile(r"array index out of bounds: index 0, length 0")
-# What a component may ask for that is not there: kinds of a newer API server or an operator, values of the stack.
-LACKING_PARTS = (
-    (
-        re.compile(r'no matches for kind "([^"]+)" in version "([^"]+)"'),
-        "needs `{}` of `{}`, which the cluster here lacks",
-    ),
-    (re.compile(r"has no kind `([^`]+)` of `([^`]+)`"), "needs `{}` of `{}`, which the cluster here lacks"),
-    (
-        re.compile(r"(\.[\w.\[\]-]+): field not declared in schema"),
-        "sets `{}`, which the API server here is too old for",
-    ),
-    (
-        re.compile(r"no install stack has an output `([^`]+)`"),
-        "reads `{}` of the install stack, which has no such output",
-    ),
-)
 WORKFLOW_SECS, LOOK_SECS = 1200, 0.5
+# So long an action may write nothing that ends it; one that waits for a machine goes on for five minutes.
+PATIENCE_SECS = 60
 
 
 def follow(app, workflow):
-    """Waits until a workflow has ended, and returns what it shows. Cancels actions that cannot work here."""
-    deadline, cancelled = time.monotonic() + WORKFLOW_SECS, set()
+    """Waits until a workflow has ended, and returns what it shows. Cancels actions that cannot work here, and those
+    that wait long for what a stand-in has told them of."""
+    deadline, cancelled, began = time.monotonic() + WORKFLOW_SECS, set(), {}
     while time.monotonic() < deadline:
         shown = app.ask("workflow", "show", workflow)
         if shown["state"] in ("succeeded", "failed", "cancelled"):
+            app.ran_actions |= {action_of(node) for node in shown["nodes"] if node["state"] == "succeeded"} - {None}
             return shown
         for node in shown["nodes"]:
             job = node.get("job")
-            if action_of(node) and job and job not in cancelled and lacking(_log_on_disk(app, job)):
+            if not action_of(node) or not job or job in cancelled or not (log := _log_on_disk(app, job)):
+                continue
+            waited = time.monotonic() - began.setdefault(job, time.monotonic())
+            if lacks.of(log) or waited > PATIENCE_SECS:
                 cancelled.add(job)
+                if waited > PATIENCE_SECS:
+                    app.cut_short[job] = PATIENCE_SECS
                 app.programs.answer("job", "cancel", job)
         time.sleep(LOOK_SECS)
     raise Failed(f"workflow {workflow} has not ended within {WORKFLOW_SECS} s")
@@ -78,34 +58,52 @@ def through(app, workflow, again=None):
 
 
 def leave_out_lacking(app, shown):
-    """Leaves out the parts of a workflow that failed because of this machine; returns whether there were any."""
+    """Mends or leaves out parts of a workflow that failed because of this machine; returns whether there were any."""
     found = False
     for node in shown["nodes"]:
-        if node["state"] != "succeeded" and (what := lacking(node.get("reason", ""), LACKING_PARTS)):
+        if node["state"] == "succeeded":
+            continue
+        reason, name = node.get("reason", ""), action_of(node)
+        if define_kinds(app, reason) or drop_field(app, node["name"], reason):
+            found = True
+        elif what := lacks.of(reason, lacks.OF_PARTS):
             found |= app.config.leave_out("component", node["name"], what)
-        name = action_of(node)
-        if name and node["state"] != "succeeded" and node.get("job"):
-            log = app.programs.output("job", "logs", node["job"])
-            what = lacking(log) or needs_removed(app.config, log)
-            found |= bool(what) and app.config.leave_out("action", name, what)
+        if name and node.get("job") and (what := why_action_failed(app, name, node["job"])):
+            found |= app.fail_action(name, what)
     return found
 
 
-def lacking(said, patterns=LACKS):
-    """Returns what an action, or another part, lacks here by what it said, or nothing."""
-    matches = ((pattern.search(said), what) for pattern, what in patterns)
-    return next((what.format(*match.groups()) for match, what in matches if match), None)
+def define_kinds(app, reason):
+    """Defines kinds that the cluster lacks; returns whether it has all of them now, and did not before."""
+    wanted = [one for one in kinds.lacking(reason) if one not in app.kinds] if app.cluster else []
+    made = kinds.stand_in(app.programs, wanted) if wanted else []
+    app.kinds += made
+    return bool(wanted) and made == wanted
 
 
-def needs_removed(config, log):
-    """Returns which part that was left out would have made what an action looks for in the cluster, or nothing."""
-    components = [name for kind, name in config.removed if kind == "component"]
-    if components and NONE_FOUND.search(log):
-        return f"finds an empty list in the cluster; left out are {', '.join(f'`{name}`' for name in components)}"
-    for thing in NOT_FOUND.findall(log):
-        for (kind, name), text in config.removed.items():
-            if thing in text:
-                return f"needs `{thing}`, which {kind} `{name}` would make, and that is left out"
+def drop_field(app, name, reason):
+    """Removes a field that the API server is too old for from a manifest; returns whether there was one."""
+    if not (found := lacks.FIELD.search(reason)) or found[1] in app.without.get(name, ()):
+        return False
+    key = found[1].rpartition(".")[2]
+    if not app.config.remove_field(name, key):
+        return False
+    app.without.setdefault(name, []).append(found[1])
+    return True
+
+
+def why_action_failed(app, name, job):
+    """Returns why an action could not succeed on this machine, or nothing when that is not the reason."""
+    log, entry = app.programs.output("job", "logs", job), app.config.entries("action").get(name)
+    last = (log.strip().splitlines() or ["no log"])[-1]
+    if what := lacks.of(log) or lacks.removed(app.config, log):
+        return what
+    if what := lacks.unmade(app.config, log, app.stand_ins, [kind for kind, _ in app.kinds]):
+        return what
+    read = lacks.told(entry[0].read_text(), app.stand_ins) if entry else []
+    if read:
+        ended = f"waited for {app.cut_short[job]} s and was ended" if job in app.cut_short else "failed"
+        return f"was told what is made up, by {', '.join(f'`{one}`' for one in read)}, and {ended}: `{last}`"
     return None
 
 

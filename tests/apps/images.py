@@ -1,4 +1,4 @@
-"""A registry in which every image is the same small one: the machine's busybox stands in for it."""
+"""A registry with one image under every name, for which the machine's busybox stands in, and with charts."""
 
 import functools
 import hashlib
@@ -10,8 +10,8 @@ import shutil
 import image_layout
 
 DOCKER_HUB = "registry-1.docker.io"
-MANIFEST = re.compile(r"^/v2/.+/manifests/([^/]+)$")
-BLOB = re.compile(r"^/v2/.+/blobs/sha256:([0-9a-f]{64})$")
+MANIFEST = re.compile(r"^/v2/(.+)/manifests/([^/]+)$")
+BLOB = re.compile(r"^/v2/(.+)/blobs/sha256:([0-9a-f]{64})$")
 # Where signatures of an image are looked for. The stand-in has none.
 OF_AN_IMAGE = re.compile(r"^sha256-[0-9a-f]{64}")
 
@@ -24,13 +24,18 @@ def host_of(image):
     return DOCKER_HUB if host in ("docker.io", "index.docker.io") else host.partition(":")[0]
 
 
-def registry(folder):
-    """Returns what answers for a registry, or nothing on a machine without busybox."""
+def layout(folder):
+    """Returns the folder of the image that stands in for all, or nothing on a machine without busybox."""
     busybox = shutil.which("busybox")
     if not busybox:
         return None
     image_layout.make(busybox, folder)
-    return functools.partial(Registry, folder)
+    return folder
+
+
+def registry(image, charts=None):
+    """Returns what answers for a registry: charts by their repositories, and the image under every other name."""
+    return functools.partial(Registry, image, charts or {})
 
 
 class Registry(http.server.BaseHTTPRequestHandler):
@@ -38,8 +43,8 @@ class Registry(http.server.BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
 
-    def __init__(self, layout, *arguments):
-        self._layout = layout
+    def __init__(self, image, charts, *arguments):
+        self._image, self._charts = image, charts
         super().__init__(*arguments)
 
     def do_GET(self):
@@ -59,15 +64,18 @@ class Registry(http.server.BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/v2/":
             return "application/json", b"{}"
-        if found := BLOB.match(path):
-            blob = self._layout / "blobs/sha256" / found[1]
+        found = BLOB.match(path) or MANIFEST.match(path)
+        layout = self._charts.get(found[1], self._image) if found else None
+        if layout is None or OF_AN_IMAGE.match(found[2]):
+            return None
+        if BLOB.match(path):
+            blob = layout / "blobs/sha256" / found[2]
             return ("application/octet-stream", blob.read_bytes()) if blob.exists() else None
-        if (found := MANIFEST.match(path)) and not OF_AN_IMAGE.match(found[1]):
-            manifest = json.loads((self._layout / "index.json").read_bytes())["manifests"][0]
-            if found[1] == manifest["digest"] or not found[1].startswith("sha256:"):
-                digest = manifest["digest"].partition(":")[2]
-                return manifest["mediaType"], (self._layout / "blobs/sha256" / digest).read_bytes()
-        return None
+        manifest = json.loads((layout / "index.json").read_bytes())["manifests"][0]
+        if found[2] != manifest["digest"] and found[2].startswith("sha256:"):
+            return None
+        digest = manifest["digest"].partition(":")[2]
+        return manifest["mediaType"], (layout / "blobs/sha256" / digest).read_bytes()
 
     def log_message(self, *_):
         pass

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 
 import clusters
 import following
@@ -47,12 +48,20 @@ def launch(app):
     tools = ("--sandbox", programs.sandbox, *(("--terraform", programs.terraform) if programs.terraform else ()))
     config = ("--out", files / "runner.toml", "--state-dir", files / "runner-state")
     app.ask("install", "runner-config", INSTALL, *config, *tools, account=CUSTOMER)
-    # The stand-in for `pulumi` is found by the runner alone, and only for an app with a program of it.
-    more = {"PATH": f"{app.tools}:{os.environ['PATH']}"} if app.tools else {}
     role = f"fh-{TENANT}--{INSTALL}--runner"
-    programs.start_runner("install", files / "runner.toml", CUSTOMER, role, more, quiet=True)
+    programs.start_runner("install", files / "runner.toml", CUSTOMER, role, _path(app), quiet=True)
     _give_sensitive(app)
     return f"parameters answered: {', '.join(answers)}"
+
+
+def _path(app):
+    """Returns where the runner finds the stand-in for `pulumi`, for an app that needs it and has it in no image."""
+    if not app.pulumi or app.has_tool_image:
+        return {}
+    folder = app.work / "programs"
+    folder.mkdir()
+    shutil.copy(app.pulumi, folder / "pulumi")
+    return {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
 def _give_sensitive(app):
@@ -99,7 +108,7 @@ def run_action(app, name):
     if shown["state"] == "succeeded":
         return f"`{name}` ran"
     if following.leave_out_lacking(app, shown):
-        return f"`{name}` was left out"
+        return f"`{name}` failed for a reason of this machine"
     raise Failed(f"action `{name}`: {following.why(shown)}; {following.last_words(app, shown)}")
 
 

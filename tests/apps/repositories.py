@@ -25,11 +25,19 @@ class Repositories:
     def copy(self, repository):
         """Returns a copy of a repository's files to change, or nothing when the sources have no such folder."""
         original, copy = self._sources / repository, self._folder / HOST / repository
+        if copy.exists():
+            return copy
         if not original.is_dir():
             return None
-        if not copy.exists():
-            shutil.copytree(original, copy, symlinks=True)
+        shutil.copytree(original, copy, symlinks=True)
         return copy
+
+    def make(self, repository):
+        """Returns the folder of a repository, which is empty when the sources have no such folder."""
+        if copy := self.copy(repository):
+            return copy
+        (self._folder / HOST / repository).mkdir(parents=True)
+        return self.copy(repository)
 
     def commit(self, repository, references):
         folder = self._folder / HOST / repository

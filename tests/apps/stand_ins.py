@@ -57,6 +57,14 @@ def replace(module, reads, lists, facts):
     (module / "main.tf.json").write_text(json.dumps(document, indent=2))
 
 
+def write_module(folder, variables, outputs):
+    """Writes a module that needs a stand-in, in the place of one that is not here: `outputs` are values by name."""
+    lines = ["terraform {\n  required_providers {}\n}\n"]
+    lines += [f'variable "{name}" {{\n  default = null\n}}\n' for name in variables]
+    lines += [f'output "{name}" {{\n  value = {json.dumps(value)}\n}}\n' for name, value in outputs.items()]
+    (folder / "main.tf").write_text("".join(lines))
+
+
 def replace_program(program, settings, reads, lists, facts):
     """Writes what stands in for a program of Pulumi: a resource, and outputs of the form that the app reads.
 

@@ -1,4 +1,4 @@
-"""Runs the examples whole, and holds what a run makes of a config: stand-ins, values, and what is left out."""
+"""Runs the examples whole, and holds what a run makes of a config: stand-ins, values, and what is served."""
 
 import contextlib
 import io
@@ -8,33 +8,23 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
-from types import SimpleNamespace
 
 import hcl2
 
 import apps
 import clusters
 import collection
-import following
 import images
-import install
-import page
 import proxy
 import stand_ins
 import values
-import vendor
-from config import Config
+from config import Config, source_of, without_key
+from fixture import WithFolder
 from repositories import HOST, Repositories
+from tool_image import Tools
 
 HERE = Path(__file__).parent
 EXAMPLE, SOURCES = HERE / "example/shop", HERE / "example/sources"
-
-
-class WithFolder(unittest.TestCase):
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory(prefix="freehold-apps-")
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
 
 
 class Whole(unittest.TestCase):
@@ -44,7 +34,7 @@ class Whole(unittest.TestCase):
             self.skipTest("there is neither `terraform` nor `tofu` on PATH")
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            found = apps.run(HERE / "example" / example, SOURCES)
+            found = apps.run(HERE / "example" / example, SOURCES, Tools())
         self.assertIsNone(found["reason"], said.getvalue())
         return found, said.getvalue().splitlines()
 
@@ -59,14 +49,14 @@ class Whole(unittest.TestCase):
     def test_app_without_a_cluster_is_installed_changed_used_and_torn_down(self):
         found, lines = self.run_whole("shop")
 
-        self.assertEqual((["network", "ledger"], False), (found["stand_ins"], found["cluster"]))
+        self.assertEqual((["ledger", "network"], False), (found["stand_ins"], found["cluster"]))
         self.assertEqual("app shop: ok: 5 of 6 components, 1 of 2 actions", lines[-1])
         self.assert_went_through(
             found,
             lines,
             "left out: component `cache`: image `111111111111.dkr.ecr.us-east-1.amazonaws.com/cache` is in a private",
             "left out: action `flush`: needs component `cache`, which is left out",
-            "stand-ins of modules and programs: network, ledger, of images in: registry.example",
+            "stand-ins of parts: ledger, network, of images and charts in: registry.example",
             "`greeting` to `good day-changed`: 2 done",
             "`show` ran",
         )
@@ -176,139 +166,40 @@ class Configs(WithFolder):
     def test_every_repository_is_named_with_its_references(self):
         self.assertEqual({"acme/modules": {"main", "v1"}}, self.config.repositories())
 
+    def test_addresses_on_github_are_the_repositories_that_are_served(self):
+        file = self.config.folder / "components/site.toml"
+        text = file.read_text()
+        for address in ("https://github.com/acme/modules.git", "git@github.com:acme/modules.git"):
+            file.write_text(text.replace('"acme/modules"', f'"{address}"'))
+            self.config.shorten_addresses()
+            self.assertEqual(text, file.read_text())
 
-class Refusals(unittest.TestCase):
-    def test_file_of_each_error_of_a_sync_is_found(self):
-        said = (
-            "error: folder `src` does not exist\n  --> actions/alb.toml:11:19\n   |\n11 | x\n\n"
-            "warning: `labels` has no effect yet\n  --> actions/alb.toml:1:1\n"
-            "error: components/crds.toml: cannot fetch `https://x.example/crds`: no answer\n"
-        )
-
-        self.assertEqual(
-            [
-                ("actions/alb.toml", "folder `src` does not exist"),
-                ("components/crds.toml", "cannot fetch `https://x.example/crds`: no answer"),
-            ],
-            vendor.errors_in(said),
-        )
-
-    def test_what_the_product_cannot_deploy_is_found_by_name(self):
-        said = (
-            "app `x` cannot be deployed yet: component `a` is a `job`, action `b` reads outputs of the sandbox, "
-            "and 2 more"
-        )
-
-        self.assertEqual(
-            [("component", "a", "is a `job`"), ("action", "b", "reads outputs of the sandbox")],
-            install.IN_THE_WAY.findall(said),
-        )
-
-
-class Lacking(unittest.TestCase):
-    def test_programs_that_a_script_calls_are_found(self):
-        script = "STATUS=$(aws ssm describe)\nif kubectl get pods; then echo helm chart\nfi\nx | psql -c 1"
-
-        self.assertEqual(["aws", "kubectl", "psql"], [found[1] for found in vendor.CALLED.finditer(script)])
-
-    def test_what_an_action_lacks_on_this_machine_is_found_in_its_log(self):
-        said = {
-            "step.sh: line 3: aws: command not found": "needs `aws`, which is not on this machine",
-            "[freehold: refused a connection to a.b:443: `a.b:443` is not among": "reaches `a.b`, which is not among "
-            "the hosts of the contract",
-            "Error from server (BadRequest): pod web-1 does not have a host assigned": "looks into pod `web-1`, and "
-            "the cluster here has no nodes",
-            "all is well": None,
-        }
-
-        self.assertEqual(list(said.values()), [following.lacking(log) for log in said])
-
-    def test_what_the_cluster_here_lacks_is_found_in_the_reason_of_a_part(self):
-        reasons = {
-            "the cluster has no kind `Pool` of `x.sh/v1`; correct the kind": "needs `Pool` of `x.sh/v1`, "
-            "which the cluster here lacks",
-            "typed patch object: .spec.internalTrafficPolicy: field not declared in schema": "sets "
-            "`.spec.internalTrafficPolicy`, which the API server here is too old for",
-            "object: .spec.versions[0].x-kubernetes-validations: field not declared in schema": "sets "
-            "`.spec.versions[0].x-kubernetes-validations`, which the API server here is too old for",
-        }
-
-        found = [following.lacking(reason, following.LACKING_PARTS) for reason in reasons]
-
-        self.assertEqual(list(reasons.values()), found)
-
-    def test_what_a_part_that_was_left_out_would_have_made_is_lacking(self):
-        config = SimpleNamespace(removed={("action", "init"): "kubectl create secret generic db-login"})
-        said = 'Error from server (NotFound): secrets "{}" not found'
-
-        found = [following.needs_removed(config, said.format(name)) for name in ("db-login", "other")]
-
-        self.assertEqual(["needs `db-login`, which action `init` would make, and that is left out", None], found)
-
-    def test_empty_list_is_lacking_only_when_a_component_was_left_out(self):
-        said = 'error executing jsonpath "{.items[0]}": array index out of bounds: index 0, length 0. Printing more'
-        configs = [
-            SimpleNamespace(removed=removed) for removed in ({("component", "client"): ""}, {("action", "a"): ""})
+    def test_sources_in_the_config_itself_need_no_repository(self):
+        sources_of_tables = [
+            {"public_repo": {"repo": "./src", "directory": "site"}},
+            {"connected_repo": {"repo": "acme/modules"}},
+            {"public_repo": {"repo": "{{ .nuon.install.id }}"}},
         ]
 
-        found = [following.needs_removed(config, said) for config in configs]
+        found = [source_of(table) for table in sources_of_tables]
 
-        self.assertEqual(["finds an empty list in the cluster; left out are `client`", None], found)
+        self.assertEqual([(None, "main", "src/site"), ("acme/modules", "main", "."), None], found)
 
-    def test_action_of_a_node_is_known_without_its_event(self):
-        names = ("action:check", "action:check@post-deploy-component:api", "component:check")
+    def test_components_and_inputs_in_folders_of_folders_are_found(self):
+        (self.config.folder / "components/more").mkdir()
+        (self.config.folder / "components/more/late.toml").write_text('name = "late"\ntype = "job"\n')
+        (self.config.folder / "inputs/more").mkdir(parents=True)
+        (self.config.folder / "inputs/more/size.toml").write_text('name = "size"\n')
 
-        self.assertEqual(["check", "check", None], [following.action_of({"name": name}) for name in names])
+        self.assertIn("late", self.config.entries("component"))
+        self.assertIn("size", [one["name"] for one in self.config.inputs()])
 
+    def test_field_that_a_server_is_too_old_for_is_removed_with_what_is_below_it(self):
+        text = "spec:\n  rules:\n  - a: 1\n  - b:\n      c: 2\n  port: 80\n  policy: Local\n"
 
-class Pages(WithFolder):
-    RESULT = {
-        "app": "shop",
-        "reason": None,
-        "steps": [{"step": "provision", "seconds": 4.3, "detail": "3 done"}],
-        "whole": {"component": 3, "action": 2},
-        "cluster": False,
-        "stand_ins": ["network"],
-        "images": [],
-        "left_out": [["component", "cache", "its image is\nprivate"]],
-    }
-
-    def test_page_has_the_last_result_of_each_app_and_what_was_left_out(self):
-        failed = {**self.RESULT, "reason": "no"}
-
-        text = page.text([failed, self.RESULT], "2026-11-22", "0123456")
-
-        self.assertIn("| shop | ok | 1 of 3 | network | none | 0 of 2 |  |  | 4.3 |  |  |  |\n", text)
-        self.assertIn("## shop\n\n- component `cache`: its image is private\n", text)
-        self.assertIn("on 2026-11-22, commit 0123456", text)
-        self.assertIn("1 of 3 components were deployed as they are, and 0 of 2 actions ran.", text)
-
-    def test_type_of_what_was_left_out_is_named_as_a_type(self):
-        left_out = [["component", "rds", "is a `pulumi`"], ["action", "a", "needs component `rds`, which is left out"]]
-
-        text = page.text([{**self.RESULT, "left_out": left_out}], "2026-11-22", "0123456")
-
-        self.assertIn("- component `rds`: is of type `pulumi`\n", text)
-        self.assertIn("- action `a`: needs component `rds`, which is left out\n", text)
-
-    def test_figures_count_the_apps_that_got_through_a_step(self):
-        values_of = {one["name"]: (one["value"], one["attempted"]) for one in collection.figures([self.RESULT] * 2)}
-
-        steps = {"apps.provisioned": (2, 2), "apps.changed": (0, 2), "apps.torn_down": (0, 2)}
-        self.assertEqual({**steps, "apps.components": (2, 6), "apps.actions": (0, 4)}, values_of)
-
-    def test_apps_of_another_cloud_are_not_run_and_sources_come_before_bare_configs(self):
-        for name, kind in {"appconfigs/a": "aws-cloudformation", "appconfigs/b": "gcp-terraform"}.items():
-            (self.folder / name).mkdir(parents=True)
-            (self.folder / name / "stack.toml").write_text(f'type = "{kind}"\n')
-        whole = self.folder / "sources/acme/apps/a"
-        shutil.copytree(self.folder / "appconfigs/a", whole)
-
-        self.assertEqual([whole.resolve()], collection.of_aws(self.folder, self.folder / "sources"))
-
-        (self.folder / "appconfigs/a/sandbox.tfvars").write_text("")
-        bare = (self.folder / "appconfigs/a").resolve()
-        self.assertEqual([bare], collection.of_aws(self.folder, self.folder / "sources"))
+        self.assertEqual("spec:\n  port: 80\n  policy: Local\n", without_key(text, "rules"))
+        self.assertEqual(text.replace("  policy: Local\n", ""), without_key(text, "policy"))
+        self.assertEqual(text, without_key(text, "absent"))
 
 
 class Values(unittest.TestCase):

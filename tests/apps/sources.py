@@ -1,0 +1,201 @@
+"""What an app is made of: serves its sources, and puts stand-ins in the place of those that cannot be had here."""
+
+import re
+import shutil
+
+import charts
+import clusters
+import images
+import proxy
+import stand_ins
+import tool_image
+from config import source_of
+from programs import CUSTOMER, REGION
+from repositories import HOST, Repositories
+
+# Where a box without an image, which shows the machine's `/usr`, finds programs.
+OF_A_BOX = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# A program that a script calls with a subcommand, and that a machine may lack.
+CALLED = re.compile(
+    r"(?:^|[|;&(`]|\b(?:if|while|then|do|!))[ \t]*(aws|helm|kubectl|psql|argocd|tailscale)[ \t]+[a-z-]", re.M
+)
+# Where images are that only some may read.
+PRIVATE = ("aws_ecr", "gcp_gar", "azure_acr")
+# What a sandbox whose module is not here hands out of its cluster, and the types of components that need one.
+CLUSTER = dict.fromkeys(("name", "arn", "endpoint", "certificate_authority_data"), "")
+IN_CLUSTER = ("helm_chart", "kubernetes_manifest", "job")
+
+
+def serve(app):
+    """Serves the repositories that the config names, with stand-ins for modules whose providers cannot be had."""
+    repositories = Repositories(app.sources, app.work / "repositories")
+    invent_missing(app, repositories)
+    app.pulumi = tool_image.PULUMI if app.config.programs() else None
+    without_image = app.tools.give(app)
+    if not app.has_own_tools:  # nobody knows what is in them
+        leave_out_lacking_programs(app, None if without_image else app.tools.programs(app))
+    handlers = serve_images(app)
+    replace_modules(app, repositories)
+    replace_programs(app, repositories)
+    named = app.config.repositories()
+    for name, references in named.items():
+        repositories.commit(name, references)
+    app.programs.variables.update(repositories.settings())
+    app.build_variables = proxy.serve(app.work, {**handlers, HOST: repositories.handler()})
+    served, registries = ", ".join(sorted(named)) or "none", ", ".join(sorted(handlers)) or "none"
+    app.images = sorted(handlers)
+    replaced = (
+        f"stand-ins of parts: {', '.join(sorted(app.stand_ins)) or 'none'}, of images and charts in: {registries}"
+    )
+    return f"repositories: {served}; {replaced}; tool image: {without_image or 'made'}"
+
+
+def invent_missing(app, repositories):
+    """Makes stand-ins for sources that are not in the folder of sources; leaves out what cannot have one."""
+    for name, (_, table) in app.config.entries("component").items():
+        if (source := source_of(table)) and (lacks := missing(app, repositories, source)):
+            invented = invent(app, repositories, name, table)
+            if invented:
+                app.replace(name, lacks)
+            else:
+                app.config.leave_out("component", name, lacks)
+    sandbox = source_of(app.config.sandbox())
+    if (
+        sandbox
+        and (lacks := missing(app, repositories, sandbox))
+        and invent(app, repositories, "sandbox", app.config.sandbox())
+    ):
+        app.replace("sandbox", lacks)
+    for name, (_, table) in app.config.entries("action").items():
+        sources = [source for step in table.get("steps", []) if (source := source_of(step))]
+        if lacks := next(filter(None, (missing(app, repositories, source) for source in sources)), None):
+            app.config.leave_out("action", name, lacks)
+
+
+def missing(app, repositories, source):
+    """Returns why a source is not here, or nothing."""
+    if source.repository is None:
+        is_here = (app.config.folder / source.directory).is_dir()
+        return None if is_here else f"the config has no folder `{source.directory}`"
+    folder = repositories.copy(source.repository)
+    if folder is None:
+        return f"`{source.repository}` is not in the folder of sources"
+    if not (folder / source.directory).is_dir():
+        return f"`{source.repository}` has no directory `{source.directory}`"
+    return None
+
+
+def invent(app, repositories, name, table):
+    """Writes a stand-in for a source that is not here; returns whether there is one for its type."""
+    source, kind = source_of(table), table.get("type", "terraform")
+    if source.repository and source.repository.count("/") != 1:
+        return False  # on another host
+    patches = table.get("kustomize", {}).get("patches")
+    if kind not in ("helm_chart", "terraform_module", "terraform", "pulumi") and ("kustomize" not in table or patches):
+        return False
+    folder = repositories.make(source.repository) if source.repository else app.config.folder
+    folder /= source.directory
+    folder.mkdir(parents=True, exist_ok=True)
+    if kind == "helm_chart":
+        charts.write_chart(folder, table.get("chart_name", name))
+    elif kind == "pulumi":
+        (folder / "Pulumi.yaml").write_text(f"name: stand-in\nruntime: {table.get('runtime', 'go')}\n")
+    elif "kustomize" in table:
+        charts.write_kustomization(folder / table["kustomize"].get("path", "."), name, source.repository)
+    else:
+        reads, _ = app.config.reads(name)
+        outputs = dict.fromkeys((read.partition(".")[0] for read in reads), "")
+        if name == "sandbox" and any(
+            one.get("type") in IN_CLUSTER for _, one in app.config.entries("component").values()
+        ):
+            outputs["cluster"] = CLUSTER
+        stand_ins.write_module(folder, table.get("vars", {}), outputs)
+    return True
+
+
+def leave_out_lacking_programs(app, of_image):
+    """Leaves out actions whose scripts call a program that is not here; some wait long before they give up."""
+    for name, (_, table) in app.config.entries("action").items():
+        if "image" in table:
+            continue
+        scripts = [step.get("inline_contents", "") + step.get("command", "") for step in table.get("steps", [])]
+        called = {found[1] for script in scripts for found in CALLED.finditer(script)}
+        if of_image is None:
+            lacking = {program for program in called if not shutil.which(program, path=OF_A_BOX)}
+        else:
+            lacking = called - of_image
+        if lacking:
+            app.config.leave_out("action", name, f"needs `{min(lacking)}`, which is not on this machine")
+
+
+def serve_images(app):
+    """Returns what answers for the registries of public images and charts, and for repositories of charts; leaves out
+    what comes from elsewhere."""
+    image, hosts, of_registries, repositories = images.layout(app.work / "image"), set(), {}, charts.Repositories()
+    for name, (_, table) in app.config.entries("component").items():
+        public, address = table.get("public", {}).get("image_url"), table.get("helm_repo", {}).get("repo_url")
+        private = next((table[key].get("image_url") for key in PRIVATE if key in table), None)
+        if private:
+            app.config.leave_out("component", name, f"image `{private}` is in a private registry")
+        elif public and not image:
+            app.config.leave_out("component", name, f"image `{public}` needs `busybox`, which stands in for it")
+        elif public and "{{" not in public:
+            hosts.add(images.host_of(public))
+        elif address and "{{" not in address and address.startswith(("https://", "oci://")):
+            chart, version = table["helm_repo"].get("chart", name), table["helm_repo"].get("version")
+            if address.startswith("oci://"):
+                host, _, path = address.removeprefix("oci://").strip("/").partition("/")
+                hosts.add(images.host_of(f"{host}/{path}"))
+                of_registries[f"{path}/{chart}".lstrip("/")] = charts.write_layout(
+                    app.work / f"chart-{name}", chart, version
+                )
+            else:
+                repositories.add(address, chart, version)
+            app.replace(name, f"the chart of `{address}`")
+        elif address is not None:
+            app.config.leave_out("component", name, f"`{address}` is not served here")
+    return {**dict.fromkeys(hosts, images.registry(image, of_registries)), **repositories.handlers()}
+
+
+def replace_modules(app, repositories):
+    """Puts stand-ins in the place of modules whose providers cannot be had."""
+    for folder, names in _folders(app, app.config.modules(), repositories):
+        if stand_ins.is_needed(folder):
+            every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
+            known = facts(app, stand_ins.outputs(folder)) if "sandbox" in names else {}
+            stand_ins.replace(folder, every, lists, known)
+            for name in names:
+                app.replace(name, "its module, whose providers are not here")
+
+
+def replace_programs(app, repositories):
+    """Gives every program of Pulumi a stand-in; the tool image has what stands in for `pulumi`."""
+    for folder, names in _folders(app, app.config.programs(), repositories):
+        every, lists = (set().union(*parts) for parts in zip(*map(app.config.reads, names), strict=True))
+        outputs = {path.partition(".")[0] for path in every}
+        known = facts(app, outputs) if "sandbox" in names else {}
+        variables, keys = zip(*map(app.config.settings_of_program, names), strict=True)
+        stand_ins.replace_program(folder, (sum(variables, []), sum(keys, [])), every, lists, known)
+        for name in names:
+            app.replace(name, "its program, and Pulumi")
+
+
+def _folders(app, modules, repositories):
+    """Yields each folder that `modules` name, with the components that are made of it."""
+    owners = {}
+    for module in modules:
+        owners.setdefault((module.source.repository, module.source.directory), []).append(module.owner)
+    for (repository, directory), names in owners.items():
+        yield (repositories.copy(repository) if repository else app.config.folder) / directory, names
+
+
+def facts(app, outputs):
+    """Returns what is known of a sandbox: the account, and the cluster when it hands one out."""
+    known = {"account.id": CUSTOMER, "account.region": REGION}
+    if "cluster" in outputs and (lacking := clusters.missing()):
+        app.config.left_out["sandbox", "cluster"] = lacking
+    elif "cluster" in outputs:
+        app.cluster = clusters.make(app.programs)
+        clusters.make_namespaces(app.programs, app.config)
+        known |= {f"cluster.{name}": value for name, value in app.cluster.items()}
+    return known
