@@ -90,14 +90,14 @@ class App:
         self.programs = Programs(work / "files")
         self.build_variables = {}
         self.created = {}
-        self.cluster = None
+        self.cluster, self.repositories = None, None
         self.has_own_tools, self.has_tool_image, self.pulumi = False, False, None
         # How many components and actions the config has before anything is left out.
         self.whole = {kind: len(self.config.entries(kind)) for kind in KINDS}
         # What of which part is a stand-in, the hosts of images and charts that are, and kinds of the cluster.
         self.stand_ins, self.images, self.kinds = {}, [], []
-        # The fields that components were deployed without, the actions that succeeded, and why others failed.
-        self.without, self.ran_actions, self.failed_actions = {}, set(), {}
+        # What was changed in components, the actions that succeeded, and why others failed.
+        self.changed, self.ran_actions, self.failed_actions = {}, set(), {}
         self.cut_short = {}  # job of an action that waited too long -> seconds
         self.steps = []
         self._told = set()
@@ -137,7 +137,7 @@ class App:
             "stand_ins": sorted(self.stand_ins),
             "replaced": self.stand_ins,
             "kinds": [list(one) for one in self.kinds],
-            "without": self.without,
+            "changed": self.changed,
             "images": self.images,
             "ran_actions": sorted(self.ran_actions - self.failed_actions.keys()),
             "failed_actions": sorted(self.failed_actions),

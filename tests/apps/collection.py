@@ -48,7 +48,7 @@ def figures(results):
 def components(result):
     """Returns how many components were deployed as they are, of how many that the app has."""
     out = {name for kind, name, *_ in result["left_out"] if kind == "component"}
-    replaced = {name for name in [*result["stand_ins"], *result.get("without", ())] if name != "sandbox"} - out
+    replaced = {name for name in [*result["stand_ins"], *result["changed"]] if name != "sandbox"} - out
     return result["whole"]["component"] - len(out) - len(replaced), result["whole"]["component"]
 
 

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import tomllib
 
+from repositories import make_writable
+
 # Folders and files whose entries are components and actions; nothing else can be left out by name.
 KINDS = {"component": "components", "action": "actions"}
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -39,6 +41,7 @@ class Module(NamedTuple):
 class Config:
     def __init__(self, original, folder):
         shutil.copytree(original, folder)
+        make_writable(folder)
         self.folder, self.name = folder, folder.name
         self.left_out = {}  # (kind, name) -> why
         self.removed = {}  # (kind, name) -> the text of its file

@@ -4,6 +4,7 @@ import time
 
 import kinds
 import lacks
+import sources
 import vendor
 from programs import INSTALL, Failed
 
@@ -64,7 +65,11 @@ def leave_out_lacking(app, shown):
         if node["state"] == "succeeded":
             continue
         reason, name = node.get("reason", ""), action_of(node)
-        if define_kinds(app, reason) or drop_field(app, node["name"], reason):
+        if (
+            define_kinds(app, reason)
+            or use_older_kinds(app, node["name"], reason)
+            or drop_field(app, node["name"], reason)
+        ):
             found = True
         elif what := lacks.of(reason, lacks.OF_PARTS):
             found |= app.config.leave_out("component", node["name"], what)
@@ -75,20 +80,31 @@ def leave_out_lacking(app, shown):
 
 def define_kinds(app, reason):
     """Defines kinds that the cluster lacks; returns whether it has all of them now, and did not before."""
-    wanted = [one for one in kinds.lacking(reason) if one not in app.kinds] if app.cluster else []
-    made = kinds.stand_in(app.programs, wanted) if wanted else []
+    lacking = [one for one in kinds.lacking(reason) if "." in one[1] and one not in app.kinds]
+    made = kinds.stand_in(app.programs, lacking) if lacking and app.cluster else []
     app.kinds += made
-    return bool(wanted) and made == wanted
+    return bool(lacking) and made == lacking
+
+
+def use_older_kinds(app, name, reason):
+    """Writes an older version of kinds that the API server has only so into a component; returns whether there are."""
+    changed = False
+    for kind, version in kinds.lacking(reason) if app.cluster else ():
+        older = kinds.older(app.programs, kind, version)
+        if older and sources.write_version(app, name, version, older):
+            app.changed.setdefault(name, []).append(f"with `{older}` for `{version}`")
+            changed = True
+    return changed
 
 
 def drop_field(app, name, reason):
     """Removes a field that the API server is too old for from a manifest; returns whether there was one."""
-    if not (found := lacks.FIELD.search(reason)) or found[1] in app.without.get(name, ()):
+    if not (found := lacks.FIELD.search(reason)) or f"without `{found[1]}`" in app.changed.get(name, ()):
         return False
     key = found[1].rpartition(".")[2]
     if not app.config.remove_field(name, key):
         return False
-    app.without.setdefault(name, []).append(found[1])
+    app.changed.setdefault(name, []).append(f"without `{found[1]}`")
     return True
 
 

@@ -23,9 +23,23 @@ def lacking(reason):
 
 
 def stand_in(programs, kinds):
-    """Defines `kinds`; returns those that the API server then has. It has none in a group and version of its own."""
+    """Defines `kinds`; returns those that the API server then has. A group without a dot is its own, and takes none."""
     clusters.apply(programs, [definition(*one) for one in kinds])
     return [one for one in kinds if _is_served(programs, *one)]
+
+
+def older(programs, kind, version):
+    """Returns the newest version of a kind's group in which the API server has the kind, or nothing."""
+    listed = clusters.kubectl(programs, "get", "--raw", f"/apis/{version.partition('/')[0]}")
+    found = json.loads(listed.stdout)["versions"] if listed.returncode == 0 else []
+    versions = sorted((one["groupVersion"] for one in found), key=_age)
+    return next((one for one in versions if kind in _kinds_of(programs, one)), None)
+
+
+def _age(version):
+    """Returns a key that orders versions of a group as Kubernetes does: stable ones first, then by number."""
+    number, stage, build = re.fullmatch(r".*/v(\d+)(?:(alpha|beta)(\d+))?", version).groups()
+    return ["", "beta", "alpha"].index(stage or ""), -int(number), -int(build or 0)
 
 
 def definition(kind, version):
@@ -57,8 +71,12 @@ def _plural(name):
 def _is_served(programs, kind, version):
     deadline = time.monotonic() + SERVED_SECS
     while time.monotonic() < deadline:
-        listed = clusters.kubectl(programs, "get", "--raw", f"/apis/{version}")
-        if listed.returncode == 0 and kind in {one["kind"] for one in json.loads(listed.stdout)["resources"]}:
+        if kind in _kinds_of(programs, version):
             return True
         time.sleep(0.5)
     return False
+
+
+def _kinds_of(programs, version):
+    listed = clusters.kubectl(programs, "get", "--raw", f"/apis/{version}")
+    return {one["kind"] for one in json.loads(listed.stdout)["resources"]} if listed.returncode == 0 else set()

@@ -31,7 +31,7 @@ are for clouds that Freehold does not install into: {others}.
 """
 OWN = "aws-cloudformation"
 # What needs no line below the table: what each stand-in of a module is, the head says.
-OF_MODULES = ("its module, ", "its program, ")
+OF_MODULES = ("its module's ", "its program's ")
 STEPS = ("build", "launch the stack", "provision", "change an input", "actions", "tear down")
 
 
@@ -80,14 +80,15 @@ def _row(result):
 def _notes(result):
     lines = [f"it failed: {_line(result['reason'])}"] if result["reason"] is not None else []
     lines += [
-        f"`{name}`: a stand-in for {_line(what)}"
+        f"`{name}`: a stand-in: {_line(what)}"
         for name, what in sorted(result["replaced"].items())
         if not what.startswith(OF_MODULES)
     ]
     lines += [f"kind `{kind}` of `{version}`: a stand-in; the API server lacks it" for kind, version in result["kinds"]]
-    for name, fields in sorted(result["without"].items()):
-        named = ", ".join(f"`{field}`" for field in fields)
-        lines.append(f"component `{name}`: deployed without {named}, which the API server here is too old for")
+    lines += [
+        f"component `{name}`: deployed {', '.join(changes)}, because the API server here is too old for it"
+        for name, changes in sorted(result["changed"].items())
+    ]
     for kind, name, why, of_type in result["left_out"]:
         ran = kind == "action" and name in result["failed_actions"]
         what = f"{kind} `{name}`" + (f" ({of_type})" if of_type else "")

@@ -15,6 +15,13 @@ AUTHOR = {
 }
 
 
+def make_writable(folder):
+    """Lets this process change a copy of what nobody may change."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode | 0o200)
+
+
 class Repositories:
     """Git repositories of the folders OWNER/NAME below `sources`."""
 
@@ -30,6 +37,7 @@ class Repositories:
         if not original.is_dir():
             return None
         shutil.copytree(original, copy, symlinks=True)
+        make_writable(copy)
         return copy
 
     def make(self, repository):
@@ -44,9 +52,9 @@ class Repositories:
         self._git(folder, "init", "--quiet", "--initial-branch", "main")
         self._git(folder, "config", "uploadpack.allowAnySHA1InWant", "true")
         self._git(folder, "add", "--all", "--force")
-        self._git(folder, "commit", "--quiet", "--message", "as given")
+        self._git(folder, "commit", "--quiet", "--allow-empty", "--message", "as given")
         for reference in references - {"main"}:
-            self._git(folder, "branch", "--quiet", reference)
+            self._git(folder, "branch", "--quiet", "--force", reference)
 
     def handler(self):
         """Returns what answers for the host of the repositories."""

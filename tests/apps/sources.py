@@ -28,7 +28,7 @@ IN_CLUSTER = ("helm_chart", "kubernetes_manifest", "job")
 
 def serve(app):
     """Serves the repositories that the config names, with stand-ins for modules whose providers cannot be had."""
-    repositories = Repositories(app.sources, app.work / "repositories")
+    repositories = app.repositories = Repositories(app.sources, app.work / "repositories")
     invent_missing(app, repositories)
     app.pulumi = tool_image.PULUMI if app.config.programs() else None
     without_image = app.tools.give(app)
@@ -52,24 +52,24 @@ def serve(app):
 
 def invent_missing(app, repositories):
     """Makes stand-ins for sources that are not in the folder of sources; leaves out what cannot have one."""
-    for name, (_, table) in app.config.entries("component").items():
-        if (source := source_of(table)) and (lacks := missing(app, repositories, source)):
-            invented = invent(app, repositories, name, table)
-            if invented:
-                app.replace(name, lacks)
-            else:
-                app.config.leave_out("component", name, lacks)
-    sandbox = source_of(app.config.sandbox())
-    if (
-        sandbox
-        and (lacks := missing(app, repositories, sandbox))
-        and invent(app, repositories, "sandbox", app.config.sandbox())
-    ):
-        app.replace("sandbox", lacks)
-    for name, (_, table) in app.config.entries("action").items():
-        sources = [source for step in table.get("steps", []) if (source := source_of(step))]
-        if lacks := next(filter(None, (missing(app, repositories, source) for source in sources)), None):
-            app.config.leave_out("action", name, lacks)
+
+    def lacks(*tables):
+        sources = (source for table in tables if (source := source_of(table)))
+        return next(filter(None, (missing(app, repositories, source) for source in sources)), None)
+
+    # All are looked for before the first is made: it may be in a repository that others name too.
+    parts = [("sandbox", app.config.sandbox())]
+    parts += [(name, table) for name, (_, table) in app.config.entries("component").items()]
+    of_parts = [(name, table, why) for name, table in parts if (why := lacks(table))]
+    of_actions = {name: lacks(*table.get("steps", [])) for name, (_, table) in app.config.entries("action").items()}
+    for name, table, why in of_parts:
+        if invent(app, repositories, name, table):
+            app.replace(name, why)
+        else:
+            app.config.leave_out("component", name, why)
+    for name, why in of_actions.items():
+        if why:
+            app.config.leave_out("action", name, why)
 
 
 def missing(app, repositories, source):
@@ -113,6 +113,28 @@ def invent(app, repositories, name, table):
     return True
 
 
+def write_version(app, name, version, older):
+    """Writes an older version of an API into the files of a component; returns whether there was one to write."""
+    file, table = app.config.entries("component").get(name, (None, {}))
+    source, manifest = source_of(table), table.get("manifest", "")
+    files = [file] if file else []
+    if manifest.startswith("./"):
+        files += [one for one in (file.parent / manifest, app.config.folder / manifest) if one.exists()]
+    if source and source.repository:
+        folder = app.repositories.copy(source.repository) / source.directory
+        files += [one for one in folder.rglob("*") if one.suffix in (".yaml", ".yml", ".tpl")]
+    pattern = re.compile(rf"(apiVersion:\s*[\"']?){re.escape(version)}(?=[\"'\s]|$)")
+    changed = False
+    for one in files:
+        text = one.read_text(errors="surrogateescape")
+        if (new := pattern.sub(rf"\g<1>{older}", text)) != text:
+            one.write_text(new, errors="surrogateescape")
+            changed = True
+    if changed and source and source.repository:
+        app.repositories.commit(source.repository, {source.reference})
+    return changed
+
+
 def leave_out_lacking_programs(app, of_image):
     """Leaves out actions whose scripts call a program that is not here; some wait long before they give up."""
     for name, (_, table) in app.config.entries("action").items():
@@ -151,7 +173,7 @@ def serve_images(app):
                 )
             else:
                 repositories.add(address, chart, version)
-            app.replace(name, f"the chart of `{address}`")
+            app.replace(name, f"the chart of `{address}` cannot be fetched")
         elif address is not None:
             app.config.leave_out("component", name, f"`{address}` is not served here")
     return {**dict.fromkeys(hosts, images.registry(image, of_registries)), **repositories.handlers()}
@@ -165,7 +187,7 @@ def replace_modules(app, repositories):
             known = facts(app, stand_ins.outputs(folder)) if "sandbox" in names else {}
             stand_ins.replace(folder, every, lists, known)
             for name in names:
-                app.replace(name, "its module, whose providers are not here")
+                app.replace(name, "its module's providers are not here")
 
 
 def replace_programs(app, repositories):
@@ -177,7 +199,7 @@ def replace_programs(app, repositories):
         variables, keys = zip(*map(app.config.settings_of_program, names), strict=True)
         stand_ins.replace_program(folder, (sum(variables, []), sum(keys, [])), every, lists, known)
         for name in names:
-            app.replace(name, "its program, and Pulumi")
+            app.replace(name, "its program's providers, and Pulumi, are not here")
 
 
 def _folders(app, modules, repositories):

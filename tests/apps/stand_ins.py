@@ -51,9 +51,9 @@ def replace(module, reads, lists, facts):
     shutil.rmtree(module / ".terraform", ignore_errors=True)
     # A changed variable changes the resource, so that a plan shows it.
     kept = {name: f"${{var.{name}}}" for name in variables}
-    document = {"resource": {"terraform_data": {"stand_in": {"input": kept}}}, "output": values}
-    if variables:
-        document["variable"] = variables
+    document = {"resource": {"terraform_data": {"stand_in": {"input": kept}}}}
+    # Terraform takes no empty blocks.
+    document |= {name: block for name, block in (("variable", variables), ("output", values)) if block}
     (module / "main.tf.json").write_text(json.dumps(document, indent=2))
 
 

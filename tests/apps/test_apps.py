@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import unittest
 from pathlib import Path
+from types import SimpleNamespace
 
 import hcl2
 
@@ -16,8 +17,10 @@ import clusters
 import collection
 import images
 import proxy
+import sources
 import stand_ins
 import values
+import vendor
 from config import Config, source_of, without_key
 from fixture import WithFolder
 from repositories import HOST, Repositories
@@ -117,6 +120,16 @@ class StandIns(WithFolder):
         )
         self.assertEqual(1, len(made["resources"]))
 
+    def test_module_that_is_not_here_gets_one_that_is_told_and_gives_what_the_app_says(self):
+        stand_ins.write_module(self.folder, {"size": 1}, {})
+        self.assertTrue(stand_ins.is_needed(self.folder))
+
+        stand_ins.replace(self.folder, set(), set(), {})
+
+        made = json.loads((self.folder / "main.tf.json").read_text())
+        self.assertEqual({"variable": {"size": {"default": None}}}, {name: made.get(name) for name in ("variable",)})
+        self.assertNotIn("output", made)
+
     def test_module_without_providers_stays_as_it_is(self):
         self.assertFalse(stand_ins.is_needed(SOURCES / "acme/modules/site"))
         self.assertTrue(stand_ins.is_needed(SOURCES / "acme/modules/network"))
@@ -200,6 +213,72 @@ class Configs(WithFolder):
         self.assertEqual("spec:\n  port: 80\n  policy: Local\n", without_key(text, "rules"))
         self.assertEqual(text.replace("  policy: Local\n", ""), without_key(text, "policy"))
         self.assertEqual(text, without_key(text, "absent"))
+
+
+class Sources(WithFolder):
+    def setUp(self):
+        super().setUp()
+        self.config = Config(EXAMPLE, self.folder / "shop")
+        self.repositories = Repositories(SOURCES, self.folder / "repositories")
+        self.replaced = {}
+        self.app = SimpleNamespace(
+            config=self.config, repositories=self.repositories, replace=self.replaced.setdefault, changed={}
+        )
+
+    def add(self, name, text):
+        (self.config.folder / f"components/{name}.toml").write_text(f'name = "{name}"\n{text}')
+
+    def test_what_is_not_in_the_folder_of_sources_gets_a_stand_in_of_its_type(self):
+        gone = '[public_repo]\nrepo = "acme/gone"\ndirectory = "{}"\n'
+        self.add("chart", 'type = "helm_chart"\nchart_name = "front"\n' + gone.format("charts/front"))
+        self.add("module", 'type = "terraform_module"\n' + gone.format("module") + "[vars]\nsize = 1\n")
+        self.add("layers", 'type = "kubernetes_manifest"\n' + gone.format(".") + '[kustomize]\npath = "./base"\n')
+        self.add("image", 'type = "docker_build"\ndockerfile = "Dockerfile"\n' + gone.format("image"))
+
+        sources.invent_missing(self.app, self.repositories)
+
+        folder = self.repositories.copy("acme/gone")
+        self.assertEqual({"chart", "module", "layers"}, self.replaced.keys())
+        self.assertIn('"name": "front"', (folder / "charts/front/Chart.yaml").read_text())
+        self.assertTrue(stand_ins.is_needed(folder / "module"))
+        self.assertTrue((folder / "base/kustomization.yaml").exists())
+        self.assertEqual("`acme/gone` is not in the folder of sources", self.config.left_out["component", "image"])
+
+    def test_sandbox_that_is_not_in_the_folder_of_sources_hands_out_a_cluster_when_one_is_needed(self):
+        (self.config.folder / "sandbox.toml").write_text('[public_repo]\nrepo = "acme/gone"\n')
+        self.add("chart", 'type = "helm_chart"\nsource = "./chart"\n')
+
+        sources.invent_missing(self.app, self.repositories)
+
+        self.assertIn("cluster", stand_ins.outputs(self.repositories.copy("acme/gone")))
+
+    def test_older_version_is_written_into_the_chart_of_a_component_and_nowhere_else(self):
+        chart = self.repositories.copy("acme/modules") / "chart/templates"
+        chart.mkdir(parents=True)
+        (chart / "budget.yaml").write_text(
+            "apiVersion: policy/v1\nkind: PodDisruptionBudget\n---\napiVersion: policy/v1x\n"
+        )
+        source = '[public_repo]\nrepo = "acme/modules"\ndirectory = "chart"\nbranch = "main"\n'
+        self.add("front", 'type = "helm_chart"\nchart_name = "front"\n' + source)
+
+        first, again = (sources.write_version(self.app, "front", "policy/v1", "policy/v1beta1") for _ in range(2))
+
+        self.assertEqual((True, False), (first, again))
+        self.assertEqual(
+            "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n---\napiVersion: policy/v1x\n",
+            (chart / "budget.yaml").read_text(),
+        )
+
+    def test_text_at_an_address_that_cannot_be_read_gets_a_stand_in(self):
+        self.add("crds", 'type = "kubernetes_manifest"\nmanifest = "https://x.example/crds"\n')
+        file, message = "components/crds.toml", "cannot fetch `https://x.example/crds`: no answer"
+
+        self.assertTrue(vendor.replace_text(self.app, file, message))
+
+        manifest = self.config.entries("component")["crds"][1]["manifest"]
+        self.assertIn("kind: ConfigMap", (self.config.folder / "components" / manifest).read_text())
+        self.assertIn("crds", self.replaced)
+        self.assertFalse(vendor.replace_text(self.app, "components/site.toml", message))
 
 
 class Values(unittest.TestCase):

@@ -77,6 +77,13 @@ class Kinds(unittest.TestCase):
 
         self.assertEqual([("Issuer", "y.io/v2"), ("NodePool", "x.sh/v1")], kinds.lacking(reason))
 
+    def test_versions_of_a_group_are_ordered_as_kubernetes_does(self):
+        versions = ["x/v1beta1", "x/v2alpha1", "x/v1", "x/v2beta2", "x/v2beta10"]
+
+        found = sorted(versions, key=kinds._age)
+
+        self.assertEqual(["x/v1", "x/v2beta10", "x/v2beta2", "x/v1beta1", "x/v2alpha1"], found)
+
     def test_definition_takes_any_object_of_its_kind(self):
         policy, issuer = kinds.definition("NetworkPolicy", "x.sh/v1"), kinds.definition("ClusterIssuer", "y.k8s.io/v2")
 
@@ -189,9 +196,9 @@ class Pages(WithFolder):
         "whole": {"component": 3, "action": 2},
         "cluster": False,
         "stand_ins": ["network"],
-        "replaced": {"network": "its module, whose providers are not here"},
+        "replaced": {"network": "its module's providers are not here"},
         "kinds": [],
-        "without": {},
+        "changed": {},
         "images": [],
         "ran_actions": [],
         "failed_actions": [],
@@ -214,11 +221,11 @@ class Pages(WithFolder):
             **self.RESULT,
             "stand_ins": ["network", "web"],
             "replaced": {
-                "network": "its module, whose providers are not here",
-                "web": "the chart of `https://x.example`",
+                "network": "its module's providers are not here",
+                "web": "the chart of `https://x.example` cannot be fetched",
             },
             "kinds": [["NodePool", "x.sh/v1"]],
-            "without": {"api": [".spec.policy"]},
+            "changed": {"api": ["without `.spec.policy`"]},
             "ran_actions": ["show"],
             "failed_actions": ["look"],
             "idle_actions": ["nightly"],
@@ -233,9 +240,9 @@ class Pages(WithFolder):
         notes = text.partition("## shop\n\n")[2].splitlines()
         self.assertEqual(
             [
-                "- `web`: a stand-in for the chart of `https://x.example`",
+                "- `web`: a stand-in: the chart of `https://x.example` cannot be fetched",
                 "- kind `NodePool` of `x.sh/v1`: a stand-in; the API server lacks it",
-                "- component `api`: deployed without `.spec.policy`, which the API server here is too old for",
+                "- component `api`: deployed without `.spec.policy`, because the API server here is too old for it",
                 "- action `look`: it ran and failed: finds nothing",
                 "- action `nightly`: no event of the run starts it",
             ],

@@ -3,6 +3,7 @@
 It is that of every app without one of its own, so that actions find what public ones call, whatever the machine has.
 """
 
+import functools
 import hashlib
 import os
 import re
@@ -116,6 +117,7 @@ def listed(archives, programs):
     return head + "".join([*trees, *(f'\n[[item]]\nname = "{name}"\nfile = "{name}"\n' for name in programs)])
 
 
+@functools.cache
 def _names(archive):
     with tarfile.open(archive) as tar:
         return tar.getnames()

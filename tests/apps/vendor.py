@@ -60,7 +60,7 @@ def replace_text(app, place, message):
     local = f"./{name}-stand-in-{len(list(file.parent.glob('*-stand-in-*')))}.yaml"
     (file.parent / local).write_text(text)
     file.write_text(file.read_text().replace(f'"{address[1]}"', f'"{local}"'))
-    app.replace(name, f"the text at `{address[1]}`")
+    app.replace(name, f"the text at `{address[1]}` cannot be fetched")
     return True
 
 
