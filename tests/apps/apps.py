@@ -9,6 +9,7 @@ image. No app is known by its name.
 import argparse
 import datetime
 import json
+import re
 import subprocess
 import sys
 import tempfile
@@ -80,12 +81,18 @@ def run(directory, folder, tools):
     return app.result(reason)
 
 
+def app_name(folder):
+    """Returns a name that an app may have, which is that of its folder where that is one."""
+    name = re.sub(r"[^a-z0-9]+", "-", folder.lower()).strip("-")
+    return name if re.fullmatch(r"[a-z].{1,39}", name) else f"app-{name}"[:40].strip("-")
+
+
 class App:
     """An app that is run: its config, what serves it, and what is known of it so far."""
 
     def __init__(self, directory, folder, work, tools):
         self.work, self.sources, self.tools = work, folder, tools
-        self.config = Config(directory, work / "configs" / directory.name)
+        self.config = Config(directory, work / "configs" / app_name(directory.name))
         (work / "files").mkdir()
         self.programs = Programs(work / "files")
         self.build_variables = {}

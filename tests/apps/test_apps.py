@@ -215,6 +215,16 @@ class Configs(WithFolder):
         self.assertEqual(text, without_key(text, "absent"))
 
 
+class Names(unittest.TestCase):
+    def test_folder_with_a_name_that_no_app_may_have_gets_another(self):
+        folders = ("shop", "My_App v2", "3scale", "a", "-x" * 40)
+
+        names = [apps.app_name(folder) for folder in folders]
+
+        self.assertEqual(["shop", "my-app-v2", "app-3scale", "app-a"], names[:4])
+        self.assertLessEqual(len(names[4]), 40)
+
+
 class Sources(WithFolder):
     def setUp(self):
         super().setUp()
@@ -297,9 +307,19 @@ class Values(unittest.TestCase):
         self.assertEqual({"A": "freehold", "AppSecretKey": "freehold", "C": "m", **runner}, answers)
 
     def test_changed_input_keeps_its_type(self):
-        changed = [values.changed(one) for one in ({"default": "true"}, {"default": "7"}, {"default": "a"}, {})]
+        inputs = [
+            {"default": "true"},
+            {"default": False, "type": "bool"},
+            {"default": "7"},
+            {"default": 1.5, "type": "number"},
+            {"default": ["a"], "type": "list"},
+            {"default": "a"},
+            {},
+        ]
 
-        self.assertEqual(["false", "8", "a-changed", "freehold-changed"], changed)
+        changed = [values.changed(one) for one in inputs]
+
+        self.assertEqual(["false", "true", "8", "2.5", '["three"]', "a-changed", "freehold-changed"], changed)
 
 
 class Served(WithFolder):

@@ -16,7 +16,15 @@ BY_NAME = {
     "cluster_name": INSTALL,
     "public_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBUwT3ZsK0z0pZ5nV0m0yJ3V9p0Y1c2d3e4f5g6h7i8j someone",
 }
-BY_TYPE = {"number": "3", "bool": "true", "list": '["one","two"]', "json": '{"one":1}'}
+BY_TYPE = {
+    "number": "3",
+    "bool": "true",
+    "list": '["one","two"]',
+    "json": '{"one":1}',
+    "yaml": "one: 1",
+    "hcl": '{ one = "1" }',
+}
+OTHERS = {"list": '["three"]', "json": '{"two":2}', "yaml": "two: 2", "hcl": '{ two = "2" }', "bool": "false"}
 
 
 class Template(yaml.SafeLoader):
@@ -62,8 +70,8 @@ def plausible(name, kind):
 def changed(one):
     """Returns a value of the input's type other than the one that it has."""
     kind, before = one.get("type", "string"), str(one.get("default", ""))
-    if before in ("true", "false"):
-        return "false" if before == "true" else "true"
+    if before.lower() in ("true", "false"):
+        return "false" if before.lower() == "true" else "true"
     if kind == "number" or before.isdigit():
-        return str(int(before or 3) + 1)
-    return {"list": '["three"]', "json": '{"two":2}', "bool": "false"}.get(kind, f"{before or 'freehold'}-changed")
+        return str((float if "." in before else int)(before or 3) + 1)
+    return OTHERS.get(kind, f"{before or 'freehold'}-changed")
