@@ -118,7 +118,7 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     let of_removals = triggers::add(version, &mut nodes, &events, lacking);
     steps::bind(version, &mut nodes, input.builds)?;
     if scope.provision || scope.first {
-        preflight::precede(&mut nodes);
+        preflight::precede(&mut nodes, version);
     }
     let mode = if scope.provision { Mode::Provision } else { Mode::Maintenance };
     for node in &mut nodes {

@@ -21,6 +21,10 @@ pub const NODE: &str = "preflight:install";
 /// The time limit of one preflight, in seconds; it needs a few seconds.
 const TIMEOUT_SECS: u32 = 120;
 
+/// The time limit of the preflight of an app with a tool image. On a new machine the preflight is the first job that
+/// needs the image, and fetches it, which takes minutes on a slow line.
+const TIMEOUT_WITH_IMAGE_SECS: u32 = 900;
+
 /// An upper estimate of how many times larger a module is on disk than its gzipped artifact. Providers are not
 /// included.
 const UNPACKS_TO: u64 = 8;
@@ -39,14 +43,15 @@ const CLUSTER_NAME: &str = "cluster_name";
 const OWN_NAMESPACE: &str = "{{ .nuon.install.id }}";
 
 /// Puts the preflight before `nodes`. A workflow without nodes gets no preflight.
-pub(crate) fn precede(nodes: &mut Vec<Node>) {
+pub(crate) fn precede(nodes: &mut Vec<Node>, version: &AppVersion) {
     if nodes.is_empty() {
         return;
     }
     for node in nodes.iter_mut() {
         node.dependencies.insert(NODE.to_owned());
     }
-    nodes.insert(0, Node::waiting(NODE.to_owned(), Target::Preflight, TIMEOUT_SECS));
+    let timeout_secs = if version.tool_image().is_some() { TIMEOUT_WITH_IMAGE_SECS } else { TIMEOUT_SECS };
+    nodes.insert(0, Node::waiting(NODE.to_owned(), Target::Preflight, timeout_secs));
 }
 
 /// Returns what the runner has to check before it runs the nodes of `workflow`. `artifact_bytes` are the sizes of the

@@ -171,6 +171,20 @@ fn no_component_can_be_called_as_the_node_is() {
     assert_eq!(Target::Preflight.group().unwrap().as_str(), "preflight");
 }
 
+#[test]
+fn an_app_with_a_tool_image_has_time_to_fetch_it() {
+    let mut tools = version();
+    tools.runner = Some(serde_json::from_value(json!({ "runner_type": "aws", "tool_image": "web" })).unwrap());
+
+    let limits = [version(), tools].map(|version| {
+        let mut nodes = vec![node("net", &[])];
+        precede(&mut nodes, &version);
+        nodes[0].timeout_secs
+    });
+
+    assert_eq!(limits, [TIMEOUT_SECS, TIMEOUT_WITH_IMAGE_SECS]);
+}
+
 /// Returns graphs in which a node depends on earlier ones only.
 fn graphs() -> impl Strategy<Value = Vec<Node>> {
     prop::collection::vec(prop::collection::vec(any::<prop::sample::Index>(), 0..3), 1..8).prop_map(|edges| {
@@ -185,7 +199,7 @@ fn graphs() -> impl Strategy<Value = Vec<Node>> {
 proptest! {
     #[test]
     fn a_graph_begins_with_it_and_its_failure_skips_all(mut nodes in graphs(), slots in 1_u32..4) {
-        precede(&mut nodes);
+        precede(&mut nodes, &version());
         let started = workflow(nodes.clone()).start(nodes, slots, NOW).unwrap();
         let job = started.jobs[0].clone();
         let fence = Fence { dispatch: 1, receive: 1 };
