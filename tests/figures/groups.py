@@ -197,7 +197,7 @@ GROUPS = (
     Group(
         "apps",
         "public apps that are run from the sync to the teardown, and how much of them is real",
-        "40 min on busy cores",
+        "60 min on busy cores",
         "tests/apps/run --figures --page docs/apps.md --results target/apps.jsonl",
         # Two small apps are among the tests of `tests/apps`, which `make test` runs.
         "",
