@@ -25,12 +25,20 @@ def create(app):
     for _ in range(50):
         try:
             app.created = app.ask("install", "create", INSTALL, "--app", app.config.name, *place, *words)
+            note_what_is_off(app.config)
             return f"inputs answered: {', '.join(answers) or 'none'}"
         except Failed as refused:
             if not any([app.config.leave_out(kind, name, why) for kind, name, why in IN_THE_WAY.findall(str(refused))]):
                 raise
         vendor.sync_what_is_valid(app)
     raise Failed("the product finds something new that it cannot deploy, each time")
+
+
+def note_what_is_off(config):
+    """Notes the components that an install has only when somebody switches them on."""
+    for name, (_, table) in config.entries("component").items():
+        if table.get("toggleable") and table.get("default_enabled") is False:
+            config.left_out["component", name] = "an install has it when somebody switches it on"
 
 
 def launch(app):

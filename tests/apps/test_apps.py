@@ -16,6 +16,7 @@ import apps
 import clusters
 import collection
 import images
+import install
 import proxy
 import sources
 import stand_ins
@@ -175,6 +176,15 @@ class Configs(WithFolder):
         self.config.forget_commits()
 
         self.assertEqual({"acme/modules": {"main"}}, self.config.repositories())
+
+    def test_component_that_is_off_is_noted_and_stays_in_the_config(self):
+        file = self.config.folder / "components/site.toml"
+        file.write_text(f"toggleable = true\ndefault_enabled = false\n{file.read_text()}")
+
+        install.note_what_is_off(self.config)
+
+        self.assertEqual([("component", "site")], list(self.config.left_out))
+        self.assertIn("site", self.config.entries("component"))
 
     def test_every_repository_is_named_with_its_references(self):
         self.assertEqual({"acme/modules": {"main", "v1"}}, self.config.repositories())
