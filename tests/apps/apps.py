@@ -22,8 +22,8 @@ import page
 import sources
 import vendor
 from config import KINDS, Config
+from job_image import Tools
 from programs import ROOT, TENANT, VENDOR, Failed, Programs
-from tool_image import Tools
 
 
 def main():

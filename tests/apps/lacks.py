@@ -8,6 +8,7 @@ from config import READ
 OF_ACTIONS = (
     (re.compile(r"([\w.+-]+): (?:command )?not found"), "needs `{}`, which is not here"),
     (re.compile(r"env: .?([\w.+-]+?).?: No such file"), "needs `{}`, which is not here"),
+    (re.compile(r"set: Illegal option (-o pipefail)"), "asks `sh` for `{}`, which the one of this machine lacks"),
     (re.compile(r'namespaces "([^"]+)" not found'), "looks into the namespace `{}`, which nothing of the app makes"),
     (re.compile(r"pod (\S+) does not have a host assigned"), "looks into pod `{}`, and the cluster here has no nodes"),
     (re.compile(r"The connection to the server (localhost:8080) was refused"), "has no kubeconfig: it asks `{}`"),

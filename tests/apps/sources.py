@@ -6,9 +6,9 @@ import shutil
 import charts
 import clusters
 import images
+import job_image
 import proxy
 import stand_ins
-import tool_image
 from config import source_of
 from programs import CUSTOMER, REGION
 from repositories import HOST, Repositories
@@ -30,7 +30,7 @@ def serve(app):
     """Serves the repositories that the config names, with stand-ins for modules whose providers cannot be had."""
     repositories = app.repositories = Repositories(app.sources, app.work / "repositories")
     invent_missing(app, repositories)
-    app.pulumi = tool_image.PULUMI if app.config.programs() else None
+    app.pulumi = job_image.PULUMI if app.config.programs() else None
     without_image = app.tools.give(app)
     if not app.has_own_tools:  # nobody knows what is in them
         leave_out_lacking_programs(app, None if without_image else app.tools.programs(app))
@@ -123,7 +123,8 @@ def write_version(app, name, version, older):
     if source and source.repository:
         folder = app.repositories.copy(source.repository) / source.directory
         files += [one for one in folder.rglob("*") if one.suffix in (".yaml", ".yml", ".tpl")]
-    pattern = re.compile(rf"(apiVersion:\s*[\"']?){re.escape(version)}(?=[\"'\s]|$)")
+    # As it is, or as the helpers of a chart print it.
+    pattern = re.compile(rf"(apiVersion:\s*|[\"']){re.escape(version)}(?=[\"'\s]|$)")
     changed = False
     for one in files:
         text = one.read_text(errors="surrogateescape")

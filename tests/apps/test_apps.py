@@ -24,8 +24,8 @@ import values
 import vendor
 from config import Config, source_of, without_key
 from fixture import WithFolder
+from job_image import Tools
 from repositories import HOST, Repositories
-from tool_image import Tools
 
 HERE = Path(__file__).parent
 EXAMPLE, SOURCES = HERE / "example/shop", HERE / "example/sources"
@@ -278,6 +278,7 @@ class Sources(WithFolder):
         (chart / "budget.yaml").write_text(
             "apiVersion: policy/v1\nkind: PodDisruptionBudget\n---\napiVersion: policy/v1x\n"
         )
+        (chart / "_helpers.tpl").write_text('{{- print "policy/v1" -}}\n')
         source = '[public_repo]\nrepo = "acme/modules"\ndirectory = "chart"\nbranch = "main"\n'
         self.add("front", 'type = "helm_chart"\nchart_name = "front"\n' + source)
 
@@ -288,6 +289,7 @@ class Sources(WithFolder):
             "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\n---\napiVersion: policy/v1x\n",
             (chart / "budget.yaml").read_text(),
         )
+        self.assertEqual('{{- print "policy/v1beta1" -}}\n', (chart / "_helpers.tpl").read_text())
 
     def test_text_at_an_address_that_cannot_be_read_gets_a_stand_in(self):
         self.add("crds", 'type = "kubernetes_manifest"\nmanifest = "https://x.example/crds"\n')

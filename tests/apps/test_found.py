@@ -21,7 +21,7 @@ import page
 import sources
 import vendor
 from fixture import WithFolder
-from tool_image import listed
+from job_image import listed
 
 
 class Charts(WithFolder):
@@ -145,6 +145,8 @@ class Lacking(unittest.TestCase):
             "the hosts of the contract",
             "Error from server (BadRequest): pod web-1 does not have a host assigned": "looks into pod `web-1`, and "
             "the cluster here has no nodes",
+            "./check.sh: 4: set: Illegal option -o pipefail": "asks `sh` for `-o pipefail`, which the one of "
+            "this machine lacks",
             "all is well": None,
         }
 
