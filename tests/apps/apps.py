@@ -144,7 +144,9 @@ class App:
             "stand_ins": sorted(self.stand_ins),
             "replaced": self.stand_ins,
             "kinds": [list(one) for one in self.kinds],
-            "changed": self.changed,
+            "changed": {
+                one: how for one, how in self.changed.items() if ("component", one) not in self.config.left_out
+            },
             "images": self.images,
             "ran_actions": sorted(self.ran_actions - self.failed_actions.keys()),
             "failed_actions": sorted(self.failed_actions),
