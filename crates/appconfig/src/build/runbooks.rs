@@ -59,9 +59,9 @@ impl Step<'_> {
             "component_tear_down" => StepKind::ComponentTearDown { component: self.component()? },
             "action" => self.action()?,
             "command" => self.command(&["command", "inline_contents"])?,
-            "sandbox_provision" => StepKind::SandboxProvision,
-            "sandbox_reprovision" => StepKind::SandboxReprovision,
-            "sandbox_deprovision" => StepKind::SandboxDeprovision,
+            "sandbox_provision" => StepKind::SandboxProvision {},
+            "sandbox_reprovision" => StepKind::SandboxReprovision {},
+            "sandbox_deprovision" => StepKind::SandboxDeprovision {},
             _ => return None,
         };
         Some(RunbookStep {

@@ -223,7 +223,7 @@ env_vars = { N = 1 }
         StepKind::ComponentDeploy { component: "net".parse().unwrap() },
         StepKind::ComponentTearDown { component: "web".parse().unwrap() },
         StepKind::Action { action: "a".parse().unwrap() },
-        StepKind::SandboxReprovision,
+        StepKind::SandboxReprovision {},
         StepKind::Command {
             command: "curl {{ .nuon.inputs.inputs.region }}".to_owned(),
             inline_contents: String::new(),

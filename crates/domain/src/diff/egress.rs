@@ -79,9 +79,9 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
                 StepKind::ComponentDeploy { .. }
                 | StepKind::ComponentTearDown { .. }
                 | StepKind::Action { .. }
-                | StepKind::SandboxProvision
-                | StepKind::SandboxReprovision
-                | StepKind::SandboxDeprovision => {}
+                | StepKind::SandboxProvision {}
+                | StepKind::SandboxReprovision {}
+                | StepKind::SandboxDeprovision {} => {}
             }
         }
     }

@@ -198,9 +198,9 @@ pub enum StepKind {
     Action {
         action: ActionName,
     },
-    SandboxProvision,
-    SandboxReprovision,
-    SandboxDeprovision,
+    SandboxProvision {},
+    SandboxReprovision {},
+    SandboxDeprovision {},
     /// A command line or a script, both templates. Exactly one of `command` and `inline_contents` is not empty.
     Command {
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -211,4 +211,22 @@ pub enum StepKind {
         #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
         env_vars: BTreeMap<String, String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::StepKind;
+
+    #[test]
+    fn a_step_of_the_sandbox_with_an_unknown_property_is_refused() {
+        for kind in ["sandbox_provision", "sandbox_reprovision", "sandbox_deprovision"] {
+            let plain = format!(r#"{{"type":"{kind}"}}"#);
+            let step: StepKind = serde_json::from_str(&plain).unwrap();
+            assert_eq!(serde_json::to_string(&step).unwrap(), plain);
+
+            let refused = serde_json::from_str::<StepKind>(&format!(r#"{{"type":"{kind}","x":42}}"#)).unwrap_err();
+
+            assert!(refused.to_string().contains("unknown field `x`"), "{refused}");
+        }
+    }
 }
