@@ -399,9 +399,12 @@ impl DispatchJob {
     async fn artifact(&self, app: &AppName, build: &BuildId) -> Result<Artifact, AppError> {
         match self.build(app, build).await?.state {
             BuildState::Built { artifact, .. } => Ok(artifact),
-            BuildState::Building { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => {
-                Err(AppError::internal(format!("build `{build}` has no artifact")))
-            }
+            BuildState::Removed { .. } => Err(AppError::invalid(format!(
+                "the artifact of build `{build}` was removed; build the app again, and start the workflow again"
+            ))),
+            BuildState::Building { .. } | BuildState::Failed { .. } => Err(AppError::invalid(format!(
+                "build `{build}` has no artifact; start the workflow again when it is built"
+            ))),
         }
     }
 

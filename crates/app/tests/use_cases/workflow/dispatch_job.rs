@@ -9,6 +9,9 @@ use freehold_app::table::{self, Sending, Stored, load, put};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::dispatch_job::DispatchJob;
 use freehold_domain::JobState;
+use freehold_domain::build::{Build, BuildState};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
 use freehold_protocol::{Envelope, JobId, Payload as _};
@@ -141,6 +144,30 @@ async fn an_order_that_sqs_refused_is_sent_however_late_unless_one_try_had_no_an
 }
 
 #[tokio::test]
+async fn an_order_that_is_sent_too_late_for_its_key_is_signed_anew_and_kept_so() {
+    let (world, job, message) = due().await;
+    let queue = Arc::new(Refusing { memory: world.memory.clone(), refuses: true.into() });
+    let dispatch = DispatchJob { orders: queue.clone(), ..world.dispatch_job() };
+    assert!(dispatch.perform(&message).await.is_err());
+    let kept = async || {
+        let found = evidence::kept(&*world.memory, &evidence::order_key(&job, 1)).await.unwrap();
+        found.unwrap().signed().envelope()
+    };
+    let first = kept().await;
+    world.memory.advance_secs(DELEGATE_SEND_SECS);
+    queue.refuses.store(false, Ordering::Relaxed);
+
+    dispatch.perform(&message).await.unwrap();
+
+    let body = world.memory.orders.lock().unwrap()[0].3.clone();
+    let (sent, now) = (Envelope::parse(body.as_bytes()).unwrap(), world.now());
+    assert!(sent.open_sent::<Order>(&world.keys.public(), &world.tenant, now, now).is_ok());
+    assert_eq!((kept().await, &first.payload), (sent.clone(), &sent.payload));
+    let late = first.open_sent::<Order>(&world.keys.public(), &world.tenant, now.plus_secs(61), now.plus_secs(61));
+    assert!(matches!(late, Err(EnvelopeError::SentLate { .. })), "{late:?}");
+}
+
+#[tokio::test]
 async fn a_delivery_that_claimed_an_order_meanwhile_keeps_it_from_counting_as_refused() {
     let (world, job, message) = due().await;
     let queue = Arc::new(Refusing { memory: world.memory.clone(), refuses: true.into() });
@@ -210,18 +237,23 @@ async fn an_order_that_missed_every_resend_is_sent_however_late_if_it_was_never_
 
 /// Returns the world, with a job whose order `change` makes impossible, and its workflow.
 async fn hopeless(change: impl FnOnce(&mut freehold_domain::Install)) -> (World, JobId) {
-    let (mut world, job, message) = due().await;
+    let (world, job, message) = due().await;
     let stored = table::install(&*world.memory, &globex()).await.unwrap();
     let mut install = stored.value;
     change(&mut install);
     let _ = world.memory.commit(vec![put(&install, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+    (ended_unsent(world, &message).await, job)
+}
+
+/// Returns the world after the order of `message` was tried twice, and not sent.
+async fn ended_unsent(mut world: World, message: &DispatchMessage) -> World {
     for _ in 0..2 {
-        world.dispatch_job().perform(&message).await.unwrap();
+        world.dispatch_job().perform(message).await.unwrap();
     }
     let orders = world.memory.orders.lock().unwrap().len();
     assert_eq!(orders, 0);
     world.settle().await;
-    (world, job)
+    world
 }
 
 #[tokio::test]
@@ -246,6 +278,26 @@ async fn inputs_that_do_not_resolve_end_the_job_with_the_reason() {
 
     let state = world.job(&job).await.state;
     assert!(state.reason().is_some_and(|reason| reason.contains("days")), "{state:?}");
+    assert!(world.open().is_empty());
+}
+
+#[tokio::test]
+async fn an_artifact_that_was_removed_after_the_plan_ends_the_job_with_the_way_out() {
+    let (world, job, message) = due().await;
+    let workflow = world.workflow(&world.job(&job).await.workflow).await;
+    let node = workflow.nodes.iter().find(|node| node.name == "storage").unwrap();
+    let (_, used) = node.target.uses()[0];
+    let key = table::build_key(&app::document().app, &used.build);
+    let stored: Stored<Build> = load(&*world.memory, &key).await.unwrap().unwrap();
+    let mut build = stored.value;
+    let BuildState::Built { artifact, .. } = build.state else { panic!("{:?}", build.state) };
+    build.state = BuildState::Removed { artifact, at: world.now(), done: true };
+    let _ = world.memory.commit(vec![put(&build, Expect::Rev(stored.rev)).unwrap()]).await.unwrap();
+
+    let world = ended_unsent(world, &message).await;
+
+    let state = world.job(&job).await.state;
+    assert!(state.reason().is_some_and(|reason| reason.contains("was removed; build the app again")), "{state:?}");
     assert!(world.open().is_empty());
 }
 
