@@ -79,6 +79,7 @@ fn started(job: JobId, group: &str) -> AuditEvent {
         work: "terraform_module".to_owned(),
         mode: Mode::Provision,
         group: Some(group.parse().unwrap()),
+        serial: None,
         role: None,
         asked_by: None,
         order: Digest::of(b"order"),

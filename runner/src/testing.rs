@@ -78,6 +78,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        runner: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {
             action: "check".parse().unwrap(),

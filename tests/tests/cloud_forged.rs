@@ -5,12 +5,15 @@
 use anyhow::Context as _;
 use aws_sdk_sqs::types::QueueAttributeName;
 use ed25519_dalek::SigningKey;
+use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::envelope::decode_base64;
 use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
-use freehold_protocol::order::Order;
+use freehold_protocol::order::leftovers::FindLeftovers;
+use freehold_protocol::order::{Order, Work};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Outcome, Report, ReportBody};
-use freehold_protocol::{Envelope, KeyUse, KeyUses, Timestamp};
+use freehold_protocol::{Digest, Envelope, KeyId, KeyUse, KeyUses, Timestamp};
 use freehold_tests::harness::forger::{Forger, now, order};
+use freehold_tests::harness::runner::on_an_empty_disk;
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
@@ -115,6 +118,47 @@ fn orders(
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_somebody_kept_does_nothing_on_a_new_machine() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_forged.kept", NEEDS).await? else { return Ok(()) };
+    let install = live_install(&world).await?;
+    let mut runner = world.runner(&install).await?;
+    world.provisioned(&install).await?;
+    let first = runner_key(&world).await?;
+    let shown = world.vendor(&["install", "show", "globex"]).await?;
+    let accepted: Option<Digest> = serde_json::from_value(shown["accepted_contract"].clone())?;
+    let order = Order {
+        runner: Some(first.clone()),
+        group: "leftovers".parse()?,
+        work: Work::Leftovers(FindLeftovers {}),
+        terms: accepted.map(|digest| Box::new(OrderTerms { digest, change: None, document: None })),
+        ..order(&world, "globex", "kept")?
+    };
+    let kept = Forger::certified(&world).await?.sign(&order)?.to_json()?;
+    send_order(&world, "the order", &kept).await?;
+    runner.logs(&format!("Job `{}` ended: ", order.job), SOON).await?;
+    until("the order is settled", SOON, || async {
+        Ok((waiting(&world, "globex.fifo").await? == (0, 0)).then_some(()))
+    })
+    .await?;
+
+    runner.kill().await?;
+    runner.replace(&on_an_empty_disk(&install.config)?)?;
+    until("the new machine is the runner", SOON, || async { Ok((runner_key(&world).await? != first).then_some(())) })
+        .await?;
+    send_order(&world, "the same order", &kept).await?;
+
+    let refused = until("it is refused", SOON, || async {
+        Ok(refusals(&world, "none").await?.into_iter().find(|one| one.contains("replayed")))
+    });
+    let refused = refused.await?;
+    assert!(refused.contains("the order is a copy: its delivery 1 was handled by another runner"), "{refused}");
+    assert_eq!(runner.log().matches(&format!("Started job `{}`", order.job)).count(), 1);
+    let run = world.vendor(&["action", "run", "globex", "say"]).await?;
+    assert_eq!(run["state"], "succeeded", "the runner does no real order any more: {run}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_oversized_order_is_taken_by_nobody() -> anyhow::Result<()> {
     let Some(world) = World::start("cloud_forged.oversized", NEEDS).await? else { return Ok(()) };
     let install = live_install(&world).await?;
@@ -206,6 +250,11 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         bodies.push(envelope.to_json()?);
     }
     Ok(bodies)
+}
+
+async fn runner_key(world: &World) -> anyhow::Result<KeyId> {
+    let shown = world.vendor(&["install", "show", "globex"]).await?;
+    Ok(serde_json::from_value(shown["runner"]["key"].clone())?)
 }
 
 async fn live_install(world: &World) -> anyhow::Result<Install> {

@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
+use freehold_tests::harness::runner::on_an_empty_disk;
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
@@ -120,15 +121,6 @@ fn is_running(nap: &str) -> anyhow::Result<bool> {
         }
     }
     Ok(false)
-}
-
-/// Writes the config of a runner that has nothing of what the one before knew.
-fn on_an_empty_disk(config: &Path) -> anyhow::Result<std::path::PathBuf> {
-    let text = std::fs::read_to_string(config)?;
-    ensure!(text.contains("globex-state\""), "the config has no such state directory: {text}");
-    let path = config.with_file_name("globex-2.toml");
-    std::fs::write(&path, text.replace("globex-state\"", "globex-state-2\""))?;
-    Ok(path)
 }
 
 async fn runner_key(world: &World) -> anyhow::Result<String> {

@@ -33,7 +33,8 @@ pub fn cancel(agent: &Arc<Agent>, cancel: &Cancel, delivery: Delivery) {
     let stopped = agent.in_flight.cancel(&job, cancel.dispatch, cancel.receive);
     info!(job.id = %job, stopped, "The control plane cancelled job `{job}`");
     let message = Digest::of(delivery.body.as_bytes());
-    if let Err(error) = agent.audit.record(AuditEvent::Cancelled { job, dispatch: cancel.dispatch, message }) {
+    let (dispatch, receive) = (cancel.dispatch, cancel.receive);
+    if let Err(error) = agent.audit.record(AuditEvent::Cancelled { job, dispatch, receive, message }) {
         error!("{}", aws::explain(&error));
         return;
     }

@@ -41,6 +41,7 @@ impl HeldOrder {
             work: order.work.kind().to_owned(),
             mode: order.mode,
             group: Some(order.group.clone()),
+            serial: Some(order.serial),
             role: order.role.clone(),
             asked_by: order.asked_by.clone(),
             order: self.message.clone(),

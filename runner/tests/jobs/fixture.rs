@@ -207,6 +207,7 @@ fn order(work: Work) -> Order {
         mode: Mode::Provision,
         role: None,
         asked_by: None,
+        runner: None,
         redelivery: Redelivery::Resume,
         work,
         context: json!({ "nuon": {

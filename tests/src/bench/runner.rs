@@ -111,6 +111,7 @@ impl Measured {
             mode: Mode::Maintenance,
             role: None,
             asked_by: None,
+            runner: None,
             redelivery: work.redelivery(),
             work,
             context: serde_json::json!({"nuon": {}}),

@@ -116,6 +116,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        runner: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {
             action: "say".parse()?,

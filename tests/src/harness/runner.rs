@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tokio::process::{Child, Command};
 
 use super::wait::until;
@@ -121,4 +121,16 @@ impl Runner {
         })
         .await
     }
+}
+
+/// Writes the config of a runner that has nothing of what the one before knew, and returns its path.
+///
+/// # Errors
+/// When the config has no state directory of this harness, or the file cannot be written.
+pub fn on_an_empty_disk(config: &Path) -> anyhow::Result<PathBuf> {
+    let text = std::fs::read_to_string(config)?;
+    ensure!(text.contains("globex-state\""), "the config has no such state directory: {text}");
+    let path = config.with_file_name("globex-2.toml");
+    std::fs::write(&path, text.replace("globex-state\"", "globex-state-2\""))?;
+    Ok(path)
 }

@@ -64,6 +64,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        runner: None,
         redelivery: match redelivery {
             Redelivery::Resume => RealRedelivery::Resume,
             Redelivery::Interrupted => RealRedelivery::Interrupted,

@@ -72,6 +72,9 @@ pub enum AuditEvent {
         /// The part that the job changes, such as a component.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         group: Option<Group>,
+        /// The serial of the order; absent in records of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        serial: Option<u64>,
         /// The named role that the job runs under, instead of the role of its mode.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<RoleKey>,
@@ -107,7 +110,14 @@ pub enum AuditEvent {
         times: u64,
     },
     /// The control plane cancelled a job.
-    Cancelled { job: JobId, dispatch: u32, message: Digest },
+    Cancelled {
+        job: JobId,
+        dispatch: u32,
+        /// When present, only the attempt with this receive count was cancelled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        receive: Option<u32>,
+        message: Digest,
+    },
     /// The control plane announced that another key has replaced the key of this runner, which signs this record. The
     /// runner makes a new key, which signs its next record.
     KeyReplaced { replaced_by: KeyId, message: Digest },

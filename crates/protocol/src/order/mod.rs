@@ -67,6 +67,10 @@ pub struct Order {
     /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// The key of the runner that the order was made for; absent in orders of earlier versions. A runner with another key
+    /// takes the order only if the install's audit chain shows no attempt at it by this delivery.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner: Option<KeyId>,
     pub redelivery: Redelivery,
     /// Whether the job ends after its plan when the plan changes nothing.
     #[serde(default, skip_serializing_if = "is_false")]
@@ -120,7 +124,7 @@ pub struct Cancel {
     pub receive: Option<u32>,
     /// When present, only this runner stops the job.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runner: Option<crate::KeyId>,
+    pub runner: Option<KeyId>,
     pub issued_at: Timestamp,
     pub not_after: Timestamp,
 }

@@ -104,6 +104,7 @@ fn order(work: Work) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        runner: None,
         redelivery: work.redelivery(),
         work,
         context: json!({ "nuon": { "install": { "id": "globex" } } }),

@@ -10,7 +10,8 @@ fn orders() {
     );
     let arn = "arn:aws:sts::111111111111:assumed-role/deployer/ana".parse().unwrap();
     let web = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
-    golden("order-asked-by", &Order { asked_by: Some(AskedBy::Caller { arn }), ..web });
+    golden("order-asked-by", &Order { asked_by: Some(AskedBy::Caller { arn }), ..web.clone() });
+    golden("order-for-a-runner", &Order { runner: Some(KeyId::of(&key(2).verifying_key())), ..web });
     golden(
         "order-terraform-module",
         &order(Work::TerraformModule(ApplyTerraform {

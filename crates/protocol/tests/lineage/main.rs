@@ -89,6 +89,7 @@ impl Place {
             mode: Mode::Maintenance,
             role: None,
             asked_by: None,
+            runner: None,
             redelivery: work.redelivery(),
             work,
             context,

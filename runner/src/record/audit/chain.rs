@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freehold_protocol::Digest;
-use freehold_protocol::audit::{AuditEvent, record_name};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name};
+use freehold_protocol::{Digest, Envelope, Timestamp};
 
 use tokio::sync::Notify;
 use tracing::warn;
@@ -137,6 +137,23 @@ impl BucketChain {
             event: AuditEvent::Joined { host: author.host.clone(), version: env!("CARGO_PKG_VERSION").to_owned() },
         });
         spool.tries(author.record(head.seq + 1, head.digest, at, event)?, joins)
+    }
+
+    /// Returns the records of all machines since `from`, the newest first. Their times are those of each machine's clock.
+    pub(super) async fn since(&self, from: Timestamp) -> Result<Vec<AuditRecord>, AuditError> {
+        let known = self.spool().head().cloned();
+        let end = self.end(known.unwrap_or_else(|| Head { seq: 0, digest: Digest::of(b"") })).await?;
+        let mut found = Vec::new();
+        for seq in (1..=end.seq).rev() {
+            let bytes = self.bucket.read(&record_name(seq)).await?;
+            let record = Envelope::parse(&bytes).and_then(|envelope| envelope.peek::<AuditRecord>());
+            let record = record.map_err(|_| AuditError::Unreadable { seq })?;
+            if record.at < from {
+                break;
+            }
+            found.push(record);
+        }
+        Ok(found)
     }
 
     /// Returns the end of the chain in the bucket, which has `known`. Takes few calls, however long the chain is: the

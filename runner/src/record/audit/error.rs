@@ -23,12 +23,18 @@ pub enum AuditError {
          later"
     )]
     Slow { secs: u64, waiting: u64 },
+    /// The customer's bucket has not given the records in time.
+    #[error("the customer's bucket has not given the audit records within {secs} s; try again later")]
+    SlowRead { secs: u64 },
     /// The record cannot be signed.
     #[error("cannot sign an audit record: {0}")]
     Seal(#[from] freehold_protocol::EnvelopeError),
     /// The customer's bucket does not accept the record.
     #[error("cannot write the audit record to bucket `{bucket}`: {reason}; allow `{action}` on `audit/*`")]
     Bucket { bucket: String, action: &'static str, reason: String },
+    /// A record of the customer's bucket is not one that this version reads.
+    #[error("audit record {seq} in the customer's bucket cannot be read; `freehold install audit verify` says more")]
+    Unreadable { seq: u64 },
     /// Other machines wrote records again and again.
     #[error(
         "cannot write the audit record: {0} times in a row, other machines of the install wrote the next record first"

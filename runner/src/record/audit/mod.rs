@@ -22,7 +22,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use freehold_protocol::audit::AuditEvent;
+use freehold_protocol::Timestamp;
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
 use tracing::warn;
 
 use crate::aws;
@@ -121,6 +122,17 @@ impl Audit {
                 }
             }
         }
+    }
+
+    /// Returns the records of all machines of the install since `from`, the newest first; `None` for a runner without a
+    /// bucket, which knows no other machine.
+    ///
+    /// # Errors
+    /// An [`AuditError`]; [`AuditError::SlowRead`] after the time limit.
+    pub async fn since(&self, from: Timestamp, within: Duration) -> Result<Option<Vec<AuditRecord>>, AuditError> {
+        let Trail::Bucket(chain) = &self.trail else { return Ok(None) };
+        let read = tokio::time::timeout(within, chain.since(from)).await;
+        read.unwrap_or(Err(AuditError::SlowRead { secs: within.as_secs() })).map(Some)
     }
 
     /// Writes all events that were recorded before this call into the bucket. What is not written within the time limit

@@ -5,6 +5,7 @@ mod attempt_directory;
 mod iam_audit;
 mod job_audit;
 mod refused_connections;
+mod seen;
 mod start;
 mod strangers;
 
@@ -110,6 +111,14 @@ impl Attempt<'_> {
         }
         if self.agent.server_now(order.issued_at) > order.not_after {
             return self.refuse(RefusalReason::Expired, "the order expired while it waited to be admitted");
+        }
+        match self.seen_by_others().await {
+            Ok(None) => {}
+            Ok(Some(seen)) => return self.refuse(seen.reason(), &seen.to_string()),
+            Err(error) => {
+                warn!(job.id = %order.job, "The order of job `{}` goes back to the queue: {}", order.job, aws::explain(&error));
+                return self.put_back(Message::Leave).await;
+            }
         }
         self.learn().await;
         let decision = self.agent.journal().state().decide(order, self.held.fence.receive);

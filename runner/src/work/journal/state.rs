@@ -156,6 +156,12 @@ impl State {
         unseen.then(|| Fence { dispatch: order.dispatch, receive: receive.saturating_sub(1) })
     }
 
+    /// Returns whether this machine has decided about this dispatch of the job before, other than to put it back.
+    pub fn knows(&self, order: &Order) -> bool {
+        let entry = self.jobs.get(&order.job).filter(|entry| entry.dispatch >= order.dispatch);
+        entry.is_some_and(|entry| !matches!(entry.phase, Phase::PutBack { .. }))
+    }
+
     /// Returns the attempt that ended a job, if it ended on this machine.
     pub fn ended_by(&self, job: &JobId) -> Option<Fence> {
         match self.jobs.get(job)?.phase {

@@ -230,6 +230,7 @@ impl DispatchJob {
             mode: job.mode,
             role: job.role.clone(),
             asked_by: workflow.asked_by.clone(),
+            runner: install.runner.as_ref().map(|runner| runner.public_key.key_id()),
             redelivery: work.redelivery(),
             skip_noops,
             work,

@@ -45,6 +45,8 @@ async fn an_order_carries_all_that_its_job_needs() {
     assert_eq!((order.install, &order.job, order.dispatch, order.mode), (globex(), &job, 1, Mode::Maintenance));
     assert_eq!((order.redelivery, order.timeout_secs), (Redelivery::Resume, 600));
     assert_eq!(order.not_after, world.now().plus_secs(3600 + 600));
+    let runner: PublicKey = world.runners["globex"].key.verifying_key().into();
+    assert_eq!(order.runner, Some(runner.key_id()));
     let Work::TerraformModule(work) = order.work else { panic!("{:?}", order.work) };
     assert_eq!(work.vars["days"], json!("{{ .nuon.inputs.inputs.days }}"));
     assert_eq!(order.context["nuon"]["inputs"]["inputs"], json!({ "days": 8, "greeting": "hi" }));

@@ -95,6 +95,7 @@ fn started(n: u64, asked_by: Option<AskedBy>) -> AuditEvent {
         work: "action".into(),
         mode: crate::order::Mode::Maintenance,
         group: None,
+        serial: None,
         role: None,
         asked_by,
         order: Digest::of(b"order"),

@@ -44,7 +44,7 @@ impl World {
     }
 
     /// Returns the words of the reports that `key` signed.
-    fn sent_by(&self, key: &KeyId) -> Vec<String> {
+    pub(super) fn sent_by(&self, key: &KeyId) -> Vec<String> {
         let signers = self.signed_reports().into_iter();
         let signers = signers.filter(|report| {
             !matches!(&report.body, ReportBody::Attempt(attempt)

@@ -170,7 +170,8 @@ impl World {
 
     /// The same machine with its audit records in `bucket`; nothing else may use its agent yet.
     pub(super) fn with_bucket(mut self, bucket: &Arc<Memory>) -> Self {
-        let audit = Audit::open(self.state.path(), author(3), Some(bucket.clone())).unwrap();
+        let seed = std::fs::read(self.state.path().join("runner.key")).unwrap()[0];
+        let audit = Audit::open(self.state.path(), author(seed), Some(bucket.clone())).unwrap();
         Arc::get_mut(&mut self.agent).expect("the agent is not shared yet").audit = audit;
         self
     }

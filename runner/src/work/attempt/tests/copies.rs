@@ -1,0 +1,161 @@
+//! Orders that somebody kept and sends anew, to a machine that was not there when they were made.
+
+use freehold_protocol::KeyId;
+use freehold_protocol::audit::record_name;
+
+use super::*;
+use crate::record::audit::memory::{Memory, author};
+
+const FIRST: u8 = 3;
+const SECOND: u8 = 4;
+
+fn key(seed: u8) -> KeyId {
+    author(seed).identity.id().clone()
+}
+
+/// An order that was made for the runner with the key of `seed`.
+fn made_for(seed: u8, order: Order) -> Order {
+    Order { runner: Some(key(seed)), ..order }
+}
+
+/// A machine of the install with an empty disk, after `first` was lost.
+fn next(first: &World, bucket: &Arc<Memory>) -> World {
+    first.beside().with_bucket(bucket)
+}
+
+async fn first_machine(play: Play) -> (World, Arc<Memory>) {
+    let bucket = Arc::new(Memory::default());
+    (World::new(play).with_bucket(&bucket), bucket)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_order_that_another_machine_did_is_refused_on_an_empty_disk() {
+    for runner in [Some(key(FIRST)), None] {
+        let (first, bucket) = first_machine(Play::Succeed).await;
+        let kept = sealed(&Order { runner, ..order(1, 7) });
+        first.queue.send(kept.clone());
+        first.until_deleted().await;
+
+        let second = next(&first, &bucket);
+        second.queue.send(kept);
+        second.until_deleted().await;
+
+        assert_eq!(second.begun(), 1);
+        let Some(ReportBody::Refused(refusal)) = second.reports().pop() else { panic!("{:?}", second.sent()) };
+        assert_eq!(refusal.reason, RefusalReason::Replayed);
+        assert!(refusal.detail.starts_with("the order is a copy: its delivery 1 was handled by another runner"));
+        assert_eq!(refusal.job, Some((job_id(1), Fence { dispatch: 1, receive: 1 })));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_for_a_lost_machine_that_nobody_began_is_done_by_the_next_one() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    first.queue.send(sealed(&made_for(FIRST, action())));
+
+    let second = next(&first, &bucket);
+    second.until_deleted().await;
+
+    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (1, vec!["1.1 started".into(), "1.1 succeeded".into()]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_that_comes_back_after_its_machine_was_lost_is_resumed_by_the_next_one() {
+    let (first, bucket) = first_machine(Play::Wait).await;
+    first.queue.send(sealed(&made_for(FIRST, order(1, 7))));
+    first.until("the start", |world| world.begun() == 1).await;
+    first.agent.in_flight.stop_all(StopReason::LeaseLost);
+    first.until("the stop", |world| !world.stage.stopped.lock().unwrap().is_empty()).await;
+
+    *first.stage.play.lock().unwrap() = Play::Succeed;
+    let second = next(&first, &bucket);
+    second.until_deleted().await;
+
+    assert_eq!(second.begun(), 2);
+    assert_eq!(second.sent_by(&key(SECOND)), ["1.2 started", "1.2 succeeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_order_of_a_group_and_an_older_dispatch_are_refused_though_nobody_began_them() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    first.queue.send(sealed(&made_for(FIRST, order(2, 8))));
+    first.queue.send(sealed(&Order {
+        group: "component:web".parse().unwrap(),
+        dispatch: 3,
+        ..made_for(FIRST, order(3, 8))
+    }));
+    first.until_deleted().await;
+
+    let second = next(&first, &bucket);
+    for older in [order(1, 7), Order { group: "component:web".parse().unwrap(), dispatch: 2, ..order(3, 8) }] {
+        second.queue.send(sealed(&made_for(FIRST, older)));
+        second.until_deleted().await;
+    }
+
+    assert_eq!(
+        (second.begun(), second.sent_by(&key(SECOND))),
+        (2, vec!["refused replayed".into(), "refused replayed".into()])
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_of_an_order_whose_cancel_another_machine_took_is_refused() {
+    for (receive, sent) in [(None, vec!["refused cancelled"]), (Some(1), vec!["refused cancelled"])] {
+        let (first, bucket) = first_machine(Play::Succeed).await;
+        first.queue.send(cancel(receive));
+        first.until_deleted().await;
+        first.agent.audit.flush(Duration::from_secs(1)).await.unwrap();
+
+        let second = next(&first, &bucket);
+        second.queue.send(sealed(&made_for(FIRST, order(1, 7))));
+        second.until_deleted().await;
+
+        assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (0, sent.into_iter().map(str::to_owned).collect()));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_of_an_earlier_attempt_stops_no_later_one() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    first.queue.send(cancel(Some(2)));
+    first.until_deleted().await;
+    first.agent.audit.flush(Duration::from_secs(1)).await.unwrap();
+
+    let second = next(&first, &bucket);
+    second.queue.send(sealed(&made_for(FIRST, order(1, 7))));
+    second.until_deleted().await;
+
+    assert_eq!(second.sent_by(&key(SECOND)), ["1.1 started", "1.1 succeeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_for_another_key_waits_until_the_chain_can_be_read() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    first.queue.send(sealed(&made_for(FIRST, action())));
+    let second = next(&first, &bucket);
+    bucket.objects.lock().unwrap().insert(record_name(1), b"nonsense".to_vec());
+
+    let begun = Instant::now();
+    second.until("some tries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 2)).await;
+    let (before, waited) = (second.begun(), begun.elapsed());
+    bucket.objects.lock().unwrap().clear();
+    second.until_deleted().await;
+
+    assert_eq!((before, second.begun()), (0, 1));
+    assert!(waited > Duration::from_secs(limits::LEASE_SECS), "{waited:?}");
+    assert_eq!(second.sent_by(&key(SECOND)).last().map(|one| one.split_once(' ').unwrap().1), Some("succeeded"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_order_for_this_runners_key_costs_no_look_at_the_chain() {
+    let calls = |runner: u8| async move {
+        let (first, bucket) = first_machine(Play::Succeed).await;
+        first.queue.send(sealed(&made_for(runner, order(1, 7))));
+        first.until_deleted().await;
+        bucket.calls.load(Ordering::Relaxed)
+    };
+
+    let (own, other) = (calls(FIRST).await, calls(SECOND).await);
+
+    assert!(own < other, "{own} and {other}");
+}
