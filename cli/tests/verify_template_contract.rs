@@ -62,6 +62,7 @@ fn sealed(signed: &SignedContract, root: [u8; 32]) -> String {
         public_key: worker.verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(60),
+        send_until: None,
         uses: [KeyUse::Contracts].into(),
     };
     let cert = Envelope::seal(&delegate, &[&SigningKey::from_bytes(&root)]).unwrap();

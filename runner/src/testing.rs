@@ -113,6 +113,7 @@ pub(crate) fn sealed_with<P: Delegated>(root: &SigningKey, tenant: &str, uses: K
         public_key: delegate.verifying_key().into(),
         not_before: Timestamp::from_millis(900_000),
         not_after: Timestamp::from_millis(9_000_000),
+        send_until: None,
         uses,
     };
     let cert = Envelope::seal(&cert, &[root]).unwrap();

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_domain::workflow::WorkflowKind;
 use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::limits::DELEGATE_SPARE_SECS;
 use freehold_protocol::order::Descriptor;
 use freehold_protocol::provenance::Statement;
 use freehold_protocol::report::{CallerRequest, RoleProof};
@@ -263,6 +264,16 @@ pub struct DelegateKey {
     pub key: SigningKey,
     pub certificate: Envelope,
     pub not_after: Timestamp,
+    /// The time until which the key's messages may be sent.
+    pub send_until: Timestamp,
+}
+
+impl DelegateKey {
+    /// Returns whether the key may sign, at `now`, a message that is valid until `until`: it can then be sent again for a
+    /// while.
+    pub fn lasts(&self, now: Timestamp, until: Timestamp) -> bool {
+        self.not_after >= until && self.send_until >= now.plus_secs(DELEGATE_SPARE_SECS)
+    }
 }
 
 impl std::fmt::Debug for DelegateKey {

@@ -11,6 +11,7 @@ use aws_sdk_kms::types::{MessageType, SigningAlgorithmSpec};
 use ed25519_dalek::SigningKey;
 use freehold_app::ports::{Clock, DelegateKey, PortError, RootKey, Signer};
 use freehold_protocol::envelope::{Delegate, Envelope, Payload, PublicKey, signed_bytes};
+use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::provenance::Statement;
 use freehold_protocol::{KeyUses, TenantName, Timestamp};
 use tokio::sync::Mutex;
@@ -26,8 +27,8 @@ const MOST_SIGNED: usize = 4096;
 /// How far a runner's clock may be behind the clock of the control plane, in seconds.
 const SKEW_SECS: u64 = 300;
 
-/// Certifies one delegate key per cold start, and a new one when an order would be valid for longer than the
-/// certificate.
+/// Certifies one delegate key per cold start, and a new one when the key may not send for long any more, or when a
+/// message would be valid for longer than the certificate.
 #[derive(Debug)]
 pub struct KmsSigner {
     client: Client,
@@ -54,12 +55,13 @@ impl KmsSigner {
         let key = SigningKey::from_bytes(&seed);
         let now = SystemClock.now();
         let not_before = Timestamp::from_millis(now.as_millis().saturating_sub(SKEW_SECS * 1000));
-        let not_after = now.plus_secs(CERTIFICATE_SECS);
+        let (send_until, not_after) = (now.plus_secs(DELEGATE_SEND_SECS), now.plus_secs(CERTIFICATE_SECS));
         let public_key = key.verifying_key().into();
         let uses = self.uses.clone();
-        let delegate = Delegate { tenant: self.tenant.clone(), public_key, not_before, not_after, uses };
+        let tenant = self.tenant.clone();
+        let delegate = Delegate { tenant, public_key, not_before, not_after, send_until: Some(send_until), uses };
         let certificate = self.sealed(&delegate).await?;
-        Ok(DelegateKey { key, certificate, not_after })
+        Ok(DelegateKey { key, certificate, not_after, send_until })
     }
 
     /// Returns `payload` in an envelope that the root key signed.
@@ -94,7 +96,8 @@ impl KmsSigner {
 impl Signer for KmsSigner {
     async fn delegate(&self, until: Timestamp) -> Result<Arc<DelegateKey>, PortError> {
         let mut held = self.delegate.lock().await;
-        if let Some(delegate) = held.as_ref().filter(|delegate| delegate.not_after >= until) {
+        let now = SystemClock.now();
+        if let Some(delegate) = held.as_ref().filter(|delegate| delegate.lasts(now, until)) {
             return Ok(Arc::clone(delegate));
         }
         let fresh = Arc::new(self.certify().await?);

@@ -60,6 +60,13 @@ pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 /// a margin for late reports.
 pub const LOST_GRACE_SECS: u64 = 120;
 
+/// The time after its certification during which messages of a delegate key may be sent, in seconds. A stolen key is of
+/// use for this long.
+pub const DELEGATE_SEND_SECS: u64 = 20 * 60;
+
+/// The time for which a new message's key may still send, in seconds, so that the message can be sent again for a while.
+pub const DELEGATE_SPARE_SECS: u64 = 10 * 60;
+
 /// The largest canonical terms, in bytes: one envelope must be able to contain a signed contract.
 pub const MAX_TERMS_BYTES: usize = 512 * 1024;
 

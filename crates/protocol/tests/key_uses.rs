@@ -43,6 +43,7 @@ fn certificate(uses: Option<Value>) -> Envelope {
         public_key: worker().verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(60),
+        send_until: None,
         uses: KeyUses::default(),
     };
     let mut fields = serde_json::to_value(delegate).unwrap();

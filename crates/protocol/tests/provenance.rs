@@ -184,6 +184,7 @@ fn a_statement_that_the_root_key_did_not_sign_itself_is_refused() {
         public_key: key(2).verifying_key().into(),
         not_before: Timestamp::from_millis(0),
         not_after: Timestamp::from_millis(u64::MAX),
+        send_until: None,
         uses: KeyUse::ALL.into(),
     };
     let cert = Envelope::seal(&cert, &[&key(1)]).unwrap();
@@ -217,6 +218,7 @@ fn a_message_of_another_kind_is_not_a_statement() {
         public_key: key(2).verifying_key().into(),
         not_before: Timestamp::from_millis(0),
         not_after: Timestamp::from_millis(1),
+        send_until: None,
         uses: KeyUse::ALL.into(),
     };
     let statement = Envelope::seal(&cert, &[&key(1)]).unwrap();

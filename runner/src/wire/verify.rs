@@ -11,10 +11,6 @@ use freehold_protocol::{
 
 use crate::config::{Config, Role};
 
-/// The allowed difference, in seconds, between clocks inside the control plane: the clock that dates a message may be
-/// behind the clock that dated the certificate.
-const CLOCK_TOLERANCE_SECS: u64 = 60;
-
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The way out for who reads a refusal.
 const UPDATE: &str = "update the runner, then start the job again";
@@ -26,6 +22,16 @@ pub struct Trust {
     pub tenant: TenantName,
     pub install: InstallId,
     pub tenant_key: PublicKey,
+}
+
+/// One delivery of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of deliveries of this message so far.
+    pub receive: u32,
+    /// The time at which the queue took the message. Its sender cannot set it.
+    pub sent_at: Timestamp,
+    pub now: Timestamp,
 }
 
 /// A verified message of the control plane.
@@ -48,12 +54,12 @@ impl Trust {
         }
     }
 
-    /// Returns the message in `body` if it is valid at `now`. `receive` counts the deliveries of this message.
+    /// Returns the message in `body` if it is valid at this delivery.
     ///
     /// # Errors
     /// The refusal to report.
-    pub fn verify(&self, body: &str, receive: u32, now: Timestamp) -> Result<Message, Refusal> {
-        let check = Check { trust: self, body, now };
+    pub fn verify(&self, body: &str, Arrival { receive, sent_at, now }: Arrival) -> Result<Message, Refusal> {
+        let check = Check { trust: self, body, sent_at, now };
         let envelope = Envelope::parse(body.as_bytes()).map_err(|error| check.refuse_envelope(&error))?;
         match envelope.payload_type.as_str() {
             Order::TYPE => check.order(&envelope, receive),
@@ -73,6 +79,7 @@ impl Trust {
 struct Check<'a> {
     trust: &'a Trust,
     body: &'a str,
+    sent_at: Timestamp,
     now: Timestamp,
 }
 
@@ -113,12 +120,9 @@ impl Check<'_> {
     }
 
     fn open<P: Delegated>(&self, envelope: &Envelope) -> Result<P, Refusal> {
-        let open = |now| envelope.open_delegated::<P>(&self.trust.tenant_key, &self.trust.tenant, now);
-        match open(self.now) {
-            Err(EnvelopeError::CertificateExpired(_)) => open(self.now.plus_secs(CLOCK_TOLERANCE_SECS)),
-            opened => opened,
-        }
-        .map_err(|error| self.refuse_envelope(&error))
+        let Trust { tenant_key, tenant, .. } = self.trust;
+        let opened = envelope.open_sent::<P>(tenant_key, tenant, self.sent_at, self.now);
+        opened.map_err(|error| self.refuse_envelope(&error))
     }
 
     fn addressee(&self, tenant: &TenantName, install: &InstallId) -> Result<(), Refusal> {
@@ -179,6 +183,7 @@ impl Check<'_> {
             | EnvelopeError::NoCertificate
             | EnvelopeError::OtherTenant(_)
             | EnvelopeError::CertificateExpired(_)
+            | EnvelopeError::SentLate { .. }
             | EnvelopeError::NotPermitted { .. }
             | EnvelopeError::Key => RefusalReason::BadSignature,
         };
@@ -235,6 +240,10 @@ mod tests {
         }
     }
 
+    fn arrived(receive: u32, now: Timestamp) -> Arrival {
+        Arrival { receive, sent_at: now, now }
+    }
+
     fn with(change: impl FnOnce(&mut Order)) -> String {
         let mut order = order(1, 7);
         change(&mut order);
@@ -256,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_good_order_is_accepted() {
-        let message = trust().verify(&sealed(&order(1, 7)), 1, NOW).unwrap();
+        let message = trust().verify(&sealed(&order(1, 7)), arrived(1, NOW)).unwrap();
 
         assert_eq!(message, Message::Order(Box::new(order(1, 7))));
     }
@@ -285,7 +294,7 @@ mod tests {
             ("not this role's", with(|o| o.work = build()), RefusalReason::Malformed),
         ];
         for (what, body, reason) in cases {
-            let refusal = trust().verify(&body, 1, NOW).unwrap_err();
+            let refusal = trust().verify(&body, arrived(1, NOW)).unwrap_err();
 
             assert_eq!(refusal.reason, reason, "{what}: {}", refusal.detail);
             assert_eq!(refusal.message, Digest::of(body.as_bytes()), "{what}");
@@ -302,7 +311,7 @@ mod tests {
             let message: P = serde_json::from_value(fields).unwrap();
             for one in KeyUse::ALL {
                 let body = sealed_with(&root(), "acme", [one].into(), &message);
-                let verified = trust().verify(&body, 1, NOW);
+                let verified = trust().verify(&body, arrived(1, NOW));
                 if one == P::USE {
                     assert!(verified.is_ok(), "{one}: {verified:?}");
                     continue;
@@ -336,7 +345,7 @@ mod tests {
     fn later_order(change: impl FnOnce(&mut serde_json::Value)) -> Result<Message, Refusal> {
         let mut fields = serde_json::to_value(order(1, 7)).unwrap();
         change(&mut fields);
-        trust().verify(&sealed(&Later::<true>(fields)), 2, NOW)
+        trust().verify(&sealed(&Later::<true>(fields)), arrived(2, NOW))
     }
 
     fn later_cancel(change: impl FnOnce(&mut serde_json::Value)) -> Result<Message, Refusal> {
@@ -352,7 +361,7 @@ mod tests {
         };
         let mut fields = serde_json::to_value(cancel).unwrap();
         change(&mut fields);
-        trust().verify(&sealed(&Later::<false>(fields)), 2, NOW)
+        trust().verify(&sealed(&Later::<false>(fields)), arrived(2, NOW))
     }
 
     #[test]
@@ -411,8 +420,8 @@ mod tests {
         let expired = with(|order| order.not_after = Timestamp::from_millis(1));
         let foreign = with(|order| order.install = "other".parse().unwrap());
 
-        let expired = trust().verify(&expired, 3, NOW).unwrap_err();
-        let foreign = trust().verify(&foreign, 3, NOW).unwrap_err();
+        let expired = trust().verify(&expired, arrived(3, NOW)).unwrap_err();
+        let foreign = trust().verify(&foreign, arrived(3, NOW)).unwrap_err();
 
         assert_eq!(expired.job, Some((job_id(1), Fence { dispatch: 1, receive: 3 })));
         assert_eq!(foreign.job, None);
@@ -424,7 +433,7 @@ mod tests {
         let late = Timestamp::from_millis(9_000_001);
         let lasting = with(|order| order.not_after = Timestamp::from_millis(99_000_000));
 
-        assert!(trust().verify(&lasting, 1, early).is_ok());
-        assert_eq!(trust().verify(&lasting, 1, late).unwrap_err().reason, RefusalReason::BadSignature);
+        assert!(trust().verify(&lasting, arrived(1, early)).is_ok());
+        assert_eq!(trust().verify(&lasting, arrived(1, late)).unwrap_err().reason, RefusalReason::BadSignature);
     }
 }

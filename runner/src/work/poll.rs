@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use freehold_protocol::Timestamp;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -13,7 +14,7 @@ use crate::operate::drain::Phase;
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
 use crate::wire::inbox::{Delivery, InboxError};
-use crate::wire::verify::Message;
+use crate::wire::verify::{Arrival, Message};
 use crate::work::agent::Agent;
 use crate::work::attempt;
 use crate::work::control;
@@ -146,7 +147,10 @@ fn still_denied(agent: &Agent, error: &InboxError, text: &str, since: Option<Ins
 /// Verifies one message and starts to handle it. Does not block.
 pub(crate) fn take(agent: &Arc<Agent>, delivery: Delivery) {
     let now = agent.server_now(delivery.sent_at);
-    match agent.trust.verify(&delivery.body, delivery.receive, now) {
+    // A queue that does not say when it took a message counts as if it had taken it now.
+    let sent_at = Some(delivery.sent_at).filter(|at| *at != Timestamp::default()).unwrap_or(now);
+    let arrival = Arrival { receive: delivery.receive, sent_at, now };
+    match agent.trust.verify(&delivery.body, arrival) {
         Ok(Message::Order(order)) => take_order(agent, *order, &delivery),
         Ok(Message::Cancel(cancel)) => control::cancel(agent, &cancel, delivery),
         Ok(Message::Grant(grant)) => control::grant(agent, *grant, delivery),

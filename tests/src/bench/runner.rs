@@ -263,6 +263,7 @@ fn signed<T: Delegated>(message: &T) -> anyhow::Result<String> {
         public_key: delegate.verifying_key().into(),
         not_before: Timestamp::from_millis(0),
         not_after: now().plus_secs(7200),
+        send_until: None,
         uses: [T::USE].into(),
     };
     let certificate = Envelope::seal(&certificate, &[&SigningKey::from_bytes(&ROOT)])?;

@@ -86,6 +86,7 @@ fn delegate(world: &World, key: &SigningKey, uses: KeyUses) -> anyhow::Result<De
         public_key: key.verifying_key().into(),
         not_before: Timestamp::from_millis(now.as_millis() - 60_000),
         not_after: now.plus_secs(3600),
+        send_until: None,
         uses,
     })
 }

@@ -12,7 +12,7 @@ use freehold_protocol::{Digest, Envelope, GrantId, KeyUse, Payload as _, Timesta
 use freehold_runner::config::Role;
 use freehold_runner::kinds::granted_manifests;
 use freehold_runner::wire::grants::check;
-use freehold_runner::wire::verify::{Message, Trust};
+use freehold_runner::wire::verify::{Arrival, Message, Trust};
 use serde_json::{Value, json};
 
 use super::bytes::change;
@@ -111,7 +111,8 @@ impl Waiting {
     /// Why it is not believed, in few words.
     pub(super) fn take(&self, body: &[u8]) -> Result<(), String> {
         let body = String::from_utf8_lossy(body);
-        let message = self.trust.verify(&body, 1, self.now()).map_err(|refusal| format!("{:?}", refusal.reason))?;
+        let arrival = Arrival { receive: 1, sent_at: self.now(), now: self.now() };
+        let message = self.trust.verify(&body, arrival).map_err(|refusal| format!("{:?}", refusal.reason))?;
         match message {
             Message::Grant(grant) => match check(&self.order, self.fence, &self.grant.artifact, *grant) {
                 GrantAnswer::Granted { .. } | GrantAnswer::Attested { .. } => Ok(()),
@@ -138,6 +139,7 @@ fn certificate(grant: &ArtifactGrant, alter: impl FnOnce(&mut Delegate), root: &
         public_key: SigningKey::from_bytes(&DELEGATE).verifying_key().into(),
         not_before: Timestamp::from_millis(grant.issued_at.as_millis() - 3_600_000),
         not_after: grant.issued_at.plus_secs(3_600),
+        send_until: None,
         uses: [KeyUse::Grants].into(),
     };
     alter(&mut cert);

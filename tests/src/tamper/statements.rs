@@ -327,6 +327,7 @@ fn by_another(draw: &mut Draw, own: &Signed, envelope: &mut Envelope) -> String 
                 public_key: delegate.verifying_key().into(),
                 not_before: Timestamp::from_millis(0),
                 not_after: Timestamp::from_millis(u64::MAX),
+                send_until: None,
                 uses: KeyUse::ALL.into(),
             };
             let cert = Envelope::seal(&cert, &[&own.root]).expect("a certificate");
@@ -356,6 +357,7 @@ fn relabelled(draw: &mut Draw, own: &Signed, envelope: &mut Envelope) -> String 
                 public_key: stranger().verifying_key().into(),
                 not_before: Timestamp::from_millis(0),
                 not_after: Timestamp::from_millis(draw.below(1_000) as u64),
+                send_until: None,
                 uses: KeyUse::ALL.into(),
             };
             *envelope = Envelope::seal(&cert, &[&own.root]).expect("a certificate");
@@ -368,6 +370,7 @@ fn relabelled(draw: &mut Draw, own: &Signed, envelope: &mut Envelope) -> String 
                 public_key: stranger().verifying_key().into(),
                 not_before: Timestamp::from_millis(0),
                 not_after: Timestamp::from_millis(draw.below(1_000) as u64),
+                send_until: None,
                 uses: KeyUse::ALL.into(),
             };
             // The statement's bytes with the signature of something else that the key signed.

@@ -5,6 +5,7 @@ use freehold_app::ports::{Clock as _, RootKey as _, Signer as _};
 use freehold_aws::config::SystemClock;
 use freehold_aws::signer::KmsSigner;
 use freehold_protocol::envelope::Delegate;
+use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::{KeyUse, KeyUses};
 use freehold_tests::harness::{Capability, Needs, World};
 
@@ -29,6 +30,11 @@ async fn the_root_key_certifies_one_delegate_key_until_a_later_one_is_asked_for(
     let certified = first.certificate.open::<Delegate>(&root)?;
     assert_eq!(certified.public_key, first.key.verifying_key().into());
     assert_eq!(certified.uses, [KeyUse::Grants].into());
+    let sends_for = certified.send_until.map(|until| until.since(now) / 1000);
+    assert!(
+        sends_for.is_some_and(|secs| (DELEGATE_SEND_SECS..DELEGATE_SEND_SECS + 60).contains(&secs)),
+        "{sends_for:?}"
+    );
     assert!(reader.delegate(now).await.is_err(), "a signer without uses certifies a key");
     assert_eq!(first.key.verifying_key(), same.key.verifying_key());
     Ok(())

@@ -289,13 +289,7 @@ pub async fn keep_order(
     work: &Work,
     part: Option<Write>,
 ) -> Result<(), AppError> {
-    let mut signed = Signed::of(envelope)?;
-    let (cut, texts) = signed.cut(work)?;
-    // The texts are stored before the order, so that a stored order never lacks them.
-    for text in &texts {
-        text.keep(store).await?;
-    }
-    let order = Evidence::Order { job: job.clone(), dispatch, at, signed, cut };
+    let order = order_row(store, (job, dispatch, at), envelope, work).await?;
     let writes = [put(&order, Expect::Absent)?].into_iter().chain(part).collect();
     match store.commit(writes).await? {
         Committed::Done => Ok(()),
@@ -308,6 +302,42 @@ pub async fn keep_order(
             Err(AppError::new(Kind::Transient, message))
         }
     }
+}
+
+/// Stores an order that was never sent with another signature. `rev` is the revision of its row.
+///
+/// # Errors
+/// The store's errors; Transient when another delivery stored the order meanwhile.
+pub async fn keep_signed_anew(
+    store: &dyn Store,
+    (job, dispatch, at): (&JobId, u32, Timestamp),
+    envelope: &Envelope,
+    work: &Work,
+    rev: u64,
+) -> Result<(), AppError> {
+    let order = order_row(store, (job, dispatch, at), envelope, work).await?;
+    match store.commit(vec![put(&order, Expect::Rev(rev))?]).await? {
+        Committed::Done => Ok(()),
+        Committed::Conflict(_) => {
+            let message = format!("order {dispatch} of job `{job}` was signed by another delivery; try again");
+            Err(AppError::new(Kind::Transient, message))
+        }
+    }
+}
+
+/// Returns the row of an order. Its common texts are stored before it, so that a stored order never lacks them.
+async fn order_row(
+    store: &dyn Store,
+    (job, dispatch, at): (&JobId, u32, Timestamp),
+    envelope: &Envelope,
+    work: &Work,
+) -> Result<Evidence, AppError> {
+    let mut signed = Signed::of(envelope)?;
+    let (cut, texts) = signed.cut(work)?;
+    for text in &texts {
+        text.keep(store).await?;
+    }
+    Ok(Evidence::Order { job: job.clone(), dispatch, at, signed, cut })
 }
 
 /// Returns the proof that `job` deployed or ran an artifact; `None` if it did neither.
@@ -340,13 +370,21 @@ pub async fn keep_first(store: &dyn Store, evidence: &Evidence) -> Result<(), Ap
 /// # Errors
 /// The store's errors.
 pub async fn kept(store: &dyn Store, key: &Key) -> Result<Option<Evidence>, AppError> {
-    let Some(Stored { value: mut evidence, .. }) = load::<Evidence>(store, key).await? else { return Ok(None) };
-    if let Evidence::Order { signed, cut, .. } = &mut evidence
+    Ok(kept_row(store, key).await?.map(|row| row.value))
+}
+
+/// Does the same as [`kept`], and returns the revision of the row too.
+///
+/// # Errors
+/// The store's errors.
+pub async fn kept_row(store: &dyn Store, key: &Key) -> Result<Option<Stored<Evidence>>, AppError> {
+    let Some(mut row) = load::<Evidence>(store, key).await? else { return Ok(None) };
+    if let Evidence::Order { signed, cut, .. } = &mut row.value
         && !signed.restore(store, std::mem::take(cut)).await?
     {
         return Ok(None);
     }
-    Ok(Some(evidence))
+    Ok(Some(row))
 }
 
 #[cfg(test)]
@@ -364,6 +402,7 @@ mod tests {
             public_key: key.verifying_key().into(),
             not_before: Timestamp::from_millis(1),
             not_after: Timestamp::from_millis(2),
+            send_until: None,
             uses: Default::default(),
         };
         let cert = Envelope::seal(&delegate, &[&root]).unwrap();

@@ -13,6 +13,7 @@ use freehold_app::ports::{
 };
 use freehold_app::testing::Memory;
 use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::provenance::Statement;
 use freehold_protocol::{AccountId, Digest, Envelope, InstallId, KeyUse, KeyUses, TenantName, Timestamp};
@@ -41,20 +42,22 @@ impl Keys {
 
     fn certified(&self, until: Timestamp, uses: &KeyUses) -> Arc<DelegateKey> {
         let mut kept = self.delegates.lock().unwrap();
-        if let Some((_, kept)) = kept.iter().find(|(of, kept)| of == uses && kept.not_after >= until) {
+        let now = self.memory.now();
+        if let Some((_, kept)) = kept.iter().find(|(of, kept)| of == uses && kept.lasts(now, until)) {
             return Arc::clone(kept);
         }
         let key = SigningKey::from_bytes(&[2; 32]);
-        let not_after = until.plus_secs(12 * 3600);
+        let (not_after, send_until) = (until.plus_secs(12 * 3600), now.plus_secs(DELEGATE_SEND_SECS));
         let delegate = Delegate {
             tenant: self.tenant.clone(),
             public_key: key.verifying_key().into(),
-            not_before: self.memory.now(),
+            not_before: now,
             not_after,
+            send_until: Some(send_until),
             uses: uses.clone(),
         };
         let certificate = Envelope::seal(&delegate, &[&self.root]).unwrap();
-        let made = Arc::new(DelegateKey { key, certificate, not_after });
+        let made = Arc::new(DelegateKey { key, certificate, not_after, send_until });
         kept.push((uses.clone(), Arc::clone(&made)));
         made
     }

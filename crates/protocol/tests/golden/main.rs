@@ -166,6 +166,7 @@ fn contracts() {
         public_key: key(2).verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(60),
+        send_until: None,
         uses: [KeyUse::Contracts].into(),
     };
     let cert = Envelope::seal(&delegate, &[&key(1)]).unwrap();
@@ -357,6 +358,7 @@ fn envelopes_have_the_same_bytes_and_signatures_everywhere() {
         public_key: key(3).verifying_key().into(),
         not_before: AT,
         not_after: AT.plus_secs(13 * 3600),
+        send_until: Some(AT.plus_secs(30)),
         uses: [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts].into(),
     };
     let certificate = Envelope::seal(&delegate, &[&key(1)]).unwrap();

@@ -151,7 +151,8 @@ fn delegated(order: &Order, not_before: Timestamp, not_after: Timestamp, root: u
 }
 
 fn certified(order: &Order, (not_before, not_after): (Timestamp, Timestamp), root: u8, uses: KeyUses) -> Envelope {
-    let delegate = Delegate { tenant: tenant(), public_key: public(&key(2)), not_before, not_after, uses };
+    let delegate =
+        Delegate { tenant: tenant(), public_key: public(&key(2)), not_before, not_after, send_until: None, uses };
     let cert = Envelope::seal(&delegate, &[&key(root)]).unwrap();
     Envelope::seal_delegated(order, &key(2), &cert).unwrap()
 }

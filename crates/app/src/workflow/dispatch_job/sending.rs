@@ -4,12 +4,13 @@
 use freehold_domain::job::{Job, JobEvent};
 use freehold_domain::sealed_inputs;
 use freehold_protocol::order::Order;
-use freehold_protocol::{KeyUse, Timestamp};
+use freehold_protocol::{Envelope, KeyUse, Timestamp};
 
 use super::{DispatchJob, queue_url};
 use crate::AppError;
 use crate::ports::{Committed, Expect, PortError};
-use crate::table::{self, Sending, Stored, evidence, load, put};
+use crate::table::evidence::{self, Evidence};
+use crate::table::{self, Sending, Stored, load, put};
 use crate::workflow::advance;
 
 /// The time after the first try to send an order during which the order is sent again, in seconds. It is less than the
@@ -43,13 +44,19 @@ impl DispatchJob {
         let now = self.clock.now();
         // A stored order is sent without a change. It may be in the install's queue already, and the records that it
         // refers to may have changed since, so that the same order could not be made again.
-        let (mut envelope, claim) = match evidence::kept(&*self.store, &evidence::order_key(&job.id, dispatch)).await? {
+        let key = evidence::order_key(&job.id, dispatch);
+        let (mut envelope, claim) = match evidence::kept_row(&*self.store, &key).await? {
             Some(first) => {
-                let Some(claim) = self.claim(job, dispatch, (first.stored_at(), now)).await? else {
+                let Some(claim) = self.claim(job, dispatch, (first.value.stored_at(), now)).await? else {
                     tracing::warn!(job.id = %job.id, "Order of job `{}` is too old to be sent a second time", job.id);
                     return Ok(false);
                 };
-                (first.signed().envelope(), claim)
+                let envelope = if claim.is_first {
+                    self.signed_in_time(job, dispatch, &first).await?
+                } else {
+                    first.value.signed().envelope()
+                };
+                (envelope, claim)
             }
             None => (self.new_order(job, &install, dispatch, now).await?, Claim { is_first: true, rev: None }),
         };
@@ -82,6 +89,22 @@ impl DispatchJob {
         }
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
         Ok(true)
+    }
+
+    /// Returns a stored order that no earlier try can have brought into the queue. Signs it anew if a runner would refuse
+    /// it because its key may not send any more.
+    async fn signed_in_time(&self, job: &Job, dispatch: u32, first: &Stored<Evidence>) -> Result<Envelope, AppError> {
+        let (envelope, now) = (first.value.signed().envelope(), self.clock.now());
+        let until = envelope.claimed_send_until();
+        if until.is_none_or(|until| until >= now.plus_secs(RESEND_WORTH_SECS)) {
+            return Ok(envelope);
+        }
+        let order: Order = envelope.peek()?;
+        let delegate = self.signer.delegate(order.not_after).await?;
+        let envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
+        let at = first.value.stored_at();
+        evidence::keep_signed_anew(&*self.store, (&job.id, dispatch, at), &envelope, &order.work, first.rev).await?;
+        Ok(envelope)
     }
 
     /// Claims the right to send a copy of an order that was stored before. Returns `None` if it must not be sent again.

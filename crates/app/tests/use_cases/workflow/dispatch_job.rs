@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_app::messages::DispatchMessage;
 use freehold_app::ports::{Expect, OrdersQueue, PortError, Store as _};
+use freehold_app::table::evidence;
 use freehold_app::table::{self, Sending, Stored, load, put};
 use freehold_app::testing::{Fault, Memory};
 use freehold_app::workflow::dispatch_job::DispatchJob;
@@ -14,7 +15,7 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::order::{Mode, Order, Redelivery, Work};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome};
-use freehold_protocol::{Envelope, JobId, Payload as _};
+use freehold_protocol::{Envelope, EnvelopeError, JobId, Payload as _};
 use serde_json::json;
 
 use crate::support::runner::Behaviour;
@@ -237,7 +238,7 @@ async fn an_order_that_missed_every_resend_is_sent_however_late_if_it_was_never_
     assert_eq!(world.memory.orders.lock().unwrap().len(), 1);
 }
 
-/// Returns the world, with a job whose order `change` makes impossible, and its workflow.
+/// Returns the world, with a job whose order `change` makes impossible.
 async fn hopeless(change: impl FnOnce(&mut freehold_domain::Install)) -> (World, JobId) {
     let (world, job, message) = due().await;
     let stored = table::install(&*world.memory, &globex()).await.unwrap();

@@ -1,17 +1,25 @@
 //! DSSE envelopes signed with Ed25519 (in-toto DSSE specification v1; RFC 8032), and the delegate certificate with
 //! which a short-lived key signs in place of the tenant's root key in KMS.
 
-use std::fmt;
+mod error;
+mod key_id;
+mod public_key;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use ed25519_dalek::{Signature, Signer as _, SigningKey, VerifyingKey};
+use ed25519_dalek::{Signature, Signer as _, SigningKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
-use crate::digest::hex;
 use crate::{KeyUse, KeyUses, TenantName, Timestamp, limits};
+
+pub use error::EnvelopeError;
+pub use key_id::KeyId;
+pub use public_key::PublicKey;
+
+/// The allowed difference, in seconds, between two clocks of AWS: that of the queue or of one function may be behind the
+/// clock that dated the certificate.
+const CLOCK_TOLERANCE_SECS: u64 = 60;
 
 /// A message that an envelope can contain.
 pub trait Payload: Serialize + DeserializeOwned {
@@ -61,121 +69,6 @@ pub struct EnvelopeSignature {
     pub cert: Option<Box<Envelope>>,
 }
 
-/// The name of a public key: the first 32 hex digits of its SHA-256.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(transparent)]
-pub struct KeyId(String);
-
-impl KeyId {
-    /// Returns the name of `key`.
-    pub fn of(key: &VerifyingKey) -> Self {
-        let digest = hex(Sha256::digest(key.as_bytes()).as_slice());
-        Self(digest.get(..32).unwrap_or_default().to_owned())
-    }
-
-    /// Returns the name as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for KeyId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// An Ed25519 public key on the wire: 32 bytes, base64.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct PublicKey(VerifyingKey);
-
-impl PublicKey {
-    /// Returns the key in the form that verifies signatures.
-    pub const fn verifying_key(&self) -> &VerifyingKey {
-        &self.0
-    }
-
-    /// Returns the key's name.
-    pub fn key_id(&self) -> KeyId {
-        KeyId::of(&self.0)
-    }
-
-    /// Returns the key in a DER `SubjectPublicKeyInfo`, the form that KMS `GetPublicKey` returns (RFC 8410).
-    ///
-    /// # Errors
-    /// When `der` is not an Ed25519 public key.
-    pub fn from_spki_der(der: &[u8]) -> Result<Self, EnvelopeError> {
-        use ed25519_dalek::pkcs8::DecodePublicKey as _;
-        VerifyingKey::from_public_key_der(der).map(Self).map_err(|_| EnvelopeError::Key)
-    }
-
-    /// Returns whether this key made `signature` (64 bytes) over `bytes` (RFC 8032).
-    pub fn has_signed(&self, bytes: &[u8], signature: &[u8]) -> bool {
-        Signature::from_slice(signature).is_ok_and(|signature| self.0.verify_strict(bytes, &signature).is_ok())
-    }
-}
-
-impl From<VerifyingKey> for PublicKey {
-    fn from(key: VerifyingKey) -> Self {
-        Self(key)
-    }
-}
-
-impl TryFrom<String> for PublicKey {
-    type Error = EnvelopeError;
-
-    fn try_from(text: String) -> Result<Self, EnvelopeError> {
-        let raw = BASE64.decode(text).map_err(|_| EnvelopeError::Key)?;
-        let raw: [u8; 32] = raw.try_into().map_err(|_| EnvelopeError::Key)?;
-        VerifyingKey::from_bytes(&raw).map(Self).map_err(|_| EnvelopeError::Key)
-    }
-}
-
-impl std::str::FromStr for PublicKey {
-    type Err = EnvelopeError;
-
-    fn from_str(text: &str) -> Result<Self, EnvelopeError> {
-        Self::try_from(text.to_owned())
-    }
-}
-
-impl From<PublicKey> for String {
-    fn from(key: PublicKey) -> Self {
-        key.to_string()
-    }
-}
-
-impl fmt::Display for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&BASE64.encode(self.0.as_bytes()))
-    }
-}
-
-impl fmt::Debug for PublicKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PublicKey({})", self.key_id())
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for PublicKey {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "PublicKey".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "description": "Ed25519 public key: 32 bytes, base64" })
-    }
-}
-
 /// The certificate of a delegate key: the tenant's root key permits this key to sign some kinds of messages for a limited
 /// time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,8 +79,12 @@ pub struct Delegate {
     pub public_key: PublicKey,
     /// The time from which the key may sign messages.
     pub not_before: Timestamp,
-    /// The time until which messages of the key are accepted.
+    /// The time until which messages of the key are accepted, if nobody knows when they were sent.
     pub not_after: Timestamp,
+    /// The time until which messages of the key may be sent. A message that was sent later is refused, and one that was
+    /// sent before may arrive at any time. Absent in certificates of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_until: Option<Timestamp>,
     /// What the key may sign. Certificates that were made before this field existed permit nothing.
     #[serde(default)]
     pub uses: KeyUses,
@@ -197,54 +94,26 @@ impl Payload for Delegate {
     const TYPE: &'static str = "application/vnd.freehold.delegate.v1+json";
 }
 
-/// The reason why an envelope failed verification.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EnvelopeError {
-    /// The envelope is larger than the limit.
-    #[error("message of {0} bytes is larger than the {max} that are accepted", max = limits::MAX_ENVELOPE_BYTES)]
-    TooLarge(usize),
-    /// The text is not an envelope, or the payload does not have the form that its type requires.
-    #[error("message is not a signed envelope: {0}")]
-    Malformed(String),
-    /// The message has another type than the reader expects.
-    #[error("message is a `{found}`, expected a `{expected}`")]
-    WrongType {
-        /// The type of the message.
-        found: String,
-        /// The type that the reader expects.
-        expected: &'static str,
-    },
-    /// The expected key has not signed the message.
-    #[error("message is not signed by key `{0}`")]
-    Unsigned(KeyId),
-    /// The expected key's signature does not match the payload.
-    #[error("signature of key `{0}` does not match the message")]
-    BadSignature(KeyId),
-    /// The envelope has no delegate certificate.
-    #[error("message carries no certificate that the tenant's root key signed")]
-    NoCertificate,
-    /// The certificate is for another tenant.
-    #[error("certificate is for tenant `{0}`")]
-    OtherTenant(TenantName),
-    /// The certificate is not valid at the time for which it is checked.
-    #[error("certificate of delegate key `{0}` is not valid at this time")]
-    CertificateExpired(KeyId),
-    /// The certificate does not permit its key to sign messages of this kind.
-    #[error("delegate key `{key}` may not sign {lacks}: its certificate is for {has}")]
-    NotPermitted {
-        /// The delegate key.
-        key: KeyId,
-        /// The use that the certificate lacks.
-        lacks: KeyUse,
-        /// The uses that the certificate has.
-        has: KeyUses,
-    },
-    /// The text is not an Ed25519 public key.
-    #[error("not an Ed25519 public key of 32 bytes in base64")]
-    Key,
-    /// The payload cannot be written as JSON.
-    #[error("payload cannot be written as JSON: {0}")]
-    Unwritable(String),
+impl Delegate {
+    /// Checks that the certificate is valid at `now`, by a clock that may be this much behind.
+    fn is_valid_at(&self, now: Timestamp, tolerance_secs: u64) -> Result<(), EnvelopeError> {
+        if now.plus_secs(tolerance_secs) < self.not_before || now > self.not_after {
+            return Err(EnvelopeError::CertificateExpired(self.public_key.key_id()));
+        }
+        Ok(())
+    }
+
+    /// Checks that a message was sent while the key could sign, which ended at `until`.
+    fn was_in_time(&self, sent_at: Timestamp, until: Timestamp) -> Result<(), EnvelopeError> {
+        let key = self.public_key.key_id();
+        if sent_at.plus_secs(CLOCK_TOLERANCE_SECS) < self.not_before {
+            return Err(EnvelopeError::CertificateExpired(key));
+        }
+        if sent_at > until.plus_secs(CLOCK_TOLERANCE_SECS) {
+            return Err(EnvelopeError::SentLate { key, late_secs: sent_at.since(until) / 1000 });
+        }
+        Ok(())
+    }
 }
 
 impl Envelope {
@@ -322,21 +191,46 @@ impl Envelope {
     /// `now` and for the use of the payload; then returns the payload.
     ///
     /// # Errors
-    /// Every [`EnvelopeError`].
+    /// Every [`EnvelopeError`] except [`EnvelopeError::SentLate`].
     pub fn open_delegated<P: Delegated>(
         &self,
         root: &PublicKey,
         tenant: &TenantName,
         now: Timestamp,
     ) -> Result<P, EnvelopeError> {
+        self.open_if(root, tenant, |delegate| delegate.is_valid_at(now, 0))
+    }
+
+    /// Does the same as [`Envelope::open_delegated`] for a message whose queue says when it was sent. A sender cannot set
+    /// that time. So a stolen key is of no use soon after it was certified, and a message may wait for as long as it likes.
+    ///
+    /// # Errors
+    /// Every [`EnvelopeError`].
+    pub fn open_sent<P: Delegated>(
+        &self,
+        root: &PublicKey,
+        tenant: &TenantName,
+        sent_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<P, EnvelopeError> {
+        self.open_if(root, tenant, |delegate| match delegate.send_until {
+            Some(until) => delegate.was_in_time(sent_at, until),
+            None => delegate.is_valid_at(now, CLOCK_TOLERANCE_SECS),
+        })
+    }
+
+    fn open_if<P: Delegated>(
+        &self,
+        root: &PublicKey,
+        tenant: &TenantName,
+        valid: impl FnOnce(&Delegate) -> Result<(), EnvelopeError>,
+    ) -> Result<P, EnvelopeError> {
         let bytes = self.payload_bytes::<P>()?;
         let delegate = self.delegate(root)?;
         if delegate.tenant != *tenant {
             return Err(EnvelopeError::OtherTenant(delegate.tenant));
         }
-        if now < delegate.not_before || now > delegate.not_after {
-            return Err(EnvelopeError::CertificateExpired(delegate.public_key.key_id()));
-        }
+        valid(&delegate)?;
         self.check_signature(&delegate.public_key, &bytes)?;
         if !delegate.uses.permit(P::USE) {
             let key = delegate.public_key.key_id();
@@ -357,8 +251,17 @@ impl Envelope {
     /// Returns whether the certificate says that its key may sign statements of use `wanted`. The signature of the
     /// certificate is not verified: a caller asks this only of a message that it signed itself.
     pub fn claims(&self, wanted: KeyUse) -> bool {
-        let certs = self.signatures.iter().filter_map(|signature| signature.cert.as_deref());
-        certs.filter_map(|cert| cert.peek::<Delegate>().ok()).any(|delegate| delegate.uses.permit(wanted))
+        self.claimed_delegate().is_some_and(|delegate| delegate.uses.permit(wanted))
+    }
+
+    /// Returns the time until which the message may be sent, as its certificate says, whose signature is not verified.
+    pub fn claimed_send_until(&self) -> Option<Timestamp> {
+        self.claimed_delegate()?.send_until
+    }
+
+    fn claimed_delegate(&self) -> Option<Delegate> {
+        let mut certs = self.signatures.iter().filter_map(|signature| signature.cert.as_deref());
+        certs.find_map(|cert| cert.peek::<Delegate>().ok())
     }
 
     /// Returns the payload without verifying it. A caller uses it only to find the key that must verify the envelope.
@@ -435,6 +338,7 @@ mod tests {
             public_key: public(&key(2)),
             not_before: Timestamp::from_millis(from),
             not_after: Timestamp::from_millis(until),
+            send_until: None,
             uses: [KeyUse::Orders].into(),
         }
     }
@@ -467,6 +371,32 @@ mod tests {
         assert!(opened(&envelope, 20).is_ok());
         assert!(matches!(opened(&envelope, 9), Err(EnvelopeError::CertificateExpired(_))));
         assert!(matches!(opened(&envelope, 21), Err(EnvelopeError::CertificateExpired(_))));
+    }
+
+    #[test]
+    fn a_message_counts_by_the_time_at_which_it_was_sent_if_its_certificate_says_until_when() {
+        let minutes = |n: u64| Timestamp::from_millis(n * 60_000);
+        let sent = |send_until, sent_at, now| {
+            let certificate = Delegate { send_until, ..delegate("acme", 600_000, 3_600_000) };
+            let root = public(&key(1));
+            sealed(&certificate, &key(1)).open_sent::<Note>(
+                &root,
+                &"acme".parse().unwrap(),
+                minutes(sent_at),
+                minutes(now),
+            )
+        };
+        let until = Some(minutes(20));
+
+        for (sent_at, now) in [(9, 9), (10, 10), (21, 21), (20, 10_000)] {
+            assert!(sent(until, sent_at, now).is_ok(), "sent at {sent_at}, taken at {now}");
+        }
+        let late = sent(until, 22, 22).unwrap_err();
+        assert!(matches!(late, EnvelopeError::SentLate { late_secs: 120, .. }), "{late}");
+        assert!(matches!(sent(until, 8, 30), Err(EnvelopeError::CertificateExpired(_))));
+        // A certificate of the version before: the time of the arrival decides.
+        assert!(sent(None, 22, 60).is_ok());
+        assert!(matches!(sent(None, 20, 61), Err(EnvelopeError::CertificateExpired(_))));
     }
 
     #[test]
