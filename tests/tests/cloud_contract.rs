@@ -64,6 +64,30 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
     the_customer_checks_the_signature_with_the_key_of_the_own_stack(&world, &install).await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn other_steps_of_an_action_wait_for_the_consent_and_their_release_does_not() -> anyhow::Result<()> {
+    let Some(world) = World::start("cloud_contract.steps", NEEDS).await? else { return Ok(()) };
+    let directory = app::small(world.directory())?;
+    app::write(&directory, "actions/say.toml", ACTION)?;
+    let path = directory.display().to_string();
+    world.vendor(&["app", "sync", &path]).await?;
+    let install = world.install("globex", "small").await?;
+    let mut runner = world.runner(&install).await?;
+    world.provisioned(&install).await?;
+
+    app::write(&directory, "actions/say.toml", &ACTION.replace("echo said", "echo else"))?;
+    world.vendor(&["app", "sync", &path]).await?;
+    let deploy = world.vendor(&["deploy", "globex"]).await?;
+    let refused = world.run(&["action", "run", "globex", "say"]).await?.ended_with(4)?;
+    world.agree(&install, &mut runner).await?;
+    let run = world.vendor(&["action", "run", "globex", "say"]).await?;
+
+    assert_eq!(deploy["state"], "succeeded", "{deploy}");
+    ensure!(refused.contains("action `say` executes other steps: `sha256:"), "{refused}");
+    assert_eq!(run["state"], "succeeded", "{run}");
+    Ok(())
+}
+
 /// The customer flips a switch with the new template, which would give the roles more permissions: nothing changes. With
 /// the template that was launched, the switch alone changes.
 async fn a_switch_is_no_consent(world: &World, install: &Install) -> anyhow::Result<()> {

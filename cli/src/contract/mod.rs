@@ -300,7 +300,8 @@ impl Diff {
             (None, _) | (_, None) => of_install(&api, &self.subject).await?,
         };
         let diff = compare_terms(&from.document, &to.document);
-        let steps = other_steps(&from.steps, &to.steps);
+        let mut steps = other_steps(&from.steps, &to.steps);
+        steps.retain(|name| !differ_in_terms(name, &from.document, &to.document));
         let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), steps, diff };
         context.out.show(&compared, |all| {
             let head = format!("app {}: {} -> {}", all.app, all.from.name, all.to.name);
@@ -316,8 +317,14 @@ fn other_steps(from: &BTreeMap<ActionName, Digest>, to: &BTreeMap<ActionName, Di
     to.iter().filter(differs).map(|(name, _)| name.clone()).collect()
 }
 
+/// Returns whether the difference of the terms says that the action has other steps.
+fn differ_in_terms(action: &ActionName, from: &Terms, to: &Terms) -> bool {
+    let steps = |terms: &Terms| terms.actions.iter().find(|one| one.name == *action)?.steps.clone();
+    steps(from) != steps(to)
+}
+
 /// Returns the two sides to compare: the terms that the customer accepted, and the terms of the latest version. Terms
-/// do not contain the steps of actions, so the steps of the first side are those of the deployed version.
+/// do not contain the files in which steps of actions run, so these are those of the deployed version on the first side.
 async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
     let app = app_of(&view)?;

@@ -54,7 +54,9 @@ pub(super) fn contract(
     if !terms.actions.is_empty() {
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
-            let steps = contract.steps.get(&action.name).map(short).unwrap_or_default();
+            // The steps that the customer accepts; with terms of an earlier version, those of this release.
+            let steps =
+                action.steps.as_ref().or_else(|| contract.steps.get(&action.name)).map(short).unwrap_or_default();
             table.row([action.name.to_string(), clean(&does(action)), steps]);
         }
         parts.push(out.table(&table));

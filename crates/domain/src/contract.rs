@@ -8,7 +8,7 @@ use freehold_protocol::app_version::{Action, AppVersion, NamedRole, Reference, R
 use freehold_protocol::contract::{
     ActionTerms, Contract, CustomerInputTerms, FORMAT, PolicyTerms, Reader, RoleTerms, SecretTerms, Terms,
 };
-use freehold_protocol::order::Mode;
+use freehold_protocol::order::{Executed, Mode};
 use freehold_protocol::{ActionName, ComponentName, Digest, InstallId, canonical};
 use serde_json::Value;
 
@@ -128,7 +128,18 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
         reads: action.references.clone(),
         cluster: action.enable_kube_config,
         image: action.image.clone().unwrap_or_default(),
+        steps: executed(action),
     }
+}
+
+/// Returns the digest of what an order of the action executes.
+fn executed(action: &Action) -> Option<Digest> {
+    let sources = action.sources();
+    let directories = sources.iter().map(|one| (&one.name, one.steps.as_slice())).collect();
+    let Action { steps, env_vars, idempotent, .. } = action;
+    let executed = Executed { steps, directories, env_vars, idempotent: *idempotent };
+    // INVARIANT: names, numbers and texts are always JSON. No steps have the other digest, so a runner would refuse them.
+    Some(executed.digest().unwrap_or_else(|_| Digest::of(b"")))
 }
 
 fn schedule(trigger: &Trigger) -> Option<String> {
@@ -222,6 +233,7 @@ fn mentions(text: &str, name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::order::RunAction;
     use serde_json::json;
 
     use super::*;
@@ -266,8 +278,11 @@ mod tests {
         let mut version = shop();
         version.actions[0].role = String::new();
 
-        let terms = serde_json::to_value(terms(&version)).unwrap();
+        let mut terms = serde_json::to_value(terms(&version)).unwrap();
 
+        for action in terms["actions"].as_array_mut().unwrap() {
+            assert!(action.as_object_mut().unwrap().remove("steps").is_some_and(|steps| steps.is_string()));
+        }
         let found = json!({
             "hosts": terms["hosts"], "inputs": terms["policy_inputs"], "actions": terms["actions"],
             "roles": terms["roles"].as_array().unwrap().iter().map(|role| json!([role["role"], role["on"]])).collect::<Vec<_>>(),
@@ -384,16 +399,42 @@ mod tests {
     }
 
     #[test]
-    fn other_steps_are_another_contract_of_the_same_terms() {
-        let (before, mut after) = (shop(), shop());
-        after.actions[1].steps[0].command = "false".into();
-        let digest = Digest::of(b"version");
+    fn other_steps_change_the_terms_of_their_action_and_artifacts_change_no_terms() {
+        let digest = |change: &dyn Fn(&mut Action)| {
+            let mut version = shop();
+            change(&mut version.actions[1]);
+            let contract = contract(&version, &Digest::of(b"version"), &BTreeMap::new()).unwrap();
+            (contract.terms.actions.into_iter().map(|action| action.steps.unwrap()).collect::<Vec<_>>(), contract.steps)
+        };
+        let (was, whole) = digest(&|_| ());
 
-        let (was, is) = (contract(&before, &digest, &BTreeMap::new()), contract(&after, &digest, &BTreeMap::new()));
+        for change in [
+            &(|action: &mut Action| action.steps[0].command = "false".into()) as &dyn Fn(&mut Action),
+            &|action| drop(action.env_vars.insert("LEVEL".into(), "debug".into())),
+            &|action| action.idempotent = true,
+        ] {
+            let (is, _) = digest(change);
+            assert!(was[0] != is[0] && was[1] == is[1], "{was:?} {is:?}");
+        }
+        let (same, of_image) = digest(&|action| action.image = Some("own".into()));
+        assert_eq!(was, same, "the terms have the image beside the steps");
+        assert_ne!(whole, of_image);
+    }
 
-        let (was, is) = (was.unwrap(), is.unwrap());
-        assert_eq!(was.terms, is.terms);
-        assert_ne!(was.steps, is.steps);
+    #[test]
+    fn an_order_of_an_action_has_the_steps_that_its_terms_have() {
+        let action = shop().actions.remove(1);
+        let work = RunAction {
+            action: action.name.clone(),
+            steps: action.steps.clone(),
+            directories: Vec::new(),
+            env_vars: action.env_vars.clone(),
+            idempotent: action.idempotent,
+            cluster: None,
+            image: String::new(),
+        };
+
+        assert_eq!(executed(&action), Some(work.executed().digest().unwrap()));
     }
 
     #[test]

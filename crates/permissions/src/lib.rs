@@ -18,6 +18,6 @@ pub use policy_text::{inputs_read, may_read_input, rendered_texts};
 pub use stack_policies::{Answers, InStack, Refusal, RolePlace};
 pub use statements::Effect;
 pub use terms::{
-    Clause, TermsDiff, compare_terms, describe_action, describe_answer, describe_copy, describe_reader,
-    describe_reference, describe_value,
+    Clause, TermsDiff, compare_terms, compare_terms_for, describe_action, describe_answer, describe_copy,
+    describe_reader, describe_reference, describe_value,
 };

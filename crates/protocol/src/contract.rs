@@ -112,7 +112,7 @@ pub enum Reader {
     Role(String),
 }
 
-/// One action: its role, its schedules and the values that it reads, without its steps.
+/// One action: its role, its schedules, the values that it reads, and its steps by digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -132,6 +132,10 @@ pub struct ActionTerms {
     /// The image in which the steps run, as the config names it; empty when they run in the image of all jobs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
+    /// The digest of what the action executes (`RunAction::executed`). Absent in terms of earlier versions, which permit
+    /// all steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Digest>,
 }
 
 /// One policy by which the vendor checks its own plans and manifests.

@@ -1,11 +1,11 @@
 //! Decides whether the customer has agreed to the contract of an order. The runner does not trust a statement that the
 //! customer agreed. It compares the accepted terms with those of the order on its own.
 
-use freehold_permissions::{TermsDiff, compare_terms};
-use freehold_protocol::Digest;
+use freehold_permissions::{TermsDiff, compare_terms_for};
 use freehold_protocol::contract::{OrderTerms, Terms, TermsError};
 use freehold_protocol::order::{Order, SecretCopy, Work};
 use freehold_protocol::report::{Block, Outcome};
+use freehold_protocol::{ActionName, Digest};
 
 use crate::config::{Config, Role};
 
@@ -89,7 +89,7 @@ fn not_in_terms(order: &Order, terms: Option<&Terms>) -> Option<NotInTerms> {
 /// Without `accepted_contract` in the config, every contract is accepted.
 pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     let accepted = config.accepted_contract.as_ref().filter(|_| config.role == Role::Install)?;
-    let why = check(accepted, order.terms.as_deref()).err()?;
+    let why = check(accepted, order.terms.as_deref(), action_of(order)).err()?;
     let install = &config.install;
     let reason = format!(
         "this install's customer agreed to the contract `{accepted}`. {why}. To see all differences: `freehold \
@@ -100,7 +100,12 @@ pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
     Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
 }
 
-fn check(accepted: &Digest, terms: Option<&OrderTerms>) -> Result<(), NotAccepted> {
+/// Returns the action that the order runs, if any.
+const fn action_of(order: &Order) -> Option<&ActionName> {
+    if let Work::Action(work) = &order.work { Some(&work.action) } else { None }
+}
+
+fn check(accepted: &Digest, terms: Option<&OrderTerms>, action: Option<&ActionName>) -> Result<(), NotAccepted> {
     let terms = terms.ok_or(NotAccepted::Unsaid)?;
     if terms.digest == *accepted {
         return Ok(());
@@ -112,7 +117,7 @@ fn check(accepted: &Digest, terms: Option<&OrderTerms>) -> Result<(), NotAccepte
         Ok(both) => both,
         Err(error) => return Err(NotAccepted::Unproven { asked, error }),
     };
-    let diff = compare_terms(&was, &is);
+    let diff = compare_terms_for(&was, &is, action);
     if diff.widened.is_empty() { Ok(()) } else { Err(NotAccepted::Widened { asked, diff }) }
 }
 

@@ -8,6 +8,7 @@ pub mod enrol;
 pub mod enrolment_marker;
 pub mod job_aws;
 pub mod mode;
+pub mod order_claims;
 pub mod renewal;
 pub mod role_proof;
 pub mod runner_key;

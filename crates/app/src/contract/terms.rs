@@ -5,12 +5,12 @@
 use freehold_domain::contacted_hosts;
 use freehold_domain::contract::{self as made, ConsentError};
 use freehold_domain::install::Install;
-use freehold_permissions::compare_terms;
+use freehold_permissions::compare_terms_for;
 use freehold_protocol::api::ContractView;
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::contract::{OrderTerms, PackedTerms, Terms, TermsChange};
 use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
-use freehold_protocol::{AppName, Digest, canonical};
+use freehold_protocol::{ActionName, AppName, Digest, canonical};
 
 use crate::AppError;
 use crate::app_version::versions::Versions;
@@ -92,12 +92,17 @@ pub async fn show_contract(versions: &Versions, app: &AppName, version: &Digest)
     })
 }
 
-/// Checks that the customer of `install` accepted everything that `version` may do, as far as the control plane knows
-/// the accepted terms. The runner would refuse orders that go beyond them.
+/// Checks that the customer of `install` accepted everything that `version` may do, and the steps of `action`, as far as
+/// the control plane knows the accepted terms. The runner would refuse orders that go beyond them.
 ///
 /// # Errors
 /// Conflict with the difference, or the store's errors.
-pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppVersion) -> Result<(), AppError> {
+pub async fn check_accepted(
+    store: &dyn Store,
+    install: &Install,
+    version: &AppVersion,
+    action: Option<&ActionName>,
+) -> Result<(), AppError> {
     let Some(accepted) = &install.accepted_contract else { return Ok(()) };
     if digest(version)? == *accepted {
         return Ok(());
@@ -106,7 +111,7 @@ pub async fn check_accepted(store: &dyn Store, install: &Install, version: &AppV
     let Some(known) = known_terms(store, &version.app, &accepted).await? else {
         return Err(ConsentError::UnknownTerms { install: id, accepted }.into());
     };
-    let diff = compare_terms(&serde_json::from_str(&known.terms)?, &made::terms(version));
+    let diff = compare_terms_for(&serde_json::from_str(&known.terms)?, &made::terms(version), action);
     if diff.widened.is_empty() {
         return Ok(());
     }

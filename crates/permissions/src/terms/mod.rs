@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use freehold_protocol::ActionName;
 use freehold_protocol::app_version::Reference;
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
 use serde::{Deserialize, Serialize};
@@ -113,6 +114,18 @@ pub fn compare_terms(before: &Terms, after: &Terms) -> TermsDiff {
     found
 }
 
+/// Returns the differences that matter for an order: of the action that it runs, or of none. The order executes no steps of
+/// other actions, so these are not compared.
+pub fn compare_terms_for(before: &Terms, after: &Terms, action: Option<&ActionName>) -> TermsDiff {
+    let mut after = after.clone();
+    for other in after.actions.iter_mut().filter(|other| Some(&other.name) != action) {
+        if let Some(known) = before.actions.iter().find(|known| known.name == other.name) {
+            other.steps.clone_from(&known.steps);
+        }
+    }
+    compare_terms(before, &after)
+}
+
 impl TermsDiff {
     fn widen(&mut self, about: &str, says: String) {
         self.widened.push(Clause { about: about.to_owned(), says });
@@ -176,6 +189,14 @@ impl TermsDiff {
             (false, true) => self.widen(about, "gets access to a cluster".to_owned()),
             (true, false) => self.narrow(about, "no longer gets access to a cluster".to_owned()),
             (true, true) | (false, false) => {}
+        }
+        match (&before.steps, &after.steps) {
+            (Some(was), Some(is)) if was != is => {
+                self.widen(about, format!("executes other steps: `{is}`, not `{was}`"));
+            }
+            (Some(was), None) => self.widen(about, format!("may execute any steps, not only `{was}`")),
+            (None, Some(is)) => self.narrow(about, format!("executes the steps `{is}` only")),
+            (Some(_), Some(_)) | (None, None) => {}
         }
         if before.image != after.image {
             let image = if after.image.is_empty() { "the image of all jobs".to_owned() } else { image(&after.image) };

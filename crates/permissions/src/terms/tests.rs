@@ -225,3 +225,31 @@ fn another_image_for_programs_is_a_widening_in_both_directions() {
     + programs of jobs see the file system of the runner's machine
     ");
 }
+
+#[test]
+fn other_steps_are_wider_for_the_order_of_their_action_alone() {
+    let of = |steps: Option<&str>| {
+        let mut action = json!({ "name": "check", "role": "maintenance" });
+        if let Some(steps) = steps {
+            action["steps"] = json!(format!("sha256:{}", steps.repeat(64)));
+        }
+        terms(&json!({ "actions": [action] }))
+    };
+    let (none, a, b) = (of(None), of(Some("a")), of(Some("b")));
+    let widened = |was: &Terms, is: &Terms, action: Option<&str>| {
+        let action = action.map(|name| name.parse().unwrap());
+        compare_terms_for(was, is, action.as_ref()).widened.len()
+    };
+
+    let digest = |letter: &str| format!("sha256:{}", letter.repeat(64));
+    let says = format!("+ action `check` executes other steps: `{}`, not `{}`\n", digest("b"), digest("a"));
+    assert_eq!(summary(&a, &b), says);
+    assert_eq!(summary(&a, &none), format!("+ action `check` may execute any steps, not only `{}`\n", digest("a")));
+    assert_eq!(summary(&none, &a), format!("- action `check` executes the steps `{}` only\n", digest("a")));
+    for (is, of_check) in [(&b, 1), (&none, 1), (&a, 0)] {
+        assert_eq!(
+            (widened(&a, is, Some("check")), widened(&a, is, Some("other")), widened(&a, is, None)),
+            (of_check, 0, 0)
+        );
+    }
+}

@@ -11,8 +11,8 @@ use crate::envelope::{Delegated, Payload};
 use crate::flag::is_false;
 use crate::preflight::CheckInstall;
 use crate::{
-    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, KeyUse, RoleKey, TenantName, Timestamp,
-    WorkflowId,
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, KeyId, KeyUse, RoleKey, TenantName, Timestamp,
+    WorkflowId, canonical,
 };
 
 mod asked_by;
@@ -243,6 +243,27 @@ impl Work {
         }
     }
 
+    /// Returns the name of the thing that the work changes, which the group of its order has ([`Group::thing`]).
+    pub fn changes(&self) -> String {
+        match self.made_by() {
+            Self::Sandbox(_) | Self::PulumiSandbox(_) => "sandbox".to_owned(),
+            Self::CopySecrets(_) => "secrets".to_owned(),
+            Self::Action(work) => format!("action:{}", work.action),
+            Self::Build(work) => format!("build:{}", work.build),
+            Self::Preflight(_) => "preflight".to_owned(),
+            Self::Leftovers(_) => "leftovers".to_owned(),
+            Self::ContainerImage(SyncImage { component, .. })
+            | Self::TerraformModule(ApplyTerraform { component, .. })
+            | Self::Pulumi(RunPulumi { component, .. })
+            | Self::CloudformationStack(DeployStack { component, .. })
+            | Self::HelmChart(InstallChart { component, .. })
+            | Self::KubernetesManifest(ApplyManifest { component, .. })
+            | Self::KubernetesJob(RunKubernetesJob { component, .. }) => format!("component:{component}"),
+            // INVARIANT: the work that made a part is no removal.
+            Self::Remove(_) => String::new(),
+        }
+    }
+
     /// Returns the work itself; for a removal, the work that deployed the part to remove.
     pub fn made_by(&self) -> &Self {
         match self {
@@ -370,6 +391,40 @@ pub struct RunAction {
     /// image.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub image: String,
+}
+
+/// What an action executes, as its terms name it by digest: the parts of [`RunAction`] that a release decides, without
+/// artifacts, which change with every release.
+#[derive(Debug, Serialize)]
+pub struct Executed<'a> {
+    pub steps: &'a [ActionStep],
+    /// The steps that run in a directory, by the name of the directory.
+    pub directories: BTreeMap<&'a ComponentName, &'a [u32]>,
+    pub env_vars: &'a BTreeMap<String, String>,
+    pub idempotent: bool,
+}
+
+impl Executed<'_> {
+    /// Returns the digest by which terms name it. Templates are not rendered.
+    ///
+    /// # Errors
+    /// As [`canonical::digest`].
+    pub fn digest(&self) -> Result<Digest, serde_json::Error> {
+        canonical::digest(self)
+    }
+}
+
+impl RunAction {
+    /// Returns what the action executes.
+    pub fn executed(&self) -> Executed<'_> {
+        let directories = self.directories.iter().map(|one| (&one.component, one.steps.as_slice()));
+        Executed {
+            steps: &self.steps,
+            directories: directories.collect(),
+            env_vars: &self.env_vars,
+            idempotent: self.idempotent,
+        }
+    }
 }
 
 /// The directory of a repository, or of the config, that steps run in.

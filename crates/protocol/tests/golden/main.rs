@@ -151,6 +151,9 @@ fn terms() -> Terms {
 #[test]
 fn contracts() {
     golden("terms", &terms());
+    let mut steps = terms();
+    steps.actions.iter_mut().for_each(|action| action.steps = Some(Digest::of(b"steps")));
+    golden("terms-steps", &steps);
     let contract = Contract {
         format: 1,
         app: "demo".parse().unwrap(),

@@ -22,6 +22,7 @@ use crate::aws;
 use crate::files;
 use crate::identity::consent;
 use crate::identity::mode::{Disabled, NoCredentials};
+use crate::identity::order_claims;
 use crate::kinds;
 use crate::operate::drain::Phase;
 use crate::record::log::JobLog;
@@ -234,7 +235,8 @@ impl Attempt<'_> {
         let order = &held.order;
         held.begin();
         let reporter = Arc::new(self.reporter());
-        if let Some(outcome) = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(order)) {
+        let refused = consent::refusal(&agent.config, order).or_else(|| consent::unnamed_value(order));
+        if let Some(outcome) = refused.or_else(|| order_claims::beyond_terms(order)) {
             warn!(job.id = %order.job, "Did not start job `{}`: the customer has not agreed to its order", order.job);
             return self.accept_and_finish(&reporter, outcome, Start::NotRecorded).await;
         }

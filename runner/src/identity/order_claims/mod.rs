@@ -1,0 +1,122 @@
+//! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, its
+//! group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
+
+use freehold_protocol::contract::{ActionTerms, Terms};
+use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
+use freehold_protocol::report::{Block, Outcome};
+use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
+
+/// What an order would do and its terms do not permit.
+#[derive(Debug, thiserror::Error)]
+enum Beyond {
+    #[error("runs under role `{0}`, and does not contain its contract, which must name this role")]
+    RoleWithoutTerms(RoleKey),
+    #[error("runs under role `{0}`, which is not in its contract")]
+    Role(RoleKey),
+    #[error("runs action `{0}`, and does not contain its contract, which must name the steps of this action")]
+    ActionWithoutTerms(ActionName),
+    #[error("runs action `{0}`, which is not in its contract")]
+    Action(ActionName),
+    #[error("executes other steps of action `{action}` than its contract has: `{found}`, not `{agreed}`")]
+    Steps { action: ActionName, found: String, agreed: Digest },
+    #[error("gives action `{0}` access to a cluster, which its contract does not")]
+    Cluster(ActionName),
+    #[error("runs in the image of component `{0}`, and does not contain its contract, which must name this component")]
+    ImageWithoutTerms(ComponentName),
+    #[error("runs in the image of component `{found}`, and its contract has {agreed}")]
+    Image { found: ComponentName, agreed: String },
+    #[error("runs action `{action}` in image `{found}`, and its contract has {agreed}")]
+    ActionImage { action: ActionName, found: String, agreed: String },
+    #[error("says that its work may start twice, and work of this kind may not")]
+    Redelivery,
+    #[error("is of group `{found}`, and its work changes `{changes}`")]
+    Group { found: String, changes: String },
+}
+
+/// Returns the outcome of an order that would do what its terms do not permit. Returns `None` for any other order, and for
+/// an order without terms.
+pub fn beyond_terms(order: &Order) -> Option<Outcome> {
+    // Terms that cannot be read count as terms that permit nothing.
+    let terms = order.terms.as_ref()?.asked().ok().flatten();
+    let beyond = beyond(order, terms.as_ref())?;
+    let reason = format!(
+        "the order {beyond}; report it to the vendor, and update the runner if it is older than the vendor's control plane"
+    );
+    Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason })
+}
+
+fn beyond(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
+    role(order, terms)
+        .or_else(|| image(order, terms))
+        .or_else(|| work(order, terms))
+        .or_else(|| group(order))
+        .or_else(|| redelivery(order))
+}
+
+fn role(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
+    // The role of a mode has no permissions unless the stack gives it some.
+    let role = order.role.as_ref()?;
+    match (terms, &order.work) {
+        // These run nothing of a version, and come without the document of their terms.
+        (None, Work::Leftovers(_) | Work::CopySecrets(_)) => None,
+        (None, _) => Some(Beyond::RoleWithoutTerms(role.clone())),
+        (Some(terms), _) => {
+            let is_agreed = terms.roles.iter().any(|agreed| agreed.role == role.as_str());
+            (!is_agreed).then(|| Beyond::Role(role.clone()))
+        }
+    }
+}
+
+fn image(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
+    let found = order.tool_image.as_ref()?.component.clone();
+    let Some(terms) = terms else { return Some(Beyond::ImageWithoutTerms(found)) };
+    let agreed = terms.tool_image.as_ref();
+    (agreed != Some(&found)).then(|| Beyond::Image { found, agreed: named(agreed.map(ComponentName::as_str)) })
+}
+
+fn named(image: Option<&str>) -> String {
+    image.filter(|image| !image.is_empty()).map_or_else(|| "none".to_owned(), |image| format!("`{image}`"))
+}
+
+fn work(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
+    let Work::Action(work) = &order.work else { return None };
+    let action = work.action.clone();
+    let Some(terms) = terms else { return Some(Beyond::ActionWithoutTerms(action)) };
+    match terms.actions.iter().find(|agreed| agreed.name == action) {
+        Some(agreed) => executed(work, agreed),
+        None => Some(Beyond::Action(action)),
+    }
+}
+
+fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
+    if work.cluster.is_some() && !agreed.cluster {
+        return Some(Beyond::Cluster(work.action.clone()));
+    }
+    if work.image != agreed.image {
+        let (action, found) = (work.action.clone(), work.image.clone());
+        return Some(Beyond::ActionImage { action, found, agreed: named(Some(&agreed.image)) });
+    }
+    let agreed = agreed.steps.as_ref()?;
+    let found = work.executed().digest();
+    if found.as_ref().is_ok_and(|found| found == agreed) {
+        return None;
+    }
+    let found = found.map_or_else(|error| error.to_string(), |found| found.to_string());
+    Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() })
+}
+
+/// Returns an error for an order that would start once more although its kind of work never starts twice.
+fn redelivery(order: &Order) -> Option<Beyond> {
+    let twice = order.redelivery == Redelivery::Resume && order.work.redelivery() == Redelivery::Interrupted;
+    twice.then_some(Beyond::Redelivery)
+}
+
+/// Returns an error for an order of another group than that of the thing that its work changes. Two jobs of one group never
+/// run at the same time.
+fn group(order: &Order) -> Option<Beyond> {
+    let changes = order.work.changes();
+    (order.group.thing() != changes).then(|| Beyond::Group { found: order.group.to_string(), changes })
+}
+
+#[cfg(test)]
+mod tests;

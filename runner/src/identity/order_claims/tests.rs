@@ -1,0 +1,493 @@
+//! A vendor that lies in each field of an order: the runner refuses the lie, or the row says why it does no harm.
+
+use std::collections::BTreeSet;
+
+use freehold_protocol::contract::{OrderTerms, PackedTerms};
+use freehold_protocol::order::leftovers::FindLeftovers;
+use freehold_protocol::order::{
+    ApplyManifest, ApplyTerraform, Artifact, CopySecrets, DeployStack, InstallChart, RemovePart, RunKubernetesJob,
+    RunPulumi, StepDirectory, SyncImage,
+};
+use freehold_protocol::preflight::CheckInstall;
+use freehold_protocol::{Timestamp, canonical};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::{Config, Role};
+use crate::identity::consent;
+use crate::testing::{config, root, sealed};
+use crate::wire::verify::{Arrival, Trust};
+
+const NOW: Timestamp = Timestamp::from_millis(2_000_000);
+
+/// What becomes of a lie.
+enum Verdict {
+    /// The order is refused with this part of a reason.
+    Refused(&'static str),
+    /// The order is followed, and this is why it does no harm.
+    Harmless(&'static str),
+}
+use Verdict::{Harmless, Refused};
+
+/// The reasons that hold for many fields.
+const RELEASE: &str =
+    "each release may change it without a new consent, and the job stays in its role, its hosts and its box";
+const NAMES: &str =
+    "a name for the vendor's own records: the runner decides nothing by it but whether it has had the order";
+const TIME: &str = "it lengthens or shortens the time of a job that is agreed; SQS ends each lease after 12 hours";
+
+/// Returns the names of all fields of a type. A new field makes this fail to compile until it is listed.
+macro_rules! fields {
+    ($type:ident { $($field:ident),* $(,)? }) => {{
+        fn _all($type { $($field: _),* }: &$type) {}
+        (stringify!($type), vec![$(stringify!($field)),*])
+    }};
+}
+
+/// The fields of an order, and of each kind of work that a runner of an install does.
+fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
+    vec![
+        fields!(Order {
+            tenant,
+            install,
+            workflow,
+            job,
+            dispatch,
+            group,
+            serial,
+            issued_at,
+            not_after,
+            timeout_secs,
+            mode,
+            role,
+            asked_by,
+            runner,
+            redelivery,
+            skip_noops,
+            work,
+            context,
+            sensitive_inputs,
+            sealed_inputs,
+            secrets,
+            kept_outputs,
+            tool_image,
+            terms,
+        }),
+        fields!(RunAction { action, steps, directories, env_vars, idempotent, cluster, image }),
+        fields!(StepDirectory { steps, component, artifact }),
+        fields!(SyncImage { component, artifact }),
+        fields!(ApplyTerraform { component, artifact, terraform_version, vars, env_vars, var_files }),
+        fields!(RunPulumi { component, artifact, pulumi_version, config, env_vars }),
+        fields!(DeployStack { component, artifact, stack_name, parameters, capabilities }),
+        fields!(InstallChart {
+            component,
+            artifact,
+            cluster,
+            release,
+            namespace,
+            storage_driver,
+            take_ownership,
+            values,
+            values_files,
+        }),
+        fields!(ApplyManifest { component, artifact, cluster, namespace }),
+        fields!(RunKubernetesJob { component, artifact, cluster, image, cmd, args, env_vars }),
+        fields!(CopySecrets { cluster, copies, keeps_others }),
+        fields!(RemovePart { what, destroy_data }),
+        fields!(CheckInstall {
+            terraform_versions,
+            tools,
+            stacks,
+            programs,
+            disk_bytes,
+            hosts,
+            permissions,
+            permissions_left_out,
+            clusters,
+        }),
+        fields!(FindLeftovers {}),
+    ]
+}
+
+fn artifact() -> Artifact {
+    let digest = Digest::of(b"artifact");
+    Artifact { digest, media_type: "m".into(), manifests: Vec::new(), blobs: Vec::new(), provenance: None }
+}
+
+fn action() -> Value {
+    json!({
+        "kind": "action",
+        "action": "check",
+        "steps": [{ "name": "say", "command": "echo hello", "inline_contents": "", "env_vars": {} }],
+        "directories": [{ "steps": [0], "component": "action-check-step-1", "artifact": artifact() }],
+        "env_vars": { "LEVEL": "info" },
+        "idempotent": false,
+    })
+}
+
+fn terms(steps: Option<Digest>) -> Value {
+    let mut check = json!({ "name": "check", "role": "maintenance" });
+    if let Some(steps) = steps {
+        check["steps"] = json!(steps);
+    }
+    let roles = ["maintenance", "custom-support"].map(|role| json!({ "role": role, "on": true, "policies": [] }));
+    json!({
+        "format": 1, "app": "demo", "roles": roles, "hosts": ["a.example"], "tool_image": "tools",
+        "customer_inputs": { "token": { "sensitive": true } },
+        "secrets": { "license": { "kubernetes": { "namespace": "shop", "name": "license" } } },
+        "actions": [check],
+    })
+}
+
+fn order_terms(terms: &Value) -> Value {
+    let document = Some(PackedTerms::of(&canonical::to_vec(terms).unwrap()).unwrap());
+    serde_json::to_value(OrderTerms { digest: canonical::digest(terms).unwrap(), change: None, document }).unwrap()
+}
+
+fn steps_of(work: &Value) -> Digest {
+    let Work::Action(work) = serde_json::from_value(work.clone()).unwrap() else { panic!("{work}") };
+    work.executed().digest().unwrap()
+}
+
+/// Returns the order of an honest vendor for `work`.
+fn honest(work: Value) -> Value {
+    let base = crate::testing::order(1, 7);
+    let work: Work = serde_json::from_value(work).unwrap();
+    let input = json!({ "name": "token", "type": "string", "sensitive": true, "customer": true });
+    let order = Order {
+        group: work.changes().parse().unwrap(),
+        redelivery: work.redelivery(),
+        role: Some("custom-support".parse().unwrap()),
+        tool_image: serde_json::from_value(json!({ "component": "tools", "artifact": artifact() })).unwrap(),
+        sensitive_inputs: vec![serde_json::from_value(input).unwrap()],
+        secrets: vec![serde_json::from_value(json!({ "name": "license" })).unwrap()],
+        terms: serde_json::from_value(order_terms(&terms(Some(steps_of(&action()))))).unwrap(),
+        work,
+        ..base
+    };
+    serde_json::to_value(order).unwrap()
+}
+
+/// Returns the work of a type, with all that a lie needs to be a change.
+fn work_of(of: &str) -> Value {
+    let part = |kind: &str, more: Value| {
+        let mut work = json!({ "kind": kind, "component": "web", "artifact": artifact() });
+        work.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        work
+    };
+    match of {
+        "Order" | "RunAction" | "StepDirectory" => action(),
+        "SyncImage" => part("container_image", json!({})),
+        "ApplyTerraform" => part("terraform_module", json!({ "terraform_version": "1.11.4" })),
+        "RunPulumi" => part("pulumi", json!({})),
+        "DeployStack" => part("cloudformation_stack", json!({ "stack_name": "acme--web" })),
+        "InstallChart" => part("helm_chart", json!({ "cluster": "sandbox", "release": "web", "namespace": "shop" })),
+        "ApplyManifest" => part("kubernetes_manifest", json!({ "cluster": "sandbox", "namespace": "shop" })),
+        "RunKubernetesJob" => part("kubernetes_job", json!({ "cluster": "sandbox", "image": "artifact" })),
+        "CopySecrets" => {
+            let copies = json!([{ "secret": "license", "namespace": "shop", "name": "license" }]);
+            json!({ "kind": "copy_secrets", "cluster": "sandbox", "copies": copies })
+        }
+        "RemovePart" => json!({ "kind": "remove", "what": part("container_image", json!({})) }),
+        "CheckInstall" => json!({ "kind": "preflight" }),
+        "FindLeftovers" => json!({ "kind": "leftovers" }),
+        other => panic!("no work is known for `{other}`"),
+    }
+}
+
+/// The lies: a type, one of its fields, the value that a dishonest vendor gives it, and what becomes of it.
+fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
+    let other = json!({ "name": "say", "command": "curl evil", "inline_contents": "", "env_vars": {} });
+    let directory =
+        |component: &str, steps: &[u32]| json!([{ "steps": steps, "component": component, "artifact": artifact() }]);
+    let secret = |name: &str| json!([{ "name": name }]);
+    let input = json!([{ "name": "password", "type": "string", "sensitive": true, "customer": true }]);
+    let kept = json!([{ "part": "db", "var_name": "db", "serial": 1, "job": format!("job_{:020x}", 3),
+        "fence": { "dispatch": 1, "receive": 1 }, "digests": {} }]);
+    let wider = {
+        let mut wider = terms(None);
+        wider["hosts"] = json!(["a.example", "b.example"]);
+        wider
+    };
+    let part =
+        json!({ "kind": "terraform_module", "component": "web", "artifact": artifact(), "terraform_version": "1" });
+    let mut rows = vec![
+        ("Order", "tenant", json!("evil"), Refused("for install `globex-prod` of tenant `evil`")),
+        ("Order", "install", json!("other"), Refused("for install `other` of tenant `acme`")),
+        ("Order", "workflow", json!(format!("wf_{:020x}", 9)), Harmless(NAMES)),
+        ("Order", "job", json!(format!("job_{:020x}", 9)), Harmless(NAMES)),
+        ("Order", "dispatch", json!(9), Harmless("it asks for one more try, as an honest retry does")),
+        (
+            "Order",
+            "group",
+            json!("action:other"),
+            Refused("is of group `action:other`, and its work changes `action:check`"),
+        ),
+        ("Order", "serial", json!(99), Harmless("a later order of the group; the journal refuses an earlier one")),
+        ("Order", "issued_at", json!(1_999_999), Harmless("a vendor that signs can also sign anew: it gains no time")),
+        ("Order", "not_after", json!(99_000_000), Harmless(TIME)),
+        ("Order", "not_after", json!(1_999_999), Refused("after it expired")),
+        ("Order", "timeout_secs", json!(36_000), Harmless(TIME)),
+        (
+            "Order",
+            "mode",
+            json!("provision"),
+            Harmless("the stack's role of that mode decides; the customer agreed to it and can switch it off"),
+        ),
+        (
+            "Order",
+            "role",
+            json!("custom-admin"),
+            Refused("runs under role `custom-admin`, which is not in its contract"),
+        ),
+        ("Order", "role", Value::Null, Harmless("the role of the mode, which the stack has")),
+        (
+            "Order",
+            "asked_by",
+            json!({ "by": "schedule" }),
+            Harmless("who asked is the vendor's word, and is recorded as such (decision 0071)"),
+        ),
+        ("Order", "runner", json!("0".repeat(32)), Harmless("the runner looks into the audit chain before it starts")),
+        ("Order", "redelivery", json!("resume"), Refused("says that its work may start twice")),
+        ("Order", "skip_noops", json!(true), Harmless("a plan that changes nothing is not applied")),
+        ("Order", "work", part, Refused("is of group `action:check`, and its work changes `component:web`")),
+        (
+            "Order",
+            "context",
+            json!({ "nuon": { "x": 1 } }),
+            Harmless(
+                "the vendor's values for templates are not among the terms; roles, hosts and the box hold for every value",
+            ),
+        ),
+        ("Order", "sensitive_inputs", input, Refused("reads the customer's sensitive input `password`")),
+        (
+            "Order",
+            "sealed_inputs",
+            json!({ "token": Digest::of(b"x") }),
+            Harmless("a value of the vendor's own, which has to match its digest"),
+        ),
+        ("Order", "secrets", secret("other"), Refused("reads secret `other`, which is not in the contract")),
+        (
+            "Order",
+            "kept_outputs",
+            kept,
+            Harmless(
+                "an output that the app made stays in the account; who reads it is the vendor's word (decision 0067)",
+            ),
+        ),
+        (
+            "Order",
+            "tool_image",
+            json!({ "component": "other", "artifact": artifact() }),
+            Refused("runs in the image of component `other`, and its contract has `tools`"),
+        ),
+        ("Order", "terms", Value::Null, Refused("does not name the contract")),
+        ("Order", "terms", order_terms(&wider), Refused("does not contain the difference")),
+        (
+            "Order",
+            "terms",
+            json!({ "digest": canonical::digest(&terms(Some(steps_of(&action())))).unwrap() }),
+            Refused("does not contain its contract"),
+        ),
+        ("RunAction", "action", json!("other"), Refused("runs action `other`, which is not in its contract")),
+        ("RunAction", "steps", json!([other]), Refused("executes other steps of action `check`")),
+        ("RunAction", "directories", json!([]), Refused("executes other steps of action `check`")),
+        ("RunAction", "env_vars", json!({ "LEVEL": "debug" }), Refused("executes other steps of action `check`")),
+        ("RunAction", "idempotent", json!(true), Refused("executes other steps of action `check`")),
+        ("RunAction", "cluster", json!("sandbox"), Refused("gives action `check` access to a cluster")),
+        (
+            "RunAction",
+            "image",
+            json!("evil"),
+            Refused("runs action `check` in image `evil`, and its contract has none"),
+        ),
+        ("StepDirectory", "steps", directory("action-check-step-1", &[]), Refused("executes other steps")),
+        ("StepDirectory", "component", directory("action-check-step-2", &[0]), Refused("executes other steps")),
+        (
+            "StepDirectory",
+            "artifact",
+            {
+                let mut other = directory("action-check-step-1", &[0]);
+                other[0]["artifact"]["digest"] = json!(Digest::of(b"other"));
+                other
+            },
+            Harmless(RELEASE),
+        ),
+        ("ApplyTerraform", "terraform_version", json!("1.0.0"), Harmless(RELEASE)),
+        ("ApplyTerraform", "vars", json!({ "size": "9" }), Harmless(RELEASE)),
+        ("ApplyTerraform", "env_vars", json!({ "TF_LOG": "trace" }), Harmless(RELEASE)),
+        ("ApplyTerraform", "var_files", json!(["size = 9"]), Harmless(RELEASE)),
+        ("RunPulumi", "pulumi_version", json!("3.1.0"), Harmless(RELEASE)),
+        ("RunPulumi", "config", json!({ "size": "9" }), Harmless(RELEASE)),
+        ("RunPulumi", "env_vars", json!({ "A": "b" }), Harmless(RELEASE)),
+        (
+            "DeployStack",
+            "stack_name",
+            json!("prod"),
+            Harmless("a stack that the install did not make is refused by its name and tags before a change"),
+        ),
+        ("DeployStack", "parameters", json!({ "Days": "9" }), Harmless(RELEASE)),
+        (
+            "DeployStack",
+            "capabilities",
+            json!(["CAPABILITY_NAMED_IAM"]),
+            Harmless("roles that a stack makes carry the boundary"),
+        ),
+        ("InstallChart", "release", json!("other"), Harmless(RELEASE)),
+        ("InstallChart", "storage_driver", json!("secret"), Harmless(RELEASE)),
+        (
+            "InstallChart",
+            "take_ownership",
+            json!(true),
+            Harmless("what the role may change in the cluster is the cluster's access entry"),
+        ),
+        ("InstallChart", "values", json!({ "a": "b" }), Harmless(RELEASE)),
+        ("InstallChart", "values_files", json!(["a: b"]), Harmless(RELEASE)),
+        (
+            "RunKubernetesJob",
+            "image",
+            json!({ "component": { "image_url": "evil", "tag": "1" } }),
+            Harmless("an image that is not in the install registry is refused before the job is made"),
+        ),
+        ("RunKubernetesJob", "cmd", json!(["sh"]), Harmless(RELEASE)),
+        ("RunKubernetesJob", "args", json!(["-c"]), Harmless(RELEASE)),
+        ("RunKubernetesJob", "env_vars", json!({ "A": "b" }), Harmless(RELEASE)),
+        (
+            "CopySecrets",
+            "copies",
+            json!([{ "secret": "license", "namespace": "evil", "name": "license" }]),
+            Refused("reads a copy of secret `license`"),
+        ),
+        ("CopySecrets", "keeps_others", json!(true), Harmless("copies that the customer agreed to stay")),
+        (
+            "RemovePart",
+            "what",
+            work_of("ApplyTerraform"),
+            Harmless(
+                "a removal works under the role that the order names: what it may delete is in the policies that the customer agreed to",
+            ),
+        ),
+        (
+            "RemovePart",
+            "destroy_data",
+            json!(true),
+            Harmless(
+                "the mode `deprovision`, which is off until the customer switches it on, has the permissions for it",
+            ),
+        ),
+    ];
+    let check = "a preflight reads and changes nothing";
+    for (field, lie) in [
+        ("terraform_versions", json!(["1.0.0"])),
+        ("tools", json!(["helm"])),
+        ("stacks", json!(["prod"])),
+        ("programs", json!(true)),
+        ("disk_bytes", json!(9)),
+        ("hosts", json!(["b.example"])),
+        ("permissions", json!([{ "actions": ["iam:CreateUser"], "resources": ["*"] }])),
+        ("permissions_left_out", json!(9)),
+        ("clusters", json!([{ "name": "prod" }])),
+    ] {
+        rows.push(("CheckInstall", field, lie, Harmless(check)));
+    }
+    for of in
+        ["SyncImage", "ApplyTerraform", "RunPulumi", "DeployStack", "InstallChart", "ApplyManifest", "RunKubernetesJob"]
+    {
+        rows.push((of, "component", json!("other"), Refused("and its work changes `component:other`")));
+        let lie = json!({ "digest": Digest::of(b"other"), "media_type": "m", "manifests": [], "blobs": [] });
+        rows.push((of, "artifact", lie, Harmless(RELEASE)));
+    }
+    for of in ["InstallChart", "ApplyManifest", "RunKubernetesJob", "CopySecrets"] {
+        let reason = "the access entries of the cluster decide what the role may do there";
+        rows.push((of, "cluster", json!({ "component": "net" }), Harmless(reason)));
+    }
+    for of in ["InstallChart", "ApplyManifest"] {
+        rows.push((
+            of,
+            "namespace",
+            json!("kube-system"),
+            Harmless("what the role may change in the cluster is the cluster's access entry"),
+        ));
+    }
+    rows
+}
+
+/// Returns why the runner refuses `order`, by what it looks at before a job gets a role.
+fn refusal(order: &Value) -> Option<String> {
+    let mut config: Config = config("/state", Role::Install);
+    config.accepted_contract = Some(canonical::digest(&terms(Some(steps_of(&action())))).unwrap());
+    let trust = Trust { tenant_key: root().verifying_key().into(), ..Trust::of(&config) };
+    let order: Order = serde_json::from_value(order.clone()).unwrap();
+    if let Err(refusal) = trust.verify(&sealed(&order), Arrival { receive: 1, sent_at: NOW, now: NOW }) {
+        return Some(refusal.detail);
+    }
+    let outcome = consent::refusal(&config, &order).or_else(|| consent::unnamed_value(&order));
+    match outcome.or_else(|| beyond_terms(&order))? {
+        Outcome::Blocked { block: Block::ContractNotAccepted, reason } => Some(reason),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn told(of: &str, field: &str, lie: &Value) -> Value {
+    let mut order = honest(work_of(of));
+    match of {
+        "Order" => order[field] = lie.clone(),
+        "StepDirectory" => order["work"]["directories"] = lie.clone(),
+        _ => order["work"][field] = lie.clone(),
+    }
+    order
+}
+
+#[test]
+fn a_lie_in_each_field_of_an_order_is_refused_or_does_no_harm() {
+    for (of, field, lie, verdict) in lies() {
+        let order = told(of, field, &lie);
+        assert_ne!(order, honest(work_of(of)), "{of}.{field} is no lie");
+
+        match (refusal(&order), verdict) {
+            (Some(reason), Refused(part)) => assert!(reason.contains(part), "{of}.{field}: {reason}"),
+            (None, Harmless(why)) => assert!(!why.is_empty()),
+            (Some(reason), Harmless(why)) => panic!("{of}.{field} is refused ({reason}), though {why}"),
+            (None, Refused(part)) => panic!("{of}.{field}: `{lie}` is followed, and `{part}` was expected"),
+        }
+    }
+}
+
+#[test]
+fn each_field_has_a_row_and_the_order_of_an_honest_vendor_is_followed() {
+    let rows: BTreeSet<(&str, &str)> = lies().iter().map(|(of, field, _, _)| (*of, *field)).collect();
+
+    for (of, fields) in all_fields() {
+        assert_eq!(refusal(&honest(work_of(of))), None, "{of}");
+        for field in fields {
+            assert!(rows.contains(&(of, field)), "no row says what becomes of a lie in {of}.{field}");
+        }
+    }
+}
+
+#[test]
+fn terms_of_the_version_before_permit_all_steps_of_their_actions() {
+    let mut order = honest(action());
+    order["terms"] = order_terms(&terms(None));
+    let order: Order = serde_json::from_value(order).unwrap();
+
+    assert_eq!(beyond_terms(&order), None);
+}
+
+#[test]
+fn without_the_document_of_its_terms_an_order_runs_no_action_no_named_role_and_no_image() {
+    let mut order: Order = serde_json::from_value(honest(action())).unwrap();
+    order.terms.as_mut().unwrap().document = None;
+    let mut reasons = Vec::new();
+    for _ in 0..3 {
+        let Some(Outcome::Blocked { reason, .. }) = beyond_terms(&order) else { panic!("{order:?}") };
+        reasons.push(reason);
+        if order.role.take().is_none() {
+            order.tool_image = None;
+        }
+    }
+
+    assert!(reasons[0].contains("runs under role `custom-support`, and does not contain its contract"), "{reasons:?}");
+    assert!(reasons[1].contains("runs in the image of component `tools`, and does not"), "{reasons:?}");
+    assert!(reasons[2].contains("runs action `check`, and does not contain its contract"), "{reasons:?}");
+}
