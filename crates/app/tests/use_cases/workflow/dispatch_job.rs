@@ -290,7 +290,7 @@ async fn an_artifact_that_was_removed_after_the_plan_ends_the_job_with_the_way_o
     let workflow = world.workflow(&world.job(&job).await.workflow).await;
     let node = workflow.nodes.iter().find(|node| node.name == "storage").unwrap();
     let (_, used) = node.target.uses()[0];
-    let key = table::build_key(&app::document().app, &used.build);
+    let key = table::build_key(&app::document().app, used.build);
     let stored: Stored<Build> = load(&*world.memory, &key).await.unwrap().unwrap();
     let mut build = stored.value;
     let BuildState::Built { artifact, .. } = build.state else { panic!("{:?}", build.state) };
