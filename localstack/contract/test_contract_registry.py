@@ -140,6 +140,19 @@ class Registry(Contract):
             layerDigest=digest(b"layer"),
         )
 
+    def test_deleted_image_is_gone_from_the_registry_with_its_layers(self):
+        self.push_image(self.builder, b"first")
+        ecr = self.account.client("ecr")
+        image = ecr.describe_images(repositoryName="app/web")["imageDetails"][0]["imageDigest"]
+        registry, login = self.login(self.reader)
+        before = shared().http("GET", f"{registry}/v2/app/web/manifests/{image}", login).status
+
+        ecr.batch_delete_image(repositoryName="app/web", imageIds=[{"imageDigest": image}])
+
+        after = shared().http("GET", f"{registry}/v2/app/web/manifests/{image}", login).status
+        layer = shared().http("GET", f"{registry}/v2/app/web/blobs/{digest(b'first')}", login).status
+        self.assertEqual((before, after, layer), (200, 404, 404))
+
     def test_absent_layers_are_reported_as_absent(self):
         self.push_image(self.builder)
         ecr, absent = self.reader.client("ecr"), digest(b"absent")

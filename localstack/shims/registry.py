@@ -68,9 +68,35 @@ def _api(original):
         # MiniStack answers invalid requests.
         if isinstance(data, dict) and data.get("repositoryName") in ecr._repositories:
             return answer(data)
-        return await original(method, path, headers, body, query_params)
+        name = (_json(body) or {}).get("repositoryName") if action == "BatchDeleteImage" else None
+        before = _image_digests(name)
+        answered = await original(method, path, headers, body, query_params)
+        _forget(name, before - _image_digests(name))
+        return answered
 
     return handle_request
+
+
+def _image_digests(name):
+    return {image["imageDigest"] for image in ecr._images.get(name, [])}
+
+
+def _forget(name, deleted):
+    """Removes the manifests of deleted images and their layers from `/v2`, which MiniStack goes on serving there."""
+    manifests, layers = ecr._manifest_blobs.get(name, {}), ecr._layer_blobs.get(name, {})
+    for digest in deleted & set(manifests):
+        del manifests[digest]
+    if not deleted:
+        return
+    named = set().union(*(_digests(_json(manifest)) for manifest in manifests.values()))
+    for digest in set(layers) - named:
+        del layers[digest]
+
+
+def _digests(manifest):
+    """Returns the digests of a manifest's config and layers; an index has none."""
+    parts = [*manifest.get("layers", []), manifest.get("config")] if isinstance(manifest, dict) else []
+    return {part["digest"] for part in parts if part}
 
 
 def _json(body):
