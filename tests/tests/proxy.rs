@@ -9,6 +9,7 @@ use aws_sdk_sqs::config::timeout::TimeoutConfig;
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_sqs::error::ProvideErrorMetadata;
 use freehold_tests::fast_sqs::FastSqs;
+use freehold_tests::http::Wire;
 use freehold_tests::proxy::{Proxy, parse_rules};
 use tokio::time::Instant;
 
@@ -112,8 +113,95 @@ async fn a_duplicated_request_is_done_twice_and_answered_once() {
 }
 
 #[tokio::test]
+async fn a_replayed_request_arrives_again_after_a_later_one() {
+    let bench = Bench::new("sqs.SendMessage 1 replay:200 times=1").await;
+
+    bench.send(1).await.unwrap();
+    bench.send(1).await.unwrap();
+
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut bodies = 0;
+    while bodies < 3 && bench.sqs.take("q", deadline).await.is_some() {
+        bodies += 1;
+    }
+    assert_eq!(bodies, 3);
+}
+
+#[tokio::test]
+async fn a_delayed_answer_comes_after_the_effect() {
+    let bench = Bench::new("sqs.SendMessage 1 delay-answer:60000").await;
+
+    let (sent, taken) = tokio::join!(tokio::time::timeout(Duration::from_secs(4), bench.send(1)), async {
+        bench.sqs.take("q", Instant::now() + Duration::from_secs(3)).await
+    });
+
+    assert!(sent.is_err(), "{sent:?}");
+    assert!(taken.is_some());
+}
+
+#[tokio::test]
+async fn a_held_request_goes_on_with_other_rules() {
+    let bench = Bench::new("sqs.SendMessage 1 hold").await;
+
+    let (sent, ()) = tokio::join!(bench.send(1), async {
+        while bench.proxy.counts().injected("*") == 0 {
+            tokio::task::yield_now().await;
+        }
+        bench.proxy.set_faults(7, Vec::new());
+    });
+
+    assert!(sent.is_ok(), "{sent:?}");
+    assert_eq!(bench.waiting().await, 1);
+}
+
+/// A program with the name of a function's, since the proxy kills no others.
+#[tokio::test]
+async fn the_process_that_asks_is_killed_before_or_after_its_call() {
+    if !freehold_skips::have(&["curl"]) {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("bootstrap");
+    let path = std::env::var_os("PATH").unwrap();
+    let mut curl = std::env::split_paths(&path).map(|folder| folder.join("curl"));
+    std::fs::copy(curl.find(|path| path.is_file()).unwrap(), &program).unwrap();
+    for (fault, arrived) in [("kill-before", 0), ("kill-after", 1)] {
+        let bench = Bench::new(&format!("sqs.SendMessage 1 {fault}")).await;
+        let body = format!("{{\"QueueUrl\": \"{}\", \"MessageBody\": \"hello\"}}", bench.sqs.queue_url("q"));
+
+        let asked = tokio::process::Command::new(&program)
+            .args(["-sS", "-H", "X-Amz-Target: AmazonSQS.SendMessage", "--data", &body, &bench.proxy.url()])
+            .status()
+            .await
+            .unwrap();
+
+        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&asked), Some(9), "{fault}: {asked}");
+        assert_eq!(bench.waiting().await, arrived, "{fault}");
+        assert_eq!(bench.proxy.counts().injected("sqs.SendMessage"), 1, "{fault}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_stands_still_at_its_first_line_while_jobs_are_held() {
+    let bench = Bench::new("").await;
+    let effects = bench.proxy.effects();
+    effects.hold(true);
+    let mut job = Wire::connect(bench.proxy.url().trim_start_matches("http://")).await.unwrap();
+    job.write(b"POST /__proxy/effect?begin%20note%200%20one HTTP/1.1\r\nContent-Length: 0\r\n\r\n").await.unwrap();
+    effects.more_than(0).await;
+
+    let early = tokio::time::timeout(Duration::from_millis(300), job.answer("POST")).await;
+    effects.hold(false);
+    let answer = job.answer("POST").await.unwrap();
+
+    assert!(early.is_err(), "{early:?}");
+    assert_eq!(answer.status(), 200);
+    assert_eq!(effects.lines(), ["begin note 0 one"]);
+}
+
+#[tokio::test]
 async fn a_repeated_answer_hands_a_message_out_twice() {
-    let bench = Bench::new("sqs.ReceiveMessage 1 repeat-answer skip=1").await;
+    let bench = Bench::new("sqs.ReceiveMessage 1 repeat-answer").await;
     bench.sqs.send("q", "once", None, None);
     let receive = || async {
         let call = bench.client(1).receive_message().queue_url(bench.sqs.queue_url("q"));

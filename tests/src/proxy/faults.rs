@@ -12,6 +12,10 @@ use wildmatch::WildMatchPattern;
 pub enum Fault {
     /// The request waits before it is sent on.
     Delay(Duration),
+    /// The service does it; its answer waits.
+    DelayAnswer(Duration),
+    /// The request waits until the rules are replaced.
+    Hold,
     /// The request waits until the next one of the same operation has been answered (at most 2 s).
     Reorder,
     /// The connection ends; the service never sees the request.
@@ -20,6 +24,18 @@ pub enum Fault {
     DropAnswer,
     /// The service gets the request twice; the first answer comes back.
     Duplicate,
+    /// The service gets the request again after so long, when later ones may have overtaken it.
+    Replay(Duration),
+    /// The process that asks is killed (-9); the service never sees the request.
+    KillBefore,
+    /// The service does it; the process that asks is killed (-9) before the answer.
+    KillAfter,
+    /// So many percent of the request's body reach the service, then both connections end.
+    Cut(u8),
+    /// One bit in the middle of the answer's body is another.
+    Flip,
+    /// A session that STS hands out ends after so long.
+    ShortSession(Duration),
     /// The service's own throttling error.
     Throttle,
     /// The service's own internal error, status 500.
@@ -52,10 +68,18 @@ impl Fault {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Delay(_) => "delay",
+            Self::DelayAnswer(_) => "delay-answer",
+            Self::Hold => "hold",
             Self::Reorder => "reorder",
             Self::DropRequest => "drop-request",
             Self::DropAnswer => "drop-answer",
             Self::Duplicate => "duplicate",
+            Self::Replay(_) => "replay",
+            Self::KillBefore => "kill-before",
+            Self::KillAfter => "kill-after",
+            Self::Cut(_) => "cut",
+            Self::Flip => "flip",
+            Self::ShortSession(_) => "short-session",
             Self::Throttle => "throttle",
             Self::Error => "error",
             Self::Conflict => "conflict",
@@ -66,10 +90,11 @@ impl Fault {
     }
 }
 
-/// When something goes wrong: `OPERATION PROBABILITY FAULT [by=KEY] [skip=N] [times=N] [stubborn]`.
+/// When something goes wrong: `OPERATION PROBABILITY FAULT [by=KEY] [about=TEXT] [skip=N] [times=N] [stubborn]`.
 ///
-/// `OPERATION` and `KEY` (the caller, see the counts) may hold `*`. `FAULT` is a word of [`Fault`], with milliseconds
-/// for `delay:300` and seconds for `black-hole:5`, or `any`. `skip` lets the first N pass, `times` stops after N.
+/// `OPERATION` and `KEY` (the caller, see the counts) may hold `*`. `TEXT` is part of the address or the body of the request.
+/// `FAULT` is a word of [`Fault`], with milliseconds for `delay:300`, `delay-answer:300` and `replay:300`, seconds for
+/// `black-hole:5` and `short-session:60`, percent for `cut:50`, or `any`. `skip` lets the first N pass, `times` stops after N.
 /// `stubborn`: every try of the same SDK call meets the same fate, so that the SDK's own retries do not hide it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
@@ -78,6 +103,7 @@ pub struct Rule {
     /// None: any.
     pub fault: Option<Fault>,
     pub by: Option<String>,
+    pub about: Option<String>,
     pub skip: u64,
     pub times: u64,
     pub stubborn: bool,
@@ -100,6 +126,7 @@ impl FromStr for Rule {
                 .ok_or_else(|| anyhow::anyhow!("`{text}`: the probability is not between 0 and 1"))?,
             fault: parse_fault(fault)?,
             by: None,
+            about: None,
             skip: 0,
             times: u64::MAX,
             stubborn: false,
@@ -107,11 +134,12 @@ impl FromStr for Rule {
         for word in words {
             match word.split_once('=') {
                 Some(("by", key)) => rule.by = Some(key.to_owned()),
+                Some(("about", text)) => rule.about = Some(text.to_owned()),
                 Some(("skip", count)) => rule.skip = count.parse()?,
                 Some(("times", count)) => rule.times = count.parse()?,
                 None if word == "stubborn" => rule.stubborn = true,
                 Some(_) | None => {
-                    anyhow::bail!("`{text}`: there is no option `{word}`; there are by, skip, times, stubborn")
+                    anyhow::bail!("`{text}`: there is no option `{word}`; there are by, about, skip, times, stubborn")
                 }
             }
         }
@@ -125,6 +153,14 @@ fn parse_fault(word: &str) -> anyhow::Result<Option<Fault>> {
     Ok(Some(match name {
         "any" => return Ok(None),
         "delay" => Fault::Delay(Duration::from_millis(number(300)?)),
+        "delay-answer" => Fault::DelayAnswer(Duration::from_millis(number(300)?)),
+        "hold" => Fault::Hold,
+        "replay" => Fault::Replay(Duration::from_millis(number(300)?)),
+        "kill-before" => Fault::KillBefore,
+        "kill-after" => Fault::KillAfter,
+        "cut" => Fault::Cut(u8::try_from(number(50)?.min(99))?),
+        "flip" => Fault::Flip,
+        "short-session" => Fault::ShortSession(Duration::from_secs(number(60)?)),
         "black-hole" => Fault::BlackHole(Duration::from_secs(number(30)?)),
         "reorder" => Fault::Reorder,
         "drop-request" => Fault::DropRequest,
@@ -171,16 +207,42 @@ impl Fates {
         Self { seed, rules }
     }
 
-    /// Returns what happens to a request of `operation` by `caller`; `call` is the same for all tries of one SDK call.
-    pub(crate) fn decide(&mut self, operation: &str, caller: &str, call: Option<&str>) -> Option<Fault> {
+    /// Returns what happens to a request.
+    pub(crate) fn decide(&mut self, asked: Asked<'_>) -> Option<Fault> {
         let seed = self.seed;
         let mut rules = self.rules.iter_mut().enumerate();
         rules.find_map(|(at, counted)| {
-            let rule = &counted.rule;
-            let asked = matches(&rule.operation, operation) && rule.by.as_deref().is_none_or(|by| matches(by, caller));
-            asked.then(|| counted.fate(seed ^ (at as u64) << 56, operation, call)).flatten()
+            let looks = counted.rule.looks_at(&asked);
+            looks.then(|| counted.fate(seed ^ (at as u64) << 56, asked.operation, asked.call)).flatten()
         })
     }
+}
+
+/// What rules look at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Asked<'a> {
+    pub(crate) operation: &'a str,
+    pub(crate) caller: &'a str,
+    /// The same for all tries of one SDK call.
+    pub(crate) call: Option<&'a str>,
+    /// The address and the body.
+    pub(crate) texts: [&'a [u8]; 2],
+    /// Whether there is an earlier answer to repeat.
+    pub(crate) answered_before: bool,
+}
+
+impl Rule {
+    fn looks_at(&self, asked: &Asked<'_>) -> bool {
+        let says = |about: &str| asked.texts.iter().any(|text| contains(text, about.as_bytes()));
+        matches(&self.operation, asked.operation)
+            && self.by.as_deref().is_none_or(|by| matches(by, asked.caller))
+            && self.about.as_deref().is_none_or(says)
+            && (asked.answered_before || self.fault != Some(Fault::RepeatAnswer))
+    }
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }
 
 impl Counted {
@@ -221,10 +283,14 @@ mod tests {
         Fates::new(seed, parse_rules(rules).unwrap())
     }
 
+    fn asked(operation: &str) -> Asked<'_> {
+        Asked { operation, ..Asked::default() }
+    }
+
     #[test]
     fn the_same_seed_gives_the_same_fates_however_operations_interleave() {
         let (mut one, mut two) = (fates(7, "* 0.3 any"), fates(7, "* 0.3 any"));
-        let ask = |fates: &mut Fates| (0..200).map(|_| fates.decide("sqs.SendMessage", "", None)).collect::<Vec<_>>();
+        let ask = |fates: &mut Fates| (0..200).map(|_| fates.decide(asked("sqs.SendMessage"))).collect::<Vec<_>>();
 
         let (first, second) = (ask(&mut one), ask(&mut two));
 
@@ -237,7 +303,7 @@ mod tests {
     fn skip_and_times_bound_a_rule() {
         let mut fates = fates(1, "kms.* 1 error skip=2 times=3");
 
-        let fired: Vec<bool> = (0..8).map(|_| fates.decide("kms.Sign", "", None).is_some()).collect();
+        let fired: Vec<bool> = (0..8).map(|_| fates.decide(asked("kms.Sign")).is_some()).collect();
 
         assert_eq!(fired, [false, false, true, true, true, false, false, false]);
     }
@@ -247,19 +313,32 @@ mod tests {
         let mut fates = fates(3, "* 0.5 drop-answer stubborn");
 
         for call in ["a", "b", "c", "d", "e", "f"] {
-            let fate = fates.decide("dynamodb.PutItem", "", Some(call));
+            let one = Asked { call: Some(call), ..asked("dynamodb.PutItem") };
+            let fate = fates.decide(one);
 
-            assert_eq!(fates.decide("dynamodb.PutItem", "", Some(call)), fate);
+            assert_eq!(fates.decide(one), fate);
         }
     }
 
     #[test]
     fn a_rule_asks_for_operation_and_caller() {
-        let mut fates = fates(1, "dynamodb.*Item 1 delay:5 by=ASIA*");
+        let mut fates = fates(1, "dynamodb.*Item 1 delay:5 by=ASIA* about=job-1");
+        let texts: [&[u8]; 2] = [b"/", b"the row job-1 of a table"];
+        let one = Asked { caller: "ASIA1", texts, ..asked("dynamodb.PutItem") };
 
-        assert_eq!(fates.decide("dynamodb.PutItem", "ASIA1", None), Some(Fault::Delay(Duration::from_millis(5))));
-        assert_eq!(fates.decide("dynamodb.PutItem", "AKIA1", None), None);
-        assert_eq!(fates.decide("dynamodb.Query", "ASIA1", None), None);
+        assert_eq!(fates.decide(one), Some(Fault::Delay(Duration::from_millis(5))));
+        assert_eq!(fates.decide(Asked { caller: "AKIA1", ..one }), None);
+        assert_eq!(fates.decide(Asked { operation: "dynamodb.Query", ..one }), None);
+        assert_eq!(fates.decide(Asked { texts: [b"/job", b"-1"], ..one }), None);
+    }
+
+    #[test]
+    fn nothing_is_repeated_before_there_is_an_answer() {
+        let mut fates = fates(1, "sqs.* 1 repeat-answer times=1");
+        let early = asked("sqs.ReceiveMessage");
+
+        assert_eq!(fates.decide(early), None);
+        assert_eq!(fates.decide(Asked { answered_before: true, ..early }), Some(Fault::RepeatAnswer));
     }
 
     #[test]

@@ -1,9 +1,13 @@
 //! A proxy between AWS clients and the local cloud that injects faults and counts calls. It passes bytes on unchanged,
 //! with the signed Host header, so that signatures still verify.
 
+mod asker;
 mod capacity;
 mod counts;
+mod distortion;
+mod effects;
 mod faults;
+
 mod operation;
 mod refusals;
 #[cfg(test)]
@@ -21,12 +25,13 @@ use tokio::task::{AbortHandle, JoinSet};
 
 pub use capacity::{RowWrites, Units};
 pub use counts::{Counts, OperationCounts};
+pub use effects::Effects;
 pub use faults::{Fault, Rule, parse_rules};
 pub use operation::{Operation, Protocol};
 
 use crate::http::{Message, Wire};
 use counts::Counter;
-use faults::Fates;
+use faults::{Asked, Fates};
 
 /// The longest that a reordered request waits for another one to overtake it.
 const REORDER_LIMIT: Duration = Duration::from_secs(2);
@@ -34,13 +39,14 @@ const REORDER_LIMIT: Duration = Duration::from_secs(2);
 /// A running proxy; it ends when it is dropped.
 #[derive(Debug)]
 pub struct Proxy {
-    address: SocketAddr,
     shared: Arc<Shared>,
     accepting: AbortHandle,
 }
 
 #[derive(Debug)]
 struct Shared {
+    /// Where it listens.
+    address: SocketAddr,
     upstream: String,
     fates: Mutex<Fates>,
     counter: Mutex<Counter>,
@@ -48,6 +54,9 @@ struct Shared {
     passed: Notify,
     /// The last full answers, for [`Fault::RepeatAnswer`].
     answers: Mutex<HashMap<String, Vec<u8>>>,
+    /// Called when the rules are replaced.
+    replaced: Notify,
+    effects: Effects,
 }
 
 /// What becomes of a connection after one request.
@@ -67,19 +76,22 @@ impl Proxy {
         let listener = TcpListener::bind(listen).await?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
+            address,
             upstream: upstream.trim_start_matches("http://").trim_end_matches('/').to_owned(),
             fates: Mutex::new(Fates::new(seed, rules)),
             counter: Mutex::default(),
             passed: Notify::new(),
             answers: Mutex::default(),
+            replaced: Notify::new(),
+            effects: Effects::default(),
         });
         let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
-        Ok(Self { address, shared, accepting })
+        Ok(Self { shared, accepting })
     }
 
     /// Returns the URL to use as `AWS_ENDPOINT_URL`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.shared.address)
     }
 
     /// Returns the seed.
@@ -90,6 +102,13 @@ impl Proxy {
     /// Replaces the rules; from now on draws start anew from `seed`.
     pub fn set_faults(&self, seed: u64, rules: Vec<Rule>) {
         *lock(&self.shared.fates) = Fates::new(seed, rules);
+        lock(&self.shared.answers).clear();
+        self.shared.replaced.notify_waiters();
+    }
+
+    /// Returns what jobs wrote down here.
+    pub fn effects(&self) -> &Effects {
+        &self.shared.effects
     }
 
     /// Returns the counts.
@@ -131,12 +150,13 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 }
 
 impl Shared {
-    async fn serve(&self, stream: TcpStream) -> io::Result<()> {
+    async fn serve(self: &Arc<Self>, stream: TcpStream) -> io::Result<()> {
+        let asker = stream.peer_addr()?;
         let mut client = Wire::new(stream);
         while let Some(request) = client.request().await? {
             let next = match request.start[1].strip_prefix("/__proxy/") {
-                Some(path) => client.write(&self.control(path, &request)).await.map(|()| Next::Keep)?,
-                None => self.pass(&mut client, &request).await?,
+                Some(path) => client.write(&self.control(path, &request).await).await.map(|()| Next::Keep)?,
+                None => self.pass(&mut client, asker, &request).await?,
             };
             if next == Next::Close || request.last {
                 break;
@@ -145,22 +165,18 @@ impl Shared {
         Ok(())
     }
 
-    async fn pass(&self, client: &mut Wire, request: &Message) -> io::Result<Next> {
+    async fn pass(self: &Arc<Self>, client: &mut Wire, asker: SocketAddr, request: &Message) -> io::Result<Next> {
         let operation = operation::operation(request);
-        let name = operation.to_string();
-        let caller = lock(&self.counter).asked(&name, operation::access_key(request));
-        let call = request.header("amz-sdk-invocation-id");
-        let fault = lock(&self.fates).decide(&name, &caller, call);
-        if let Some(fault) = fault {
-            lock(&self.counter).injected(&name, fault);
-        }
+        let fault = self.fault(&operation, request);
         match fault {
-            None => {}
             Some(Fault::Delay(time)) => tokio::time::sleep(time).await,
+            Some(Fault::Hold) => self.replaced.notified().await,
             Some(Fault::Reorder) => {
                 let _ = tokio::time::timeout(REORDER_LIMIT, self.passed.notified()).await;
             }
             Some(Fault::DropRequest) => return Ok(Next::Close),
+            Some(fault @ Fault::KillBefore) => return self.kill(asker, &operation, fault),
+            Some(Fault::Cut(percent)) => return self.cut(request, percent).await,
             Some(Fault::BlackHole(time)) => {
                 let _ = tokio::time::timeout(time, client.closed()).await;
                 return Ok(Next::Close);
@@ -170,12 +186,22 @@ impl Shared {
                 return Ok(Next::Keep);
             }
             Some(Fault::RepeatAnswer) => {
-                let earlier = lock(&self.answers).get(&name).cloned();
+                let earlier = lock(&self.answers).get(&operation.to_string()).cloned();
                 if let Some(answer) = earlier {
                     return client.write(&answer).await.map(|()| Next::Keep);
                 }
             }
-            Some(Fault::DropAnswer | Fault::Duplicate | Fault::Truncate) => {}
+            None
+            | Some(
+                Fault::DropAnswer
+                | Fault::DelayAnswer(_)
+                | Fault::Duplicate
+                | Fault::Replay(_)
+                | Fault::KillAfter
+                | Fault::Flip
+                | Fault::ShortSession(_)
+                | Fault::Truncate,
+            ) => {}
         }
         let answer = tokio::select! {
             answer = self.forward(&operation, request) => answer,
@@ -189,29 +215,56 @@ impl Shared {
                 return Ok(Next::Keep);
             }
         };
+        if let Some(fault @ Fault::KillAfter) = fault {
+            return self.kill(asker, &operation, fault);
+        }
         self.answer(client, &operation, request, fault, answer).await
     }
 
+    /// Counts the request and draws its fate.
+    fn fault(&self, operation: &Operation, request: &Message) -> Option<Fault> {
+        let name = operation.to_string();
+        let caller = lock(&self.counter).asked(&name, operation::access_key(request));
+        let fault = lock(&self.fates).decide(Asked {
+            operation: &name,
+            caller: &caller,
+            call: request.header("amz-sdk-invocation-id"),
+            texts: [request.start[1].as_bytes(), &request.body],
+            answered_before: lock(&self.answers).contains_key(&name),
+        })?;
+        // A kill counts when it was done.
+        if !matches!(fault, Fault::KillBefore | Fault::KillAfter) {
+            lock(&self.counter).injected(&name, fault);
+        }
+        Some(fault)
+    }
+
+    fn kill(&self, asker: SocketAddr, operation: &Operation, fault: Fault) -> io::Result<Next> {
+        asker::kill(asker, self.address)?;
+        lock(&self.counter).injected(&operation.to_string(), fault);
+        Ok(Next::Close)
+    }
+
     async fn answer(
-        &self,
+        self: &Arc<Self>,
         client: &mut Wire,
         operation: &Operation,
         request: &Message,
         fault: Option<Fault>,
-        answer: Message,
+        mut answer: Message,
     ) -> io::Result<Next> {
         match fault {
             Some(Fault::DropAnswer) => return Ok(Next::Close),
+            Some(Fault::DelayAnswer(time)) => tokio::time::sleep(time).await,
+            Some(Fault::Flip) => distortion::flip(&mut answer.body),
+            Some(Fault::ShortSession(time)) => distortion::shorten_session(&mut answer, time),
             Some(Fault::Truncate) => {
-                // With the announced length, so that the client can tell; an empty body loses part of its head.
-                let bytes = answer.bytes();
-                let kept =
-                    if answer.body.is_empty() { bytes.len() / 2 } else { answer.head.len() + answer.body.len() / 2 };
-                client.write(&bytes[..kept]).await?;
+                client.write(&distortion::half(&answer)).await?;
                 return Ok(Next::Close);
             }
             // The first answer comes back, as on a network that delivers twice.
             Some(Fault::Duplicate) => drop(self.forward(operation, request).await),
+            Some(Fault::Replay(time)) => self.replay(operation, request, time),
             Some(_) | None => {}
         }
         let bytes = answer.bytes();
@@ -223,6 +276,23 @@ impl Shared {
         Ok(if answer.last { Next::Close } else { Next::Keep })
     }
 
+    /// Sends the request again, whatever becomes of its connection meanwhile.
+    fn replay(self: &Arc<Self>, operation: &Operation, request: &Message, after: Duration) {
+        let (shared, operation, request) = (self.clone(), operation.clone(), request.clone());
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            drop(shared.forward(&operation, &request).await);
+        });
+    }
+
+    /// Sends a part of the request, and ends the connection.
+    async fn cut(&self, request: &Message, percent: u8) -> io::Result<Next> {
+        let mut upstream = Wire::connect(&self.upstream).await?;
+        let kept = request.head.len() + request.body.len() * usize::from(percent) / 100;
+        upstream.write(&request.bytes()[..kept]).await?;
+        Ok(Next::Close)
+    }
+
     async fn forward(&self, operation: &Operation, request: &Message) -> io::Result<Message> {
         let mut upstream = Wire::connect(&self.upstream).await?;
         upstream.write(&request.bytes()).await?;
@@ -231,8 +301,9 @@ impl Shared {
         Ok(answer)
     }
 
-    /// Answers a request to the proxy itself: `GET counts`, `POST reset`, `PUT faults` (rules as text; `?seed=N`).
-    fn control(&self, path: &str, request: &Message) -> Vec<u8> {
+    /// Answers a request to the proxy itself: `GET counts`, `POST reset`, `PUT faults` (rules as text; `?seed=N`), `POST
+    /// effect?LINE` (see [`Effects`]).
+    async fn control(&self, path: &str, request: &Message) -> Vec<u8> {
         let json =
             |status, body: serde_json::Value| refusals::answer(status, "application/json", &[], &body.to_string());
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
@@ -250,11 +321,19 @@ impl Shared {
                     let mut fates = lock(&self.fates);
                     let seed = query.strip_prefix("seed=").and_then(|seed| seed.parse().ok()).unwrap_or(fates.seed);
                     *fates = Fates::new(seed, rules);
+                    self.replaced.notify_waiters();
                     json(200, serde_json::json!({"seed": seed}))
                 }
                 Err(error) => json(400, serde_json::json!({"message": format!("{error:#}")})),
             },
-            _ => json(404, serde_json::json!({"message": "there are GET counts, POST reset and PUT faults"})),
+            ("POST", "effect") => {
+                self.effects.write(query).await;
+                json(200, serde_json::json!({}))
+            }
+            _ => {
+                let all = "there are GET counts, POST reset, PUT faults and POST effect";
+                json(404, serde_json::json!({"message": all}))
+            }
         }
     }
 }
