@@ -167,8 +167,8 @@ def _git(*words):
 def figures_described(page):
     """Returns the names at the begin of a sentence that says what a figure means, such as `iam.wrong`."""
     meaning = page.partition(table.RULE)[2].rpartition("| `")[2].partition("\n\n")[2]
-    lists = re.findall(r"(?:^- |\. +|\.\n +)((?:`[a-z_]+\.[a-z_]+`(?:, )?(?:\n +)?)+):", meaning, re.MULTILINE)
-    return {name for names in lists for name in re.findall(r"`([a-z_.]+)`", names)}
+    lists = re.findall(r"(?:^- |\. +|\.\n +)((?:`[a-z_]+\.[a-z0-9_]+`(?:, )?(?:\n +)?)+):", meaning, re.MULTILINE)
+    return {name for names in lists for name in re.findall(r"`([a-z0-9_.]+)`", names)}
 
 
 def figures_run():

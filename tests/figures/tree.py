@@ -15,7 +15,7 @@ _KINDS = [
     (r"^docs/(openapi\.json|permissions\.md|app-config\.md|figures\.md)$", "generated docs"),
     (r"^crates/(model|fuzz)/.*\.rs$", "model and fuzz"),
     (
-        r"/golden/|/seeds/|^crates/.*/tests/.*\.(json|ya?ml|toml)$|^tests/figures/ledger/",
+        r"/golden/|/seeds/|^crates/.*/tests/.*\.(json|ya?ml|toml)$|^tests/figures/(ledger|steps)/",
         "golden data, fixtures, seeds",
     ),
     (r"^tests/.*\.rs$", "tests/ Rust"),

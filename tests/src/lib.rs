@@ -6,6 +6,7 @@ pub mod audit;
 pub mod bench;
 pub mod canaries;
 pub mod fast_sqs;
+pub mod faults;
 pub mod harness;
 pub mod http;
 pub mod proxy;

@@ -1,67 +1,51 @@
-//! Deploys repeatedly while calls fail, counts lost, doubled and stale effects, and prints figures as JSON lines.
+//! Deploys again and again on several local clouds side by side while functions, runner, registries, bucket, table and network
+//! fail together, counts lost, doubled and stale effects, and prints figures as JSON lines.
 
-#![expect(clippy::indexing_slicing, reason = "not shipped; a panic ends the run, as it should")]
-
-use std::collections::HashMap;
-use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use aws_sdk_sqs::types::QueueAttributeName;
 use clap::Parser;
-use freehold_tests::harness::{Install, Proxies, World};
-use freehold_tests::proxy::parse_rules;
-use freehold_tests::workspace::workspace_root;
-use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use fastrand::Rng;
+use freehold_tests::faults::{Begun, Cell, states};
+use serde_json::json;
 
-const INSTALL: &str = "globex";
-const APP: &str = "ledger";
-
-/// Runs whole deploys through real binaries while one call in ten fails, and counts effects lost, doubled and stale.
-#[derive(Debug, Parser)]
+/// Runs whole deploys through real programs while calls fail and processes are killed, and counts effects lost, doubled and
+/// stale.
+#[derive(Debug, Clone, Parser)]
 struct Arguments {
     /// How many deploys.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 500)]
     deploys: u32,
+    /// How many local clouds work side by side.
+    #[arg(long, default_value_t = 6)]
+    cells: u32,
     /// The seed of all faults.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Faults between the functions and the cloud; see `fault-proxy --help`.
-    #[arg(long, default_value = "* 0.1 any stubborn")]
+    #[arg(long, default_value = "* 0.1 any stubborn;* 0.004 kill-before;* 0.004 kill-after")]
     faults: String,
-    /// Faults between the runner and the cloud. Receiving never fails: after a lost delivery an action may have begun
-    /// elsewhere, and then it ends `interrupted` instead of running twice.
-    #[arg(
-        long,
-        default_value = "sqs.SendMessage* 0.1 any;sqs.DeleteMessage 0.1 any;sqs.ChangeMessage* 0.1 any;s3.* 0.1 any"
-    )]
+    /// Faults between the runner and the cloud, its registries included.
+    #[arg(long, default_value = "* 0.05 any;* 0.004 kill-before;* 0.004 kill-after")]
     runner_faults: String,
-    /// The zips of the functions.
-    #[arg(long)]
-    functions: Option<PathBuf>,
-    /// Keep the directory with all logs.
+    /// In how many percent of the deploys one side is cut off for longer than a lease.
+    #[arg(long, default_value_t = 10)]
+    outages: u32,
+    /// Keep the directories with all logs.
     #[arg(long)]
     keep: bool,
-}
-
-/// The effects that the action wrote, by round.
-type Ledger = Arc<Mutex<HashMap<u64, Vec<String>>>>;
-
-/// The install that is deployed to.
-struct Target<'a> {
-    world: &'a World,
-    install: Install,
 }
 
 /// The result of one deploy.
 #[derive(Debug, Default, Clone)]
 struct Verdict {
-    /// How it ended, when not `succeeded`.
-    failed: Option<String>,
+    /// What is wrong with its end.
+    wrong: Option<String>,
+    /// It ended without success, so the next deploy had to do its work.
+    repeated: bool,
     /// An effect is reported and missing.
     lost: bool,
     /// The action wrote more than once.
@@ -70,174 +54,165 @@ struct Verdict {
     stale: bool,
 }
 
-/// The longest that one deploy may take.
-const DEPLOY_LIMIT: Duration = Duration::from_secs(240);
-const LOOK: Duration = Duration::from_millis(700);
-/// Internal queues give a failed message back after this time, in seconds, instead of after the stack's minute and a half:
-/// the run is about what happens then, not about the wait.
-const VISIBILITY_SECS: &str = "3";
+/// What cuts one side off.
+#[derive(Debug, Clone, Copy)]
+enum Outage {
+    Runner,
+    Functions,
+}
+
+/// Longer than a lease, and than any number of retries of one call.
+const OUTAGE: Duration = Duration::from_secs(35);
+const LOOK: Duration = Duration::from_millis(200);
+/// The longest that one deploy may take: a function's message that failed comes back after a pause that doubles.
+const LIMIT: Duration = Duration::from_secs(900);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
-    let (ledger, port) = listen().await?;
-    let proxies = Proxies::start(arguments.seed).await?;
-    let mut world = World::start_behind(&proxies, arguments.functions.as_deref()).await?;
-    if arguments.keep {
-        eprintln!("logs: {}", world.keep().display());
+    let (next, verdicts) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let cells: Vec<_> = (0..arguments.cells)
+        .map(|number| tokio::spawn(deploy_all(arguments.clone(), number, next.clone(), verdicts.clone())))
+        .collect();
+    for cell in cells {
+        cell.await.context("a cell ended")??;
     }
-    let verdicts = deploy_all(&arguments, (&world, &proxies), &ledger, port).await;
-    if verdicts.is_err() {
-        eprintln!("logs: {}", world.keep().display());
-    }
-    let verdicts = verdicts?;
+    let verdicts = verdicts.lock().unwrap_or_else(PoisonError::into_inner).clone();
     report(&arguments, &verdicts);
-    if verdicts.iter().all(Verdict::is_right) {
-        return Ok(ExitCode::SUCCESS);
-    }
-    eprintln!("logs: {}", world.keep().display());
-    Ok(ExitCode::FAILURE)
+    Ok(ExitCode::from(u8::from(!verdicts.iter().all(Verdict::is_right))))
 }
 
+/// Deploys on one cloud until all deploys were made.
 async fn deploy_all(
-    arguments: &Arguments,
-    (world, proxies): (&World, &Proxies),
-    ledger: &Ledger,
-    port: u16,
-) -> anyhow::Result<Vec<Verdict>> {
-    let app = workspace_root()?.join("tests/figures").join(APP);
-    let _builder = world.build_runner().await?;
-    world.sync_and_build(&app, APP).await?;
-    let install = world.install_with_inputs(INSTALL, APP, &["round:=1", &format!("port:={port}")]).await?;
-    // The action writes into the ledger, which listens on this machine: a box would not reach it.
-    let _runner = world.runner_without_boxes(&install).await?;
-    world.provisioned(&install).await?;
-    let target = Target { world, install };
-    eprintln!("provisioned; {} deploys follow, seed {}", arguments.deploys, arguments.seed);
-    shorten_visibility(world).await?;
-    proxies.functions.set_faults(arguments.seed, parse_rules(&arguments.faults)?);
-    proxies.runners.set_faults(arguments.seed, parse_rules(&arguments.runner_faults)?);
-    let mut verdicts = Vec::new();
-    for round in 2..u64::from(arguments.deploys) + 2 {
+    arguments: Arguments,
+    number: u32,
+    next: Arc<AtomicU32>,
+    verdicts: Arc<Mutex<Vec<Verdict>>>,
+) -> anyhow::Result<()> {
+    let seed = arguments.seed.wrapping_mul(1000) + u64::from(number);
+    let mut cell = Cell::start(seed).await?;
+    let mut restarts = 0;
+    if arguments.keep {
+        eprintln!("logs: {}", cell.world.keep().display());
+    }
+    loop {
+        let round = next.fetch_add(1, Ordering::Relaxed);
+        if round >= arguments.deploys {
+            return Ok(());
+        }
+        cell.renew().await?;
         let started = Instant::now();
-        let verdict = deploy(&target, ledger, round).await;
-        let (functions, runners) = (proxies.functions.counts().injected("*"), proxies.runners.counts().injected("*"));
+        let verdict = deploy(&mut cell, &arguments, round, &mut restarts).await;
         let took = started.elapsed().as_secs_f64();
         let outcome = if verdict.is_right() { "right" } else { "WRONG" };
-        eprintln!(
-            "round {round}: {outcome} in {took:.1} s, faults so far {functions} + {runners}{}",
-            verdict.complaint()
-        );
-        verdicts.push(verdict);
-    }
-    Ok(verdicts)
-}
-
-async fn deploy(target: &Target<'_>, ledger: &Ledger, round: u64) -> Verdict {
-    let failed = |error: anyhow::Error| {
-        let said = format!("{error:#}");
-        Verdict { failed: Some(said.lines().last().unwrap_or_default().to_owned()), ..Verdict::default() }
-    };
-    let deadline = Instant::now() + DEPLOY_LIMIT;
-    // The same key for every try: however often it is asked for, it is one deploy.
-    let (key, input) = (format!("faulty-round-{round}"), format!("round:={round}"));
-    let start = ["deploy", INSTALL, "--no-wait", "--idempotency-key", &key, "--input", &input];
-    let workflow = match retry(target.world, deadline, &start, |_| true).await {
-        Ok(started) => started["workflow"].as_str().unwrap_or_default().to_owned(),
-        Err(error) => return failed(error),
-    };
-    let ended =
-        |view: &Value| ["succeeded", "failed", "cancelled"].contains(&view["state"].as_str().unwrap_or_default());
-    let view = match retry(target.world, deadline, &["workflow", "show", &workflow], ended).await {
-        Ok(view) => view,
-        Err(error) => return failed(error.context(format!("`{workflow}` did not end"))),
-    };
-    judge(target, ledger, round, &view, deadline).await.unwrap_or_else(failed)
-}
-
-/// Runs a command again until it succeeds with an answer that `will_do`: calls to the API fail as well.
-async fn retry(
-    world: &World,
-    deadline: Instant,
-    arguments: &[&str],
-    will_do: impl Fn(&Value) -> bool,
-) -> anyhow::Result<Value> {
-    loop {
-        let answer = world.vendor(arguments).await;
-        match answer {
-            Ok(value) if will_do(&value) => return Ok(value),
-            answer if Instant::now() >= deadline => {
-                return answer.and_then(|value| Err(anyhow::anyhow!("still {}", value["state"])));
-            }
-            Ok(_) | Err(_) => tokio::time::sleep(LOOK).await,
+        let hits = cell.hits();
+        eprintln!("deploy {round}: {outcome} in {took:.1} s, {hits} faults{}", verdict.complaint());
+        let right = verdict.is_right();
+        verdicts.lock().unwrap_or_else(PoisonError::into_inner).push(verdict);
+        if !right && cell.recover().await.is_err() {
+            eprintln!("logs of a cloud that is left: {}", cell.world.keep().display());
+            cell = Cell::start(seed).await?;
         }
     }
 }
 
-/// Compares the effects in the world with the effects that the deploy reports.
-async fn judge(
-    target: &Target<'_>,
-    ledger: &Ledger,
-    round: u64,
-    view: &Value,
-    deadline: Instant,
-) -> anyhow::Result<Verdict> {
-    let effects = ledger.lock().unwrap_or_else(PoisonError::into_inner).get(&round).cloned().unwrap_or_default();
-    let nodes = view["nodes"].as_array().cloned().unwrap_or_default();
-    let node = |name: &str| nodes.iter().find(|node| node["name"] == name).cloned().unwrap_or_default();
-    let mut lost = Vec::new();
-    for component in ["first", "second"] {
-        lost.push(node(component)["state"] == "succeeded" && shown(target, component).await? != round);
+async fn deploy(cell: &mut Cell, arguments: &Arguments, round: u32, restarts: &mut u32) -> Verdict {
+    cell.next_try();
+    match deploy_once(cell, arguments, round, restarts).await {
+        Ok(verdict) => verdict,
+        Err(error) => Verdict { wrong: Some(format!("{error:#}")), ..Verdict::default() },
     }
-    let record = node("action:record");
-    let accepted = match record["job"].as_str() {
-        Some(job) => retry(target.world, deadline, &["job", "show", job], |_| true).await?["outputs"]["effect"].clone(),
-        None => Value::Null,
-    };
-    lost.push(record["state"] == "succeeded" && !effects.iter().any(|effect| accepted == effect.as_str()));
-    let bad = nodes.iter().filter(|node| node["state"] != "succeeded");
-    let bad: Vec<_> = bad.map(|node| format!("{} {} {}", node["name"], node["state"], node["reason"])).collect();
-    Ok(Verdict {
-        failed: (view["state"] != "succeeded").then(|| format!("{} {} {bad:?}", view["state"], view["reason"])),
-        lost: lost.contains(&true),
-        doubled: effects.len() > 1,
-        stale: effects.iter().any(|effect| accepted != effect.as_str()),
-    })
 }
 
-async fn shorten_visibility(world: &World) -> anyhow::Result<()> {
-    let sqs = aws_sdk_sqs::Client::new(&world.administrator(world.tenant_account())?);
-    for queue in ["dispatch", "reports", "grants"] {
-        let url = sqs.get_queue_url().queue_name(format!("fh-{}--{queue}", world.tenant())).send().await?;
-        let set = sqs.set_queue_attributes().set_queue_url(url.queue_url);
-        set.attributes(QueueAttributeName::VisibilityTimeout, VISIBILITY_SECS).send().await?;
+/// Deploys while everything fails; what ended without success is done by a deploy without faults.
+async fn deploy_once(
+    cell: &mut Cell,
+    arguments: &Arguments,
+    round: u32,
+    restarts: &mut u32,
+) -> anyhow::Result<Verdict> {
+    let mut rng = Rng::with_seed(arguments.seed ^ u64::from(round) << 20);
+    let outage = (rng.u32(0..100) < arguments.outages)
+        .then(|| (Duration::from_millis(rng.u64(0..4000)), rng.choice([Outage::Runner, Outage::Functions])));
+    fail(cell, arguments)?;
+    let begun = cell.deploy().await?;
+    let ended = supervised(cell, arguments, &begun, outage, restarts).await;
+    cell.calm();
+    ended?;
+    let workflow = cell.ended(&begun).await?;
+    let mut verdict = Verdict { repeated: workflow.state.as_str() != "succeeded", ..Verdict::default() };
+    verdict.take(cell.everything_once(&begun, &workflow).await);
+    if verdict.repeated {
+        eprintln!("deploy {round} ended {}: {:?}", workflow.state.as_str(), states(&workflow));
+        let next = cell.deploy().await?;
+        verdict.take(cell.succeeds(&next).await);
+        // Nothing of the deploy that failed may come late.
+        verdict.take(cell.everything_once(&begun, &workflow).await);
+    }
+    Ok(verdict)
+}
+
+fn fail(cell: &Cell, arguments: &Arguments) -> anyhow::Result<()> {
+    cell.on_functions(&arguments.faults)?;
+    cell.on_runner(&arguments.runner_faults)
+}
+
+/// Waits for the end of a deploy, starts a runner that died again, and cuts one side off for a while.
+async fn supervised(
+    cell: &mut Cell,
+    arguments: &Arguments,
+    begun: &Begun,
+    mut outage: Option<(Duration, Option<Outage>)>,
+    restarts: &mut u32,
+) -> anyhow::Result<()> {
+    let (began, mut over) = (Instant::now(), None);
+    while !cell.workflow(&begun.workflow).await?.state.is_terminal() {
+        anyhow::ensure!(
+            began.elapsed() < LIMIT,
+            "it does not end: {:?}",
+            states(&cell.workflow(&begun.workflow).await?)
+        );
+        if !cell.runner.is_alive()? {
+            *restarts += 1;
+            cell.runner.start_again()?;
+        }
+        if let Some((_, which)) = outage.take_if(|(at, _)| began.elapsed() >= *at) {
+            match which {
+                Some(Outage::Functions) => cell.on_functions("* 1 error")?,
+                Some(Outage::Runner) | None => cell.on_runner("* 1 black-hole:60")?,
+            }
+            over = Some(Instant::now() + OUTAGE);
+        }
+        if over.take_if(|over| Instant::now() >= *over).is_some() {
+            fail(cell, arguments)?;
+        }
+        tokio::time::sleep(LOOK).await;
+    }
+    if !cell.runner.is_alive()? {
+        cell.runner.start_again()?;
     }
     Ok(())
 }
 
-/// Returns the round that the queue of a component shows.
-async fn shown(target: &Target<'_>, component: &str) -> anyhow::Result<u64> {
-    let sqs = aws_sdk_sqs::Client::new(&target.world.administrator(&target.install.account)?);
-    let url = sqs.get_queue_url().queue_name(format!("{INSTALL}-{component}")).send().await?;
-    let name = QueueAttributeName::DelaySeconds;
-    let attributes =
-        sqs.get_queue_attributes().set_queue_url(url.queue_url).attribute_names(name.clone()).send().await?;
-    let delay = attributes.attributes.as_ref().and_then(|all| all.get(&name)).context("the queue has no delay")?;
-    Ok(delay.parse()?)
-}
-
 impl Verdict {
     const fn is_right(&self) -> bool {
-        self.failed.is_none() && !(self.lost || self.doubled || self.stale)
+        self.wrong.is_none() && !(self.lost || self.doubled || self.stale)
+    }
+
+    /// Adds what a check found.
+    fn take(&mut self, checked: anyhow::Result<()>) {
+        let Err(error) = checked else { return };
+        let said = format!("{error:#}");
+        self.lost |= said.starts_with("lost: ");
+        self.doubled |= said.starts_with("doubled: ");
+        self.stale |= said.starts_with("stale: ");
+        self.wrong = Some(said);
     }
 
     fn complaint(&self) -> String {
-        let words = [(self.lost, "lost"), (self.doubled, "doubled"), (self.stale, "stale")];
-        let words: Vec<_> = words.into_iter().filter(|(is, _)| *is).map(|(_, word)| word).collect();
-        match (&self.failed, words.is_empty()) {
-            (None, true) => String::new(),
-            (failed, _) => format!("; {} {}", words.join(", "), failed.as_deref().unwrap_or_default()),
-        }
+        let repeated = if self.repeated { ", done by the next deploy" } else { "" };
+        let wrong = self.wrong.as_ref().map(|wrong| format!("; {wrong}")).unwrap_or_default();
+        format!("{repeated}{wrong}")
     }
 }
 
@@ -251,42 +226,14 @@ fn report(arguments: &Arguments, verdicts: &[Verdict]) {
         );
     };
     let count = |is: fn(&Verdict) -> bool| verdicts.iter().filter(|verdict| is(verdict)).count();
-    let wrong = count(|verdict| !verdict.is_right());
-    figure("deploys.faulty", wrong, attempted);
+    figure("deploys.faulty", count(|verdict| !verdict.is_right()), attempted);
     for (name, wrong) in [
-        ("deploys.lost", count(|v| v.lost)),
-        ("deploys.doubled", count(|v| v.doubled)),
-        ("deploys.stale", count(|v| v.stale)),
+        ("deploys.lost", count(|verdict| verdict.lost)),
+        ("deploys.doubled", count(|verdict| verdict.doubled)),
+        ("deploys.stale", count(|verdict| verdict.stale)),
     ] {
         figure(name, wrong, wrong);
     }
-}
-
-/// Starts the ledger: it takes lines `<round> <effect>` and answers each.
-async fn listen() -> anyhow::Result<(Ledger, u16)> {
-    let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let port = listener.local_addr()?.port();
-    let ledger = Ledger::default();
-    let shared = ledger.clone();
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let ledger = shared.clone();
-            tokio::spawn(async move { write_down(stream, &ledger).await.unwrap_or(()) });
-        }
-    });
-    Ok((ledger, port))
-}
-
-async fn write_down(stream: TcpStream, ledger: &Ledger) -> std::io::Result<()> {
-    let mut stream = BufReader::new(stream);
-    let mut line = String::new();
-    while stream.read_line(&mut line).await? > 0 {
-        if let Some((round, effect)) = line.trim().split_once(' ') {
-            let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            ledger.entry(round.parse().unwrap_or(0)).or_default().push(effect.to_owned());
-        }
-        stream.write_all(b"taken\n").await?;
-        line.clear();
-    }
-    Ok(())
+    let repeated = count(|verdict| verdict.repeated);
+    figure("deploys.repeated", 0, repeated);
 }

@@ -28,12 +28,16 @@ impl MiniStack {
         Self::up(state, &["--port", "0"]).await
     }
 
-    /// Starts an instance behind `proxies`: its functions reach it through one of them.
+    /// Starts an instance behind `proxies`: its functions reach it through one of them, and registries are reached through the
+    /// other.
     ///
     /// # Errors
     /// The output of `localstack/cloud`, when the cloud does not start.
     pub(super) async fn start_behind(proxies: &Proxies, state: &Path) -> anyhow::Result<Self> {
-        Self::up(state, &["--port", &proxies.port.to_string(), "--function-endpoint", &proxies.functions.url()]).await
+        let (port, functions) = (proxies.port.to_string(), proxies.functions.url());
+        let registry = proxies.runners.url().rsplit(':').next().unwrap_or_default().to_owned();
+        let arguments = ["--port", &port, "--function-endpoint", &functions, "--registry-port", &registry];
+        Self::up(state, &arguments).await
     }
 
     async fn up(state: &Path, arguments: &[&str]) -> anyhow::Result<Self> {

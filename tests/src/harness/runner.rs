@@ -6,7 +6,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
+use rustix::process::{Pid, kill_process};
 use tokio::process::{Child, Command};
+
+pub use rustix::process::Signal;
 
 use super::wait::until;
 
@@ -55,6 +58,29 @@ impl Runner {
     /// When it cannot be killed.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.child.kill().await.context("killing the runner")
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn signal(&self, signal: Signal) -> anyhow::Result<()> {
+        let pid =
+            self.child.id().and_then(|pid| Pid::from_raw(pid.try_into().ok()?)).context("the runner has ended")?;
+        kill_process(pid, signal).context("sending a signal to the runner")
+    }
+
+    /// Returns whether it has not ended.
+    ///
+    /// # Errors
+    /// When that cannot be found out.
+    pub fn is_alive(&mut self) -> anyhow::Result<bool> {
+        Ok(self.child.try_wait()?.is_none())
+    }
+
+    /// Returns what it takes to start it, to change it for [`Runner::start`].
+    pub fn how(&self) -> How {
+        self.how.clone()
     }
 
     /// Starts it again on the state that it left, after [`Runner::kill`].

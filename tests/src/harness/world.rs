@@ -389,19 +389,18 @@ impl World {
         self.start_runner(&install.name, &install.account, &role, &install.config).await
     }
 
-    /// Starts the runner of an install without boxes: its jobs reach what listens on this machine.
+    /// Starts another runner for an install, on an empty disk, as on a second machine; `machine` names the disk.
     ///
     /// # Errors
     /// What failed.
-    pub async fn runner_without_boxes(&self, install: &Install) -> anyhow::Result<Runner> {
-        let (boxed, bare) = ("sandbox = \"bubblewrap\"", "sandbox = \"none\"");
-        let config = std::fs::read_to_string(&install.config)?;
-        ensure!(config.contains(boxed), "the config has no line `{boxed}`:\n{config}");
-        std::fs::write(&install.config, config.replace(boxed, bare))?;
+    pub async fn runner_on_machine(&self, install: &Install, machine: &str) -> anyhow::Result<Runner> {
+        let (disk, other) = (format!("{}-state\"", install.name), format!("{}-state-{machine}\"", install.name));
+        let text = std::fs::read_to_string(&install.config)?;
+        ensure!(text.contains(&disk), "the config has no such state directory: {text}");
+        let config = self.file(&format!("{}-{machine}.toml", install.name));
+        std::fs::write(&config, text.replace(&disk, &other))?;
         let role = format!("fh-{}--{}--runner", self.tenant, install.name);
-        let mut how = self.how(&install.name, &install.config, &self.role(&install.account, &role).await?);
-        how.environment.push(("FREEHOLD_JOBS_AS_ROOT", "1".to_owned()));
-        Runner::start(how)
+        self.start_runner(&install.name, &install.account, &role, &config).await
     }
 
     /// Starts the runner of an install as a machine of its stack does: configured by the stack.

@@ -1,0 +1,123 @@
+//! Messages that nobody can believe: poison for the functions, forged orders and reports.
+
+use anyhow::ensure;
+use ed25519_dalek::SigningKey;
+use fastrand::Rng;
+use freehold_protocol::order::Order;
+use freehold_protocol::report::{Report, ReportBody};
+use freehold_protocol::{Envelope, Timestamp};
+
+use super::cell::{Cell, INSTALL, LIMIT};
+use super::class::{Point, Tried, declare};
+use crate::harness::forger::{Forger, now, order};
+use crate::harness::wait::until;
+
+declare! {
+    9 "a message that nobody can believe" poison [];
+    33 "an order or a report is forged, replayed or rerouted" forged [];
+}
+
+/// A message of no use goes to each queue that a function reads, in turn: it ends with the dead letters, and work goes on.
+async fn poison(cell: &mut Cell, mut point: Point) -> anyhow::Result<Tried> {
+    let queue = point.of(&["reports", "dispatch", "grants"]);
+    let body = useless(cell, &mut point)?;
+    let before = cell.queues.length("dead").await?;
+    cell.queues.send(queue, &body).await?;
+    let begun = cell.act("note").await?;
+    cell.succeeds(&begun).await?;
+    until("it is a dead letter", LIMIT, || async { Ok((cell.queues.length("dead").await? > before).then_some(())) })
+        .await?;
+    cell.queues.empty(queue).await?;
+    ensure!(cell.queues.length("dead").await? == before + 1, "more than the poison is a dead letter");
+    Ok(Tried::Passed)
+}
+
+/// Returns a body by the number of the try: not JSON, other JSON, too deep, cut off, too large, or signed by a stranger.
+fn useless(cell: &Cell, point: &mut Point) -> anyhow::Result<String> {
+    let strangers = stranger(cell, "globex", &mut point.rng)?;
+    let cut = point.rng.usize(1..strangers.len());
+    let noise: String = (0..point.rng.usize(1..4000)).map(|_| point.rng.char('!'..'~')).collect();
+    Ok(match point.round(3) % 7 {
+        0 => noise,
+        1 => serde_json::json!({ "order": noise }).to_string(),
+        2 => "[".repeat(20_000),
+        3 => strangers[..cut].to_owned(),
+        4 => "x".repeat(900 * 1024),
+        5 => {
+            "{\"payloadType\": \"application/vnd.freehold.report+json\", \"payload\": 1, \"signatures\": {}}".to_owned()
+        }
+        _ => strangers,
+    })
+}
+
+fn stranger(cell: &Cell, install: &str, rng: &mut Rng) -> anyhow::Result<String> {
+    let key = SigningKey::from_bytes(&[rng.u8(..); 32]);
+    let report = Report {
+        tenant: cell.world.tenant().parse()?,
+        install: install.parse()?,
+        runner: freehold_protocol::envelope::PublicKey::from(key.verifying_key()).key_id(),
+        at: now()?,
+        body: ReportBody::Heartbeat,
+    };
+    Ok(Envelope::seal(&report, &[&key])?.to_json()?)
+}
+
+/// An attacker who may write to the orders queue, or has a key that the tenant certified, sends an order that is wrong in one
+/// way; the runner refuses it, and work goes on.
+async fn forged(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    const WAYS: [&str; 7] =
+        ["unsigned", "strangers", "exchanged", "other-install", "other-tenant", "expired", "replayed"];
+    let way = point.of(&WAYS);
+    let cause = format!("{way}-{}", cell.next_try());
+    let body = forge(cell, way, &cause).await?;
+    let job = order(&cell.world, INSTALL, &cause)?.job;
+    let before = refusals(cell, job.as_str()).await?;
+    let config = cell.world.service_role(&format!("fh-{}--dispatch-job", cell.world.tenant())).await?;
+    let sqs = aws_sdk_sqs::Client::new(&cell.world.acting_as(config)?);
+    let url = cell.queues.url(&format!("{INSTALL}.fifo")).await?;
+    let send = sqs.send_message().queue_url(url).message_body(body);
+    send.message_group_id(&cause).message_deduplication_id(&cause).send().await?;
+    until("the forgery is refused", LIMIT, || async {
+        Ok((refusals(cell, job.as_str()).await? > before).then_some(()))
+    })
+    .await?;
+    ensure!(!cell.runner.log().contains(&format!("Started job `{job}`")), "the forged job ran");
+    let begun = cell.act("note").await?;
+    cell.succeeds(&begun).await?;
+    Ok(Tried::Passed)
+}
+
+async fn forge(cell: &Cell, way: &str, cause: &str) -> anyhow::Result<String> {
+    let root = Forger::certified(&cell.world).await?;
+    let with = |change: &dyn Fn(&mut Order)| -> anyhow::Result<Envelope> {
+        let mut forged = order(&cell.world, if way == "other-install" { "initech" } else { INSTALL }, cause)?;
+        change(&mut forged);
+        root.sign(&forged)
+    };
+    let envelope = match way {
+        "unsigned" => {
+            let mut one = with(&|_| ())?;
+            one.signatures.clear();
+            one
+        }
+        "strangers" => Forger::stranger(&cell.world)?.sign(&order(&cell.world, INSTALL, cause)?)?,
+        "exchanged" => {
+            let mut one = with(&|_| ())?;
+            one.payload = with(&|order| order.timeout_secs = 61)?.payload;
+            one
+        }
+        "other-tenant" => with(&|order| order.tenant = "other".parse().expect("a name"))?,
+        "expired" => {
+            with(&|order| order.not_after = Timestamp::from_millis(order.issued_at.as_millis().saturating_sub(5000)))?
+        }
+        "replayed" => with(&|order| order.serial = 0)?,
+        _ => with(&|_| ())?,
+    };
+    Ok(envelope.to_json()?)
+}
+
+/// Returns how many refusals are recorded with the install and with a job.
+async fn refusals(cell: &Cell, job: &str) -> anyhow::Result<usize> {
+    let of_install = cell.world.rows(&format!("install#{INSTALL}"), "refused#").await?;
+    Ok(of_install.len() + cell.world.rows(&format!("job#{job}"), "refused#").await?.len())
+}

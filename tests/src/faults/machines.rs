@@ -1,0 +1,227 @@
+//! Faults of the runner's process and its machine.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use tokio::time::Instant;
+
+use super::cell::{Begun, Cell, INSTALL, LIMIT, states};
+use super::class::{Point, Tried, declare};
+use crate::harness::Runner;
+use crate::harness::runner::{How, Signal};
+use crate::harness::wait::until;
+
+declare! {
+    3 "the lease ends in the middle of a job" stands_still [];
+    5 "the runner is killed" killed [];
+    6 "the machine is lost and replaced" replaced [];
+    17 "clocks disagree" wrong_clock ["faketime"];
+    31 "the runner is replaced by another version" upgraded [];
+}
+
+/// What shows that work goes on after a runner was killed: the emulator hands the next message to the poll that died with it
+/// first, so it may be the second delivery that arrives, which starts nothing that must not run twice.
+const NEXT: &str = "again";
+/// Longer than a lease.
+const PAUSE: Duration = Duration::from_secs(34);
+
+/// The runner is stopped (SIGSTOP) with its job for longer than its lease, a second machine takes over, and the first one goes
+/// on (SIGCONT).
+async fn stands_still(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let machine = format!("m{}", cell.next_try());
+    cell.effects().hold(true);
+    let begun = cell.act("again").await?;
+    cell.wrote(&begun, "begin", 0).await?;
+    let known = cell.runner.log().len();
+    cell.runner.signal(Signal::STOP)?;
+    let stopped = Instant::now();
+    let mut second = cell.world.runner_on_machine(&cell.install, &machine).await?;
+    cell.wrote(&begun, "begin", 1).await?;
+    let overlap = stopped.elapsed();
+    if point.of(&["before", "after"]) == "after" {
+        cell.effects().hold(false);
+        cell.wrote(&begun, "end", 0).await?;
+    }
+    cell.runner.signal(Signal::CONT)?;
+    cell.effects().hold(false);
+    let workflow = cell.ended(&begun).await?;
+    // The job of the first runner, which was held before its effect, must not have gone on.
+    until("the first runner has noticed", LIMIT, || async {
+        let log = cell.runner.log();
+        let said = log.get(known..).unwrap_or_default();
+        Ok((said.contains("lease was lost") || said.contains("Lost a lease")).then_some(()))
+    })
+    .await?;
+    cell.everything_once(&begun, &workflow).await?;
+    ensure!(cell.effects_of(&begun).len() == 1, "both attempts had their effect: {:?}", cell.effects_of(&begun));
+    ensure!(workflow.state.as_str() == "succeeded", "{:?}", workflow.state);
+    ensure!(overlap >= Duration::from_secs(20), "the second attempt began {overlap:?} after the first one stood still");
+    cell.runner.kill().await?;
+    std::mem::swap(&mut cell.runner, &mut second);
+    let next = cell.act(NEXT).await?;
+    cell.succeeds(&next).await?;
+    Ok(Tried::Passed)
+}
+
+/// The runner is killed before or after one of its calls, one after the other, and started again at once: between two calls it
+/// writes its journal, its spool or its audit file.
+async fn killed(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let kill = point.of(&["kill-before", "kill-after"]);
+    let (action, skip) = (if point.round(2) % 2 == 0 { "again" } else { "note" }, point.round(4));
+    cell.on_runner(&format!("* 1 {kill} skip={skip} times=1"))?;
+    let begun = cell.act(action).await?;
+    let Some(killed_at) = death(cell, &begun).await? else {
+        cell.calm();
+        cell.succeeds(&begun).await?;
+        return Ok(Tried::Missed);
+    };
+    let lines = cell.effects().lines().len();
+    cell.calm();
+    cell.runner.start_again()?;
+    let taken_up = taken_up(cell, &begun, lines).await?;
+    let took = taken_up.duration_since(killed_at).as_secs_f64();
+    let workflow = cell.ended(&begun).await?;
+    cell.everything_once(&begun, &workflow).await?;
+    let state = workflow.state.as_str();
+    let jobs = cell.jobs(&workflow).await?;
+    let interrupted = jobs.iter().any(|(_, job)| job.state.as_str() == "interrupted");
+    let right = state == "succeeded" || (action == "note" && interrupted);
+    ensure!(right, "it ended {state}: {:?}", states(&workflow));
+    Ok(Tried::TakenUp(took))
+}
+
+/// Waits until the runner has died, or the work has ended without that; returns when it died.
+async fn death(cell: &mut Cell, begun: &Begun) -> anyhow::Result<Option<Instant>> {
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        if !cell.runner.is_alive()? {
+            return Ok(Some(Instant::now()));
+        }
+        let ended = cell.workflow(&begun.workflow).await?.state.is_terminal();
+        ensure!(Instant::now() < deadline, "neither did the runner die nor the work end");
+        // The last calls come after the workflow's end.
+        if ended && cell.runner.ends(Duration::from_secs(2)).await.is_err() {
+            return Ok(None);
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Waits until a job writes a line again or the work has ended.
+async fn taken_up(cell: &Cell, begun: &Begun, lines: usize) -> anyhow::Result<Instant> {
+    until("the work is taken up again", LIMIT, || async {
+        let more = cell.effects().lines().len() > lines;
+        let ended = more || cell.workflow(&begun.workflow).await?.state.is_terminal();
+        Ok(ended.then(Instant::now))
+    })
+    .await
+}
+
+/// The runner is killed, and another one with an empty disk takes its place; in every second try the first one comes back.
+async fn replaced(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let machine = format!("m{}", cell.next_try());
+    let old = key(cell).await?;
+    cell.effects().hold(true);
+    let begun = cell.act("again").await?;
+    cell.wrote(&begun, "begin", 0).await?;
+    cell.runner.kill().await?;
+    let before = cell.runner.how();
+    cell.effects().hold(false);
+    cell.runner = cell.world.runner_on_machine(&cell.install, &machine).await?;
+    cell.succeeds(&begun).await?;
+    let new = key(cell).await?;
+    ensure!(new != old, "the new machine has the old key");
+    if point.of(&[false, true]) {
+        let mut late = Runner::start(before)?;
+        until("the old machine has enrolled with a new key", LIMIT, || async {
+            Ok(Some(key(cell).await?).filter(|key| *key != new && *key != old))
+        })
+        .await?;
+        cell.runner.kill().await?;
+        std::mem::swap(&mut cell.runner, &mut late);
+    }
+    let next = cell.act(NEXT).await?;
+    cell.succeeds(&next).await?;
+    Ok(Tried::Passed)
+}
+
+async fn key(cell: &Cell) -> anyhow::Result<String> {
+    let shown = cell.world.vendor(&["install", "show", INSTALL]).await?;
+    Ok(shown["runner"]["key"].as_str().context("the install has no runner")?.to_owned())
+}
+
+/// The runner's clock is ten minutes off, or jumps by ten minutes in the middle of a job.
+async fn wrong_clock(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let (begins, becomes) = point.of(&[("+600", "+600"), ("-600", "-600"), ("+0", "+600"), ("+0", "-600")]);
+    let file = cell.world.directory().join("clock");
+    std::fs::write(&file, begins)?;
+    let honest = cell.runner.how();
+    cell.runner.kill().await?;
+    cell.runner = Runner::start(with_clock(&honest, &file)?)?;
+    cell.effects().hold(true);
+    let begun = cell.act("again").await?;
+    cell.wrote(&begun, "begin", 0).await?;
+    std::fs::write(&file, becomes)?;
+    if begins != becomes {
+        tokio::time::sleep(Duration::from_secs(3)).await;
+    }
+    cell.effects().hold(false);
+    let tried = cell.succeeds(&begun).await;
+    cell.runner.kill().await?;
+    cell.runner = Runner::start(honest)?;
+    tried?;
+    let next = cell.act(NEXT).await?;
+    cell.succeeds(&next).await?;
+    Ok(Tried::Passed)
+}
+
+fn with_clock(honest: &How, file: &Path) -> anyhow::Result<How> {
+    let mut how = honest.clone();
+    how.environment.extend([
+        ("LD_PRELOAD", faketime()?.display().to_string()),
+        ("FAKETIME_TIMESTAMP_FILE", file.display().to_string()),
+        ("FAKETIME_NO_CACHE", "1".to_owned()),
+        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+    ]);
+    Ok(how)
+}
+
+/// Returns the library of the program `faketime`, as Debian installs it.
+fn faketime() -> anyhow::Result<PathBuf> {
+    let mut libraries =
+        std::fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path().join("faketime/libfaketime.so.1"));
+    libraries.find(|path| path.is_file()).context("there is no libfaketime.so.1 in `/usr/lib/*/faketime`")
+}
+
+/// The runner is asked to end in the middle of a job; it finishes the job first, and another process goes on with its disk. Both
+/// have the same version, unless `FREEHOLD_PREVIOUS_RUNNER` names the program of the version before, which is the first then.
+async fn upgraded(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    let newer = cell.runner.how();
+    if let Some(program) = std::env::var_os("FREEHOLD_PREVIOUS_RUNNER") {
+        cell.runner.kill().await?;
+        cell.runner = Runner::start(How { program: program.into(), ..newer.clone() })?;
+    }
+    let killed = point.of(&[false, true]);
+    cell.effects().hold(true);
+    let begun = cell.act("again").await?;
+    cell.wrote(&begun, "begin", 0).await?;
+    if killed {
+        cell.runner.kill().await?;
+    } else {
+        cell.runner.signal(Signal::TERM)?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        ensure!(cell.runner.is_alive()?, "it ended before its job had");
+    }
+    cell.effects().hold(false);
+    if !killed {
+        let code = cell.runner.ends(PAUSE).await?;
+        ensure!(code == Some(0), "it ended with {code:?}: {}", cell.runner.log());
+        ensure!(cell.effects_of(&begun).len() == 1, "it did not finish its job");
+    }
+    cell.runner = Runner::start(newer)?;
+    cell.succeeds(&begun).await?;
+    let next = cell.act(NEXT).await?;
+    cell.succeeds(&next).await?;
+    Ok(Tried::Passed)
+}
