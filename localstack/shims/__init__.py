@@ -1,9 +1,9 @@
 """The shims: they correct MiniStack where it differs from AWS and Freehold depends on it. One file per service."""
 
-from shims import http_api, identity, kubernetes, kubernetes_templates, network, registry, states, templates
+from shims import events, http_api, identity, kubernetes, kubernetes_templates, network, registry, states, templates
 
 
 def apply():
     """Applies every shim; ends the process when a name that a shim replaces does not exist."""
-    for shim in (states, identity, registry, http_api, templates, network, kubernetes, kubernetes_templates):
+    for shim in (states, identity, registry, http_api, events, templates, network, kubernetes, kubernetes_templates):
         shim.apply()
