@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, deploy, doctor, install, job, lineage, release, teardown, tenant, tools,
-    workflow,
+    action, app, artifact, build, contract, customer, deploy, doctor, install, job, lineage, release, teardown, tenant,
+    tools, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -37,7 +37,7 @@ From nothing to a running install. In the vendor's account:
   freehold install stack globex -o globex.yaml
 
 In the customer's account, with the customer's credentials:
-  freehold install verify-template globex.yaml
+  freehold customer verify-template globex.yaml
   freehold install launch globex --template globex.yaml
   # only for a runner outside EC2; then also pass `launch` the option
   # `--parameter RunnerPrincipal=ARN` with the user or role of the runner
@@ -108,6 +108,9 @@ enum Command {
     #[command(subcommand)]
     Tools(tools::ToolsCommand),
     Lineage(Box<lineage::LineageArgs>),
+    /// Answer a customer's questions about an install with their own credentials, and stop it.
+    #[command(subcommand)]
+    Customer(customer::CustomerCommand),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
     #[command(after_help = "\
@@ -179,6 +182,7 @@ impl Cli {
             Command::Artifact(command) => command.run(&context).await,
             Command::Tools(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,
+            Command::Customer(command) => command.run(&context, Self::command()).await,
             Command::Doctor(command) => command.run(&context).await,
             Command::Completions { shell } => {
                 let mut script = Vec::new();
@@ -339,7 +343,7 @@ mod tests {
             "build my-app",
             "install create",
             "install stack",
-            "install verify-template",
+            "customer verify-template",
             "install launch",
             "install runner-config",
             "workflow list globex",

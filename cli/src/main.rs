@@ -12,6 +12,7 @@ mod cloudformation;
 mod confirm;
 mod context;
 mod contract;
+mod customer;
 mod deploy;
 mod doctor;
 mod error;

@@ -357,8 +357,9 @@ Outputs:
     let again = cloud.json(customer, &launch);
     let config = cloud.freehold(customer, &["install", "runner-config", "globex", "--slots", "2", "--sandbox", "none"]);
     let text = std::fs::read_to_string(cloud.path("globex-runner.toml")).unwrap();
-    let leftovers = ["install", "leftovers", "globex", "--tenant", "acme"];
-    let left = cloud.json(customer, &leftovers);
+    let leftovers = ["customer", "gone", "globex", "--tenant", "acme"];
+    let found = cloud.freehold(customer, &[&leftovers[..], &["--json"]].concat());
+    let left: Value = serde_json::from_slice(&found.stdout).unwrap();
     let elsewhere = cloud.freehold("333333333333", &leftovers);
     let of_nobody = cloud.freehold(customer, &leftovers[..3]);
     let switched = cloud.json(customer, &[launch.as_slice(), &["--parameter", "EnableDeprovision=true"]].concat());
@@ -376,8 +377,13 @@ Outputs:
     assert!(text.contains("[modes]\nprovision = ") && !text.contains("deprovision"), "{text}");
     assert!(switched["outputs"]["DeprovisionRoleArn"].is_string(), "{switched}");
     let (queue, role) = ("arn:aws:sqs:eu-west-1:222222222222:", "arn:aws:iam::222222222222:role/");
+    assert_eq!((found.status.code(), &left["gone"]), (Some(1), &json!(false)), "{}", output(&found));
+    assert_eq!(left["stacks"], json!(["freehold-acme--globex"]));
     assert_eq!(left["app"], json!([format!("{role}acme--globex--web"), format!("{queue}jobs")]));
-    assert_eq!(left["install_stack"], json!([format!("{role}fh-acme--globex--runner"), format!("{queue}stack")]));
+    let bucket = "arn:aws:s3:::fh-acme--globex--222222222222";
+    let of_stack = json!([format!("{role}fh-acme--globex--runner"), bucket, format!("{queue}stack")]);
+    assert_eq!(left["install_stack"], of_stack);
+    assert_eq!(elsewhere.status.code(), Some(0), "{}", output(&elsewhere));
     assert!(
         output(&elsewhere).contains("nothing with the tags or names of install `globex`"),
         "{}",

@@ -1,4 +1,4 @@
-//! `freehold install verify-template` as a customer runs it: the real binary, a file, and nothing else.
+//! `freehold customer verify-template` as a customer runs it: the real binary, a file, and nothing else.
 
 #![cfg(test)]
 
@@ -23,7 +23,7 @@ fn verify(template: &[u8], more: &[&str]) -> Output {
 }
 
 fn run(place: &Path, more: &[&str]) -> Output {
-    freehold(place, &["install", "verify-template", "stack.yaml"]).args(more).output().unwrap()
+    freehold(place, &["customer", "verify-template", "stack.yaml"]).args(more).output().unwrap()
 }
 
 #[test]

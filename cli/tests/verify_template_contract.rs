@@ -1,4 +1,4 @@
-//! `freehold install verify-template --contract`: the real binary, a template, a signed contract, and nothing else.
+//! `freehold customer verify-template --contract`: the real binary, a template, a signed contract, and nothing else.
 
 #![cfg(test)]
 
@@ -79,7 +79,7 @@ fn verify(template: &str, contract: &str, more: &[&str]) -> Output {
     let place = tempfile::tempdir().unwrap();
     std::fs::write(place.path().join("stack.yaml"), template).unwrap();
     std::fs::write(place.path().join("demo.contract.json"), contract).unwrap();
-    freehold(place.path(), &["install", "verify-template", "stack.yaml"]).args(more).output().unwrap()
+    freehold(place.path(), &["customer", "verify-template", "stack.yaml"]).args(more).output().unwrap()
 }
 
 fn with_contract(template: &str, contract: &str) -> Output {

@@ -97,6 +97,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
+        receipt: None,
     }
 }
 

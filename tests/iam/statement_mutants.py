@@ -46,7 +46,7 @@ class Mutant:
         """Returns whether the mutant widens a principal so that some statement's principal is everybody.
 
         Only a condition holds such a statement, so no principal of another kind could show the difference. The checks
-        of the templates find it (`tests/infra`, `freehold install verify-template`).
+        of the templates find it (`tests/infra`, `freehold customer verify-template`).
         """
         if self.kind != "principal":
             return False

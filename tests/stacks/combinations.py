@@ -101,7 +101,7 @@ def check(texts, args, place):
 
 
 class Checker:
-    """A process that checks the nine rules of `freehold install verify-template`."""
+    """A process that checks the nine rules of `freehold customer verify-template`."""
 
     def __init__(self):
         self.process = subprocess.Popen(

@@ -214,7 +214,14 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
     let stranger = SigningKey::from_bytes(&[11; 32]);
     let runner: freehold_protocol::KeyId = serde_json::from_value(install["runner"]["key"].clone())?;
     let report = |tenant: &str, body: ReportBody| -> anyhow::Result<Report> {
-        Ok(Report { tenant: tenant.parse()?, install: "globex".parse()?, runner: runner.clone(), at: now()?, body })
+        Ok(Report {
+            tenant: tenant.parse()?,
+            install: "globex".parse()?,
+            runner: runner.clone(),
+            at: now()?,
+            head: None,
+            body,
+        })
     };
     let outcome = Outcome::Failed { reason: "forged".to_owned(), partial: true };
     let event = AttemptEvent::Finished { outcome, log: String::new() };

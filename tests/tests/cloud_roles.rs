@@ -152,7 +152,7 @@ async fn held(world: &World) -> anyhow::Result<Value> {
     .await
 }
 
-/// Copies the audit records of the customer's bucket; returns the answer of `freehold install audit verify`.
+/// Copies the audit records of the customer's bucket; returns the answer of `freehold customer audit verify`.
 async fn the_audit(world: &World, install: &Install) -> anyhow::Result<Value> {
     let s3 = aws_sdk_s3::Client::new(&world.administrator(&install.account)?);
     let bucket = format!("fh-acme--globex--{}", install.account);
@@ -163,7 +163,7 @@ async fn the_audit(world: &World, install: &Install) -> anyhow::Result<Value> {
         std::fs::create_dir_all(file.parent().context("a key without a folder")?)?;
         std::fs::write(file, object.body.collect().await?.into_bytes())?;
     }
-    let verify = ["install", "audit", "verify", "audit", "--json"];
+    let verify = ["customer", "audit", "verify", "--copy", "audit", "--json"];
     world.command(&install.account, &verify).await?.json()
 }
 

@@ -1,4 +1,4 @@
-//! The install stacks of real apps keep every rule of `freehold install verify-template`, and are the same bytes each time.
+//! The install stacks of real apps keep every rule of `freehold customer verify-template`, and are the same bytes each time.
 
 #![cfg(test)]
 

@@ -26,6 +26,8 @@ pub(crate) enum Template {
         address: String,
         body: String,
     },
+    /// The template that the stack was launched with.
+    Launched,
 }
 
 impl Template {
@@ -36,7 +38,7 @@ impl Template {
             Self::Body(body) | Self::Object { body, .. } => {
                 body.lines().any(|line| line.trim_start().starts_with(&format!("{name}:")))
             }
-            Self::Url(_) => true,
+            Self::Url(_) | Self::Launched => true,
         }
     }
 }
@@ -143,6 +145,7 @@ impl Stacks {
             }
             Template::Body(body) => create.template_body(body),
             Template::Url(url) | Template::Object { address: url, .. } => create.template_url(url),
+            Template::Launched => create.use_previous_template(true),
         };
         let create = match kind {
             ChangeSetType::Create => create.on_stack_failure(OnStackFailure::Rollback),

@@ -42,6 +42,13 @@ impl Stacks {
         }
     }
 
+    /// Returns the template that a stack was launched with.
+    pub(crate) async fn template(&self, name: &str) -> Result<String> {
+        let found = self.client.get_template().stack_name(name).send().await;
+        let found = found.doing(format!("read the template of stack `{name}`"))?;
+        Ok(found.template_body().unwrap_or_default().to_owned())
+    }
+
     /// Returns the names of all stacks in the account and region.
     pub(crate) async fn names(&self) -> Result<Vec<String>> {
         let mut pages = self.client.list_stacks().into_paginator().send();

@@ -20,7 +20,7 @@ use crate::api::{Api, app_of};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
-use crate::output::note;
+use crate::output::{Output, note};
 
 /// The maximum number of requests for a signature. A contract is signed about a second after its build has ended.
 const SIGNING_LOOKS: u32 = 6;
@@ -264,6 +264,11 @@ async fn signature(api: &Api, view: &ContractView, envelope: &Envelope) -> Resul
 /// Reads the file that `freehold contract show -o FILE` wrote, and checks its signature.
 pub(crate) fn signed(path: &Path, root: &PublicKey) -> Result<SignedContract> {
     open(&envelope_file::read(path)?, root)
+}
+
+/// Returns the difference between the terms that a customer agreed to and new ones, as text.
+pub(crate) fn difference(diff: &TermsDiff, is_same: bool, out: Output) -> String {
+    text::diff("the contract that you agreed to -> the new one", diff, &[], is_same, out)
 }
 
 fn open(envelope: &Envelope, root: &PublicKey) -> Result<SignedContract> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use freehold_permissions::{Narrowed, narrow};
 use freehold_protocol::app_version::RolePolicy;
-use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, ORDERS, RECEIPTS, REPORTS};
 use freehold_protocol::contract::{RoleTerms, SignedContract};
 use freehold_protocol::{AppName, Envelope, JobId, Timestamp};
 use serde::Serialize;
@@ -111,8 +111,11 @@ fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
     while let Some(folder) = folders.pop() {
         for entry in crate::file::entries(&folder, COPY_OF_AUDIT)? {
             let kind = entry.file_type().doing(format!("look at `{}`", entry.path().display()))?;
-            if kind.is_dir() {
+            let is_messages = [ORDERS, RECEIPTS, REPORTS].iter().any(|name| entry.file_name() == *name);
+            if kind.is_dir() && !is_messages {
                 folders.push(entry.path());
+            } else if kind.is_dir() {
+                // The messages that records name are no records.
             } else if entry.path().extension().is_some_and(|end| end == "json" || end == "jsonl") {
                 files.push(entry.path());
             }

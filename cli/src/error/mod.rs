@@ -20,8 +20,9 @@ Exit codes:
   0   done
   1   the request failed (a workflow that ended failed, leftovers after `tenant destroy`, differences with
       `app diff --exit-code`, wider terms with `contract diff`, a lineage with a broken link, a contract with a
-      broken signature, an install template with a finding or without the SHA-256 of `--sha256`, audit records
-      with a problem)
+      broken signature, an install template with a finding or without the SHA-256 of `--sha256`); of `customer`:
+      the answer is no, or it is not proven, such as audit records with a problem, an event without a record,
+      an install that is not stopped or not gone
   2   wrong usage, input or config: a value that is never right
   3   not found: an install, app, version, release, component, action, role, workflow or job that does not exist
   4   conflict: the current state does not allow it, such as a deploy before the build, or a cancel of what has ended

@@ -1,31 +1,25 @@
-//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config, leftovers,
-//! audit).
+//! `freehold install`: the vendor's side (create, list, show, stack) and the customer's (launch, runner-config).
 
-mod audit;
 mod consent;
 mod create;
 mod delete;
 mod disable;
 mod enable;
-mod find_leftovers;
 mod forget;
 mod inputs;
 mod launch;
 mod leftovers;
-mod release;
 mod runner_config;
 mod show;
 mod stack;
 mod template;
 mod template_bucket;
 mod toggles;
-mod verify_template;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId};
-use freehold_stackcheck::Own;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -50,53 +44,6 @@ pub(crate) enum InstallCommand {
     Forget(Forget),
     Disable(Disable),
     Enable(Enable),
-    VerifyTemplate(VerifyTemplate),
-    #[command(name = "leftovers")]
-    FindLeftovers(FindLeftovers),
-    #[command(subcommand)]
-    Audit(audit::AuditCommand),
-}
-
-/// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
-/// follows the security rules.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  freehold install verify-template globex.yaml
-  freehold install verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
-  freehold install verify-template globex.yaml --contract my-app.contract.json
-  freehold install verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
-  freehold install verify-template globex.yaml --release SHA256SUMS --release-key release-key.pub
-
-Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
-one. With the contract, each role must have the policies of its terms and no other; without it, the output states that they were not compared. The output lists the vendor, the account, the queues, the contract and the runner that the template names: compare them with the values that the vendor gave you.")]
-pub(crate) struct VerifyTemplate {
-    /// The template.
-    file: PathBuf,
-    /// The SHA-256 of the file, as the vendor published it.
-    #[arg(long, value_name = "HEX")]
-    sha256: Option<String>,
-    /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
-    #[arg(long, value_name = "ID=TYPE")]
-    allow: Vec<Own>,
-    /// An output that you added to the template yourself; it is listed, but not checked. Repeatable.
-    #[arg(long, value_name = "ID", value_parser = Own::output)]
-    allow_output: Vec<Own>,
-    /// The file with the contract, which the vendor wrote with `freehold contract show -o FILE`. The roles must have
-    /// exactly the policies of this contract.
-    #[arg(long, value_name = "FILE")]
-    contract: Option<PathBuf>,
-    /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`,
-    /// `name:=JSON` or `name=@FILE`. Repeatable.
-    #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
-    inputs: Vec<Input>,
-    /// The file of checksums of a Freehold release, with its signature file beside it. The runner must be a program of
-    /// that release.
-    #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]
-    release: Option<PathBuf>,
-    /// The public key of whoever signs the releases, in PEM form, such as `release-key.pub`.
-    #[arg(long, value_name = "FILE", requires = "release")]
-    release_key: Option<PathBuf>,
 }
 
 /// Create an install of an app in a customer's account.
@@ -268,20 +215,6 @@ pub(crate) struct RunnerConfig {
     machine: crate::runner_config_file::Machine,
 }
 
-/// List what exists of an install in the customer's account, as the customer.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Example:
-  freehold install leftovers globex --tenant acme
-
-Uses the AWS credentials of the customer's account, and needs nothing of the vendor. Finds the resources of one region by the
-tags that Freehold gives them (`tag:GetResources`), and roles by their names (`iam:ListRoles`). AWS may list a resource for
-some time after its deletion. Resources without tags, such as log groups that a function made itself, are not found.")]
-pub(crate) struct FindLeftovers {
-    /// Name of the install.
-    install: InstallId,
-}
-
 /// Delete an install in which nothing ever ran, so that its name is free again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -355,12 +288,11 @@ impl InstallCommand {
             Self::Forget(args) => args.run(context).await,
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
-            Self::VerifyTemplate(args) => args.run(context),
-            Self::FindLeftovers(args) => args.run(context).await,
-            Self::Audit(command) => command.run(context),
         }
     }
 }
+
+pub(crate) use template::WAY_OUT as TEMPLATE_WAY_OUT;
 
 /// The warning to a vendor whose templates name no runner for the stack's own machine.
 pub(crate) const NO_RUNNER: &str = "warning: the tenant names no runner for customers' machines, so a customer cannot launch a \

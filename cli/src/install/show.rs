@@ -2,6 +2,7 @@
 
 use freehold_protocol::InstallId;
 use freehold_protocol::api::{InstallView, PartialView, RunnerView};
+use freehold_protocol::audit::verify::Position;
 
 use crate::context::Context;
 use crate::error::Result;
@@ -97,6 +98,9 @@ fn render(view: &InstallView, out: Output) -> String {
     }
     if let Some(accepted) = &view.accepted_contract {
         fact("agreed to", accepted.to_string());
+    }
+    if let Some(head) = &view.audit {
+        fact("audit", format!("the customer's chain has record {}", Position::from(head)));
     }
     for (name, value) in &view.inputs {
         fact(&format!("input {name}"), plain(value));

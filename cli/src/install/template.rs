@@ -8,7 +8,7 @@ pub(super) use freehold_stackcheck::Facts;
 use crate::error::{Error, Result};
 
 /// What to do when the file of a template is not there.
-pub(super) const WAY_OUT: &str =
+pub(crate) const WAY_OUT: &str =
     "pass the template that the vendor sent, which `freehold install stack INSTALL -o FILE` wrote";
 
 /// Returns the vendor that the template names.

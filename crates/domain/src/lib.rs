@@ -18,6 +18,7 @@ pub mod plan;
 pub mod preflight;
 pub mod prune_artifacts;
 pub mod region;
+pub mod reported_head;
 pub mod runs_as;
 pub mod sandbox;
 pub mod sealed_inputs;

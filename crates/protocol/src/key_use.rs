@@ -20,6 +20,8 @@ pub enum KeyUse {
     Grants,
     /// Contracts of app versions.
     Contracts,
+    /// Receipts of the last audit records that runners reported.
+    Receipts,
     /// A use that this version does not know. It permits nothing.
     #[serde(other)]
     Unknown,
@@ -27,7 +29,8 @@ pub enum KeyUse {
 
 impl KeyUse {
     /// Every use that permits something.
-    pub const ALL: [Self; 5] = [Self::Orders, Self::Cancels, Self::Notices, Self::Grants, Self::Contracts];
+    pub const ALL: [Self; 6] =
+        [Self::Orders, Self::Cancels, Self::Notices, Self::Grants, Self::Contracts, Self::Receipts];
 
     /// Returns the name in messages; also that in certificates, except for [`Self::Unknown`].
     pub const fn as_str(self) -> &'static str {
@@ -37,6 +40,7 @@ impl KeyUse {
             Self::Notices => "notices",
             Self::Grants => "grants",
             Self::Contracts => "contracts",
+            Self::Receipts => "receipts",
             Self::Unknown => "something unknown",
         }
     }

@@ -5,6 +5,7 @@
 use std::fmt::Debug;
 
 use ed25519_dalek::SigningKey;
+use freehold_protocol::audit::Receipt;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::grant::ArtifactGrant;
@@ -71,13 +72,14 @@ fn outcome<P: Delegated + Debug>(text: &str, cert: &Envelope) -> (KeyUse, Result
 }
 
 /// Returns what became of one statement of each kind.
-fn outcomes(cert: &Envelope) -> [(KeyUse, Result<(), String>); 5] {
+fn outcomes(cert: &Envelope) -> [(KeyUse, Result<(), String>); 6] {
     [
         outcome::<Order>(include_str!("../golden/order-container-image.json"), cert),
         outcome::<Cancel>(include_str!("../golden/cancel.json"), cert),
         outcome::<Retired>(include_str!("../golden/retired.json"), cert),
         outcome::<ArtifactGrant>(include_str!("../golden/grant.json"), cert),
         outcome::<SignedContract>(include_str!("../golden/signed-contract.json"), cert),
+        outcome::<Receipt>(include_str!("../golden/receipt.json"), cert),
     ]
 }
 
@@ -119,7 +121,7 @@ proptest! {
     /// Names that later versions may add neither grant anything nor take anything away.
     #[test]
     fn names_that_are_not_known_change_nothing(
-        known in proptest::sample::subsequence(KeyUse::ALL.to_vec(), 0..=5),
+        known in proptest::sample::subsequence(KeyUse::ALL.to_vec(), 0..=6),
         others in proptest::collection::vec("[a-z_*]{0,12}", 0..4),
     ) {
         let is_known = |name: &String| KeyUse::ALL.iter().any(|one| one.as_str() == name);

@@ -70,7 +70,7 @@ fn not_asked(error: &str) -> String {
         "the resources with the tag `{OWNER}` could not be listed: {error}; if `tag:GetResources` is denied, launch \
          the current template of the install stack, in which the role of mode `deprovision` may call it; if the \
          runner's network has no way to this API, as with `PrivateEndpoints`, make a VPC endpoint for `tagging` there, \
-         or run `freehold install leftovers` on a machine that has one"
+         or run `freehold customer gone` on a machine that has one"
     )
 }
 

@@ -26,9 +26,10 @@ use crate::identity::sensitive_inputs::SensitiveInputs;
 use crate::identity::sensitive_outputs::SensitiveOutputs;
 use crate::identity::trusts::{AppRoles, IamRoles};
 use crate::operate::drain::{Drain, Phase, Signals};
-use crate::operate::watchdog::supervise;
+use crate::operate::watchdog::{Beat, supervise};
 use crate::record::audit::bucket::{Bucket, S3Bucket};
 use crate::record::audit::{Audit, AuditError, Author};
+use crate::record::departures::{RecordedOutbox, Texts};
 use crate::record::log_store::LogStore;
 use crate::record::unstarted_notes::Unstarted;
 use crate::sandbox::{self, WarmBoxes, cgroup};
@@ -113,8 +114,14 @@ pub async fn run(
     let spool = Arc::new(Spool::open(&config.state_dir)?);
     let sdk = aws::sdk_config(&config.region, None).await;
     let queues = aws::sdk_config(config.queue_region(), None).await;
-    let outbox: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
     let agent = Arc::new(Agent { membership, ..assemble(&config, &identity, &spool, &sdk, &queues, kinds)? });
+    let texts = Arc::new(Texts::open(&config.state_dir).map_err(|error| state_dir_error(&config.state_dir, error))?);
+    let queue: Arc<dyn Outbox> = Arc::new(SqsOutbox::new(&queues, &config.reports_queue_url));
+    let outbox = if agent.audit.is_in_bucket() {
+        Arc::new(RecordedOutbox::new(queue, agent.clone(), texts.clone()))
+    } else {
+        queue
+    };
     match cgroup::claim(&config.state_dir) {
         Err(reason) => {
             warn!("Limits apply to each process of a job, not to the memory and processors of the whole job: {reason}");
@@ -145,7 +152,7 @@ pub async fn run(
         std::future::pending::<()>().await;
     };
     tokio::select! {
-        exit = supervise_loops(&agent, &spool, &outbox, prover, (identity.public_key(), signals)) => Ok(exit),
+        exit = supervise_loops(&agent, &spool, (&outbox, &texts), prover, (identity.public_key(), signals)) => Ok(exit),
         () = changed => Ok(Exit::Drained),
     }
 }
@@ -178,7 +185,9 @@ fn assemble(
         inbox: Arc::new(SqsInbox::new(queues, &config.orders_queue_url, clock.clone())),
         clock,
         enrolled: Enrolled::open(&config.state_dir, identity.id().clone()),
-        reporter: Arc::new(Reporter::new(identity.clone(), tenant, install, spool.clone())),
+        reporter: Arc::new(
+            Reporter::new(identity.clone(), tenant, install, spool.clone()).with_head(audit.latest_head()),
+        ),
         journal: Mutex::new(Journal::open(&config.state_dir)?),
         audit,
         roles: Roles::new(config.clone(), sdk, standing.clone()),
@@ -205,7 +214,7 @@ fn assemble(
 async fn supervise_loops(
     agent: &Arc<Agent>,
     spool: &Arc<Spool>,
-    outbox: &Arc<dyn Outbox>,
+    (outbox, texts): (&Arc<dyn Outbox>, &Arc<Texts>),
     prover: RoleProver,
     (key, signals): (PublicKey, &mut Signals),
 ) -> Exit {
@@ -237,6 +246,15 @@ async fn supervise_loops(
             async move { agent.audit.carry(&beat).await }
         },
     );
+    let sent = supervise(
+        "sent",
+        AUDIT_LIMIT,
+        || false,
+        |beat| {
+            let (agent, texts) = (agent.clone(), texts.clone());
+            async move { texts.carry(&agent, &beat).await }
+        },
+    );
     let poll =
         supervise("poll", POLL_LIMIT, || agent.drain.phase() >= Phase::Draining, |beat| poll::run(agent.clone(), beat));
     tokio::select! {
@@ -245,14 +263,15 @@ async fn supervise_loops(
         () = agent.drain.reached(Phase::Stopping) => Exit::Stopped,
         () = sender => Exit::Stopped,
         () = audit => Exit::Stopped,
+        () = sent => Exit::Stopped,
         () = enrol => Exit::Stopped,
-        exit = shut_down(agent, spool, poll) => exit,
+        exit = shut_down(agent, (spool, texts), poll) => exit,
     }
 }
 
 /// Waits until the runner is asked to drain. Then lets running jobs end, stops the jobs and orders that remain, and
 /// waits until the last reports are sent.
-async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>) -> Exit {
+async fn shut_down(agent: &Agent, (spool, texts): (&Spool, &Texts), poll: impl Future<Output = ()>) -> Exit {
     let drained = async {
         agent.drain.reached(Phase::Draining).await;
         if tokio::time::timeout(agent.config.drain_period(), agent.in_flight.rested()).await.is_err() {
@@ -265,6 +284,10 @@ async fn shut_down(agent: &Agent, spool: &Spool, poll: impl Future<Output = ()>)
     let stopped = tokio::time::timeout(STOP_LIMIT, agent.in_flight.emptied()).await.is_ok();
     if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
         warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
+    }
+    let beat = Beat::default();
+    if !matches!(tokio::time::timeout(FLUSH_LIMIT, texts.flush(agent, &beat)).await, Ok(Ok(()))) {
+        warn!("Texts of reports wait for the next start");
     }
     if let Err(error) = agent.audit.flush(FLUSH_LIMIT).await {
         warn!("Audit records wait for the next start: {}", aws::explain(&error));

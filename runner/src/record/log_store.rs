@@ -1,11 +1,13 @@
 //! The log files of attempts. They are in the state directory while they are written, then in the customer's bucket.
 
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use aws_sdk_s3::primitives::ByteStream;
-use freehold_protocol::JobId;
 use freehold_protocol::report::Fence;
+use freehold_protocol::{Digest, JobId};
 use tracing::warn;
 
 use crate::aws;
@@ -36,6 +38,21 @@ impl LogStore {
     /// Returns the path of the attempt's log file.
     pub fn path(&self, job: &JobId, fence: Fence) -> PathBuf {
         self.directory.join(format!("{job}.{fence}.log"))
+    }
+
+    /// Returns the digest of the attempt's log, if it has one.
+    pub async fn digest(&self, job: &JobId, fence: Fence) -> Option<Digest> {
+        let path = self.path(job, fence);
+        let read = tokio::task::spawn_blocking(move || files::digest(&File::open(path)?));
+        match read.await.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(digest) => Some(digest),
+            // A job that was not started has no log.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => {
+                warn!(job.id = %job, "The audit trail does not name the log of job `{job}`: {error}");
+                None
+            }
+        }
     }
 
     /// Moves the attempt's log into the bucket, if there is one. Removes all but the newest of the logs that stay in
@@ -86,7 +103,6 @@ async fn put(client: &aws_sdk_s3::Client, bucket: &str, key: String, path: &std:
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::{Arc, Mutex};
 
     use aws_config::{BehaviorVersion, Region, SdkConfig};

@@ -1,6 +1,7 @@
 //! The records of jobs: their logs and the audit trail.
 
 pub mod audit;
+pub mod departures;
 pub mod log;
 pub mod log_store;
 pub mod redact;

@@ -7,6 +7,7 @@ use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Refus
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
 
 use crate::identity::runner_key::Identity;
+use crate::record::audit::LatestHead;
 use crate::wire::clock;
 use crate::wire::spool::{Class, Spool, SpoolError};
 
@@ -17,6 +18,7 @@ pub struct Reporter {
     tenant: TenantName,
     install: InstallId,
     spool: Arc<Spool>,
+    head: LatestHead,
 }
 
 /// The reason why a report was not added to the spool.
@@ -31,9 +33,14 @@ pub enum ReportError {
 }
 
 impl Reporter {
-    /// Returns the reporter of the runner with key `identity` in `install`.
+    /// Returns the reporter of the runner with key `identity` in `install`. Its reports name no audit record.
     pub fn new(identity: Arc<Identity>, tenant: TenantName, install: InstallId, spool: Arc<Spool>) -> Self {
-        Self { identity, tenant, install, spool }
+        Self { identity, tenant, install, spool, head: LatestHead::default() }
+    }
+
+    /// Returns this reporter, whose reports name the newest record of `head`.
+    pub fn with_head(self, head: LatestHead) -> Self {
+        Self { head, ..self }
     }
 
     /// Returns the id of the signing key.
@@ -96,6 +103,7 @@ impl Reporter {
             install: self.install.clone(),
             runner: self.identity.id().clone(),
             at: clock::local(),
+            head: self.head.get(),
             body,
         };
         let envelope = Envelope::seal(&report, &[self.identity.key()])?.to_json()?;

@@ -1,6 +1,7 @@
 //! Verifies messages of the control plane: size, signature, addressee and expiry. This module does not read a clock:
 //! the caller passes the time.
 
+use freehold_protocol::audit::Receipt;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
 use freehold_protocol::order::{Cancel, CancelHead, Demands, Order, OrderHead, Retired, Work};
@@ -72,6 +73,21 @@ impl Trust {
                     .refuse(RefusalReason::Malformed, format!("a runner does not take messages of type `{shown}`")))
             }
         }
+    }
+}
+
+impl Trust {
+    /// Returns the receipt that an order carries, if the control plane signed it for this install.
+    ///
+    /// # Errors
+    /// The reason why the receipt proves nothing, for people.
+    pub fn receipt(&self, envelope: &Envelope) -> Result<Receipt, String> {
+        let claimed: Receipt = envelope.peek().map_err(|error| error.to_string())?;
+        if claimed.tenant != self.tenant || claimed.install != self.install {
+            return Err(format!("it is of install `{}` of tenant `{}`", claimed.install, claimed.tenant));
+        }
+        let opened = envelope.open_delegated(&self.tenant_key, &self.tenant, claimed.issued_at);
+        opened.map_err(|error| error.to_string())
     }
 }
 
@@ -195,12 +211,17 @@ impl Check<'_> {
     }
 }
 
-/// Returns the digest that identifies a message. It covers the message without the attached texts: the signature does
-/// not cover these texts, and the control plane and lineages keep messages without them.
+/// Returns the digest that identifies a message: that of [`bare_message`].
 pub fn message_digest(body: &str) -> Digest {
+    Digest::of(bare_message(body).as_bytes())
+}
+
+/// Returns the message without the attached texts: the signature does not cover these texts, and the control plane,
+/// lineages and the customer's bucket keep messages without them.
+pub fn bare_message(body: &str) -> String {
     let bare = Envelope::parse(body.as_bytes()).ok().filter(|envelope| !envelope.attached.is_empty());
     let bare = bare.and_then(|envelope| Envelope { attached: Vec::new(), ..envelope }.to_json().ok());
-    Digest::of(bare.as_deref().unwrap_or(body).as_bytes())
+    bare.unwrap_or_else(|| body.to_owned())
 }
 
 /// The reason why a message is refused.

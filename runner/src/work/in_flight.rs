@@ -11,7 +11,7 @@ use freehold_protocol::{Digest, Envelope, JobId};
 use tokio::sync::{Notify, watch};
 
 use crate::wire::inbox::Delivery;
-use crate::wire::verify::message_digest;
+use crate::wire::verify::bare_message;
 use crate::work::job::{Stop, StopReason};
 use crate::work::lease::HeldLease;
 
@@ -20,7 +20,9 @@ use crate::work::lease::HeldLease;
 pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
-    /// The digest of the order's message, without the attached texts.
+    /// The order's message, without the attached texts.
+    pub text: String,
+    /// The digest of `text`.
     pub message: Digest,
     /// The texts that came with the message. The order names by digest each text that it needs.
     pub attached: Vec<String>,
@@ -52,10 +54,12 @@ impl HeldOrder {
     pub fn new(order: Order, delivery: &Delivery) -> Self {
         let (stop, signal) = Stop::channel();
         let lease = HeldLease::new(delivery.handle.clone(), delivery.leased_at);
+        let text = bare_message(&delivery.body);
         Self {
             fence: Fence { dispatch: order.dispatch, receive: delivery.receive },
             order: Arc::new(order),
-            message: message_digest(&delivery.body),
+            message: Digest::of(text.as_bytes()),
+            text,
             attached: Envelope::parse(delivery.body.as_bytes()).map(|envelope| envelope.attached).unwrap_or_default(),
             signal: signal.bounded_by(lease.until()),
             lease,

@@ -221,6 +221,7 @@ fn order(work: Work) -> Order {
         kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
+        receipt: None,
     }
 }
 

@@ -65,7 +65,7 @@ class Readings(unittest.TestCase):
             with self.subTest(name), tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
                 file.write(text)
                 file.flush()
-                command = [PROGRAM, "install", "verify-template", file.name]
+                command = [PROGRAM, "customer", "verify-template", file.name]
                 done = subprocess.run(command, capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 2, done.stdout)
                 self.assertIn(reason, done.stderr)

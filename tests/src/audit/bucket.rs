@@ -59,18 +59,12 @@ impl Store {
     }
 
     /// Returns the copy that a customer makes.
-    ///
-    /// # Errors
-    /// When a key is not text.
-    pub(super) fn copy(&self) -> anyhow::Result<RecordsCopy> {
+    pub(super) fn copy(&self) -> RecordsCopy {
         let mut copy = RecordsCopy::default();
         for (name, bytes) in &self.objects {
-            match name.strip_suffix(".pub") {
-                Some(key) => drop(copy.keys.insert(key.to_owned(), String::from_utf8(bytes.clone())?)),
-                None => drop(copy.records.insert(name.clone(), bytes.clone())),
-            }
+            copy.add(name, bytes.clone());
         }
-        Ok(copy)
+        copy
     }
 
     /// Lets a late write arrive, sometimes.

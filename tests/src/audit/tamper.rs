@@ -5,10 +5,10 @@ use std::ops::RangeInclusive;
 
 use ed25519_dalek::SigningKey;
 use fastrand::Rng;
-use freehold_protocol::audit::verify::{Position, RecordsCopy, Verified, verify};
-use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name};
-use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId};
+use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, record_name};
+use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId, KeyUse};
 
 use super::machines::Chain;
 
@@ -29,9 +29,11 @@ pub enum Tampering {
     ForeignLink,
     /// A record of the chain stands in the place of a later one, or after the last one.
     Replay,
+    /// The receipt of another record, of another install or of another signer stands in the place of a receipt.
+    ReplayedReceipt,
 }
 
-const ALL: [Tampering; 7] = [
+const ALL: [Tampering; 8] = [
     Tampering::Edit,
     Tampering::Gap,
     Tampering::Reorder,
@@ -39,6 +41,7 @@ const ALL: [Tampering; 7] = [
     Tampering::Fork,
     Tampering::ForeignLink,
     Tampering::Replay,
+    Tampering::ReplayedReceipt,
 ];
 
 /// A copy that was tampered with, and what its customer knows.
@@ -60,7 +63,9 @@ struct Case {
 pub fn tampered(chain: &Chain, other: &Chain, rng: &mut Rng) -> Result<(Tampering, Result<(), String>), EnvelopeError> {
     let kind = ALL[rng.usize(0..ALL.len())];
     let case = Case::draw(kind, chain, other, rng)?;
-    let problems = verify(&case.copy, &case.runners, &case.seen).problems;
+    let root = vendor(ROOT).verifying_key().into();
+    let known = Known { runners: &case.runners, seen: &case.seen, root: Some(&root) };
+    let problems = verify(&case.copy, known).problems;
     let verdict = match problems.first() {
         None => Err(format!("was not found; records {:?}", case.expected)),
         Some(first) if first.record.is_some_and(|record| case.expected.contains(&record)) => Ok(()),
@@ -70,11 +75,20 @@ pub fn tampered(chain: &Chain, other: &Chain, rng: &mut Rng) -> Result<(Tamperin
 }
 
 /// Verifies a copy that nobody tampered with: what a customer has at any time, with what they know. Returns the problems.
-pub fn whole(chain: &Chain, rng: &mut Rng) -> Verified {
-    let copy = beginning(&chain.copy, rng.u64(1..=length(&chain.copy)));
+///
+/// # Errors
+/// When a record cannot be read, or a receipt not be signed.
+pub fn whole(chain: &Chain, rng: &mut Rng) -> Result<Verified, EnvelopeError> {
+    let mut copy = beginning(&chain.copy, rng.u64(1..=length(&chain.copy)));
+    for _ in 0..rng.u8(0..4) {
+        let seq = rng.u64(1..=length(&copy));
+        let receipt = receipt(&copy, seq, ROOT)?;
+        copy.receipts.insert(record_name(seq), receipt);
+    }
     let seen = rng.u64(1..=length(&copy));
-    let pinned = if rng.bool() { runners(&verify(&copy, &[], &[])) } else { Vec::new() };
-    verify(&copy, &pinned, &[position(&copy, seen)])
+    let pinned = if rng.bool() { runners(&verify(&copy, Known::default())) } else { Vec::new() };
+    let root = vendor(ROOT).verifying_key().into();
+    Ok(verify(&copy, Known { runners: &pinned, seen: &[position(&copy, seen)], root: Some(&root) }))
 }
 
 impl Case {
@@ -83,7 +97,7 @@ impl Case {
         let last = length(whole);
         let mut case = Self {
             copy: whole.clone(),
-            runners: runners(&verify(whole, &[], &[])),
+            runners: runners(&verify(whole, Known::default())),
             seen: vec![position(whole, last)],
             expected: 0..=0,
         };
@@ -99,12 +113,25 @@ impl Case {
                 case.expected = first..=first;
             }
             Tampering::Cut => {
+                case.know(at, last, rng)?;
                 for seq in at..=last {
                     case.copy.records.remove(&record_name(seq));
                 }
                 case.expected = at..=last;
             }
-            Tampering::Fork => case.fork(at, last, chain)?,
+            Tampering::Fork => {
+                case.know(at, last, rng)?;
+                case.fork(at, last, chain)?;
+            }
+            Tampering::ReplayedReceipt => {
+                let receipt = match rng.u8(0..3) {
+                    0 => receipt(whole, rng.u64(1..at), ROOT)?,
+                    1 => receipt(&other.copy, at.min(length(&other.copy)), ROOT)?,
+                    _ => receipt(whole, at, STRANGER)?,
+                };
+                case.copy.receipts.insert(record_name(at), receipt);
+                case.expected = at..=at;
+            }
             Tampering::ForeignLink => case.foreign(at, last, other, rng)?,
             Tampering::Replay => {
                 let place = at + u64::from(rng.bool() && at == last);
@@ -113,6 +140,19 @@ impl Case {
             }
         }
         Ok(case)
+    }
+
+    /// Lets the customer know a record from `at` on: by an earlier copy, or by a receipt of the control plane.
+    fn know(&mut self, at: u64, last: u64, rng: &mut Rng) -> Result<(), EnvelopeError> {
+        let seq = rng.u64(at..=last);
+        self.seen.clear();
+        if rng.bool() {
+            self.seen.push(position(&self.copy, seq));
+        } else {
+            let receipt = receipt(&self.copy, seq, ROOT)?;
+            self.copy.receipts.insert(record_name(seq), receipt);
+        }
+        Ok(())
     }
 
     fn put(&mut self, seq: u64, bytes: Vec<u8>) {
@@ -205,6 +245,38 @@ impl Case {
     }
 }
 
+/// The seeds of the vendor's root key, of its delegate key, and of a key that is not the vendor's.
+const ROOT: u8 = 0xA0;
+const DELEGATE: u8 = 0xA1;
+const STRANGER: u8 = 0xA2;
+
+fn vendor(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+/// Returns a receipt for a record of a copy, certified by the key `root`.
+fn receipt(copy: &RecordsCopy, seq: u64, root: u8) -> Result<Vec<u8>, EnvelopeError> {
+    let record: AuditRecord = Envelope::parse(bytes(copy, seq))?.peek()?;
+    let delegate = Delegate {
+        send_until: None,
+        tenant: record.tenant.clone(),
+        public_key: vendor(DELEGATE).verifying_key().into(),
+        not_before: record.at,
+        not_after: record.at.plus_secs(3600),
+        uses: [KeyUse::Receipts].into(),
+    };
+    let certificate = Envelope::seal(&delegate, &[&vendor(root)])?;
+    let receipt = Receipt {
+        tenant: record.tenant,
+        install: record.install,
+        head: ChainHead { seq, digest: Digest::of(bytes(copy, seq)) },
+        runner: record.runner,
+        received_at: record.at,
+        issued_at: record.at,
+    };
+    Ok(Envelope::seal_delegated(&receipt, &vendor(DELEGATE), &certificate)?.to_json()?.into_bytes())
+}
+
 /// Returns a key that belongs to no runner.
 fn stranger() -> SigningKey {
     SigningKey::from_bytes(&[0xEE; 32])
@@ -225,7 +297,7 @@ fn position(copy: &RecordsCopy, seq: u64) -> Position {
 /// Returns the copy that a customer had when the chain had `count` records.
 fn beginning(copy: &RecordsCopy, count: u64) -> RecordsCopy {
     let records = (1..=count).map(|seq| (record_name(seq), bytes(copy, seq).to_vec()));
-    RecordsCopy { keys: copy.keys.clone(), records: records.collect() }
+    RecordsCopy { keys: copy.keys.clone(), records: records.collect(), ..RecordsCopy::default() }
 }
 
 fn runners(verified: &Verified) -> Vec<String> {

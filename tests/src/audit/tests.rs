@@ -13,7 +13,7 @@ async fn faults_leave_no_hole_and_every_tampering_is_named() {
         let (chain, other) = found.draw(&mut rng);
         let (kind, verdict) = tampered(chain, other, &mut rng).unwrap();
         wrong.extend(verdict.err().map(|why| format!("{kind:?}: {why}")));
-        wrong.extend(whole(chain, &mut rng).problems.first().map(|problem| format!("whole: {problem}")));
+        wrong.extend(whole(chain, &mut rng).unwrap().problems.first().map(|problem| format!("whole: {problem}")));
     }
 
     assert_eq!(wrong, Vec::<String>::new());

@@ -122,6 +122,7 @@ impl Measured {
             kept_outputs: Vec::new(),
             tool_image: None,
             terms: None,
+            receipt: None,
         };
         self.sqs.send(ORDERS, &signed(&order)?, Some(group), Some(&format!("{job}.1")));
         self.work = Some(order.work);

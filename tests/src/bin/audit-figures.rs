@@ -46,7 +46,7 @@ async fn main() -> anyhow::Result<ExitCode> {
             Ok(()) => *passed += 1,
             Err(why) => wrong.push(format!("tampering {number}, {kind:?}: {why}")),
         }
-        if let Some(problem) = whole(chain, &mut rng).problems.first() {
+        if let Some(problem) = whole(chain, &mut rng).context("a receipt of a whole chain")?.problems.first() {
             false_alarms += 1;
             wrong.push(format!("whole copy {number}: {problem}"));
         }

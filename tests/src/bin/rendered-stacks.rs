@@ -1,5 +1,5 @@
 //! Writes the install stacks of real apps and of generated ones into a folder, and ends with an error when one is not the same
-//! bytes twice; or checks templates, one JSON document a line: the rules alone, or all of `freehold install verify-template`.
+//! bytes twice; or checks templates, one JSON document a line: the rules alone, or all of `freehold customer verify-template`.
 
 use std::fs;
 use std::io::{BufRead, stdin};

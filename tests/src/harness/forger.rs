@@ -136,5 +136,6 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
+        receipt: None,
     })
 }

@@ -17,7 +17,8 @@ use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
-    self, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun, install_pk, load, load_all,
+    self, Contact, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun, Stored, install_pk, load,
+    load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -85,6 +86,8 @@ pub async fn list_installs(store: &dyn Store, after: Option<&str>) -> Result<Pag
 
 async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
     let last_contact = heard_of(store, &install).await?;
+    let contact: Option<Stored<Contact>> = load(store, &table::contact_key(&install.id)).await?;
+    let audit = contact.and_then(|contact| contact.value.head).map(|reported| reported.head);
     let live = match &install.live {
         // The workflows of an install that is being forgotten are removed before the install.
         Some(live) if install.forgetting.is_some() => table::find_workflow(store, live).await?.map(|found| found.value),
@@ -129,6 +132,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         leftovers: None,
         accepted_contract: install.accepted_contract,
         orders_queue_url: install.orders_queue_url,
+        audit,
     })
 }
 

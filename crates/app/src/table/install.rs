@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
+use freehold_domain::reported_head::ReportedHead;
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, JobId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -27,6 +28,9 @@ pub struct InstallEntry {
 pub struct Contact {
     pub install: InstallId,
     pub at: Timestamp,
+    /// The newest record of the customer's audit chain that a runner reported; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<ReportedHead>,
 }
 
 /// A component that is deployed, or for which an unsuccessful deploy may have created resources, and its install.

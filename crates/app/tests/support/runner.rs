@@ -114,7 +114,14 @@ impl Runner {
 
     pub(crate) fn report(&self, body: ReportBody, at: Timestamp) -> Report {
         let key: PublicKey = self.key.verifying_key().into();
-        Report { tenant: self.tenant.clone(), install: self.install.clone(), runner: key.key_id(), at, body }
+        Report {
+            tenant: self.tenant.clone(),
+            install: self.install.clone(),
+            runner: key.key_id(),
+            at,
+            head: None,
+            body,
+        }
     }
 
     pub(crate) fn sign(&self, report: &Report) -> String {

@@ -155,7 +155,7 @@ fn of_default(input: &Input, read: &BTreeSet<String>) -> Option<(String, String)
     (is_pattern && read.contains(name)).then(|| {
         let message =
             format!("the default of input `{name}` has a wildcard or a variable of IAM, and a policy reads this input");
-        let help = "write a default without `*`, `?` and `${`: `freehold install verify-template` refuses the install stack \
+        let help = "write a default without `*`, `?` and `${`: `freehold customer verify-template` refuses the install stack \
                     otherwise, because a role could do more than the contract says";
         (message, help.to_owned())
     })

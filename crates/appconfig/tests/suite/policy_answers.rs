@@ -115,8 +115,8 @@ fn a_default_that_a_stack_or_its_check_refuses_is_reported_in_its_line() {
     let unread = faults("de*mo", &policy("x", "{ \"Statement\": [] }\n"));
 
     insta::assert_snapshot!(cases.concat().join("\n"), @r"
-    inputs.toml:18:11: the default of input `cluster` has a wildcard or a variable of IAM, and a policy reads this input | write a default without `*`, `?` and `${`: `freehold install verify-template` refuses the install stack otherwise, because a role could do more than the contract says
-    inputs.toml:18:11: the default of input `cluster` has a wildcard or a variable of IAM, and a policy reads this input | write a default without `*`, `?` and `${`: `freehold install verify-template` refuses the install stack otherwise, because a role could do more than the contract says
+    inputs.toml:18:11: the default of input `cluster` has a wildcard or a variable of IAM, and a policy reads this input | write a default without `*`, `?` and `${`: `freehold customer verify-template` refuses the install stack otherwise, because a role could do more than the contract says
+    inputs.toml:18:11: the default of input `cluster` has a wildcard or a variable of IAM, and a policy reads this input | write a default without `*`, `?` and `${`: `freehold customer verify-template` refuses the install stack otherwise, because a role could do more than the contract says
     inputs.toml:18:11: the default of input `cluster` must not contain a dynamic reference (`{{resolve:`) | leave it out
     inputs.toml:18:11: the default of input `cluster` has 4097 bytes, more than the 4096 of a stack parameter | make it shorter
     ");

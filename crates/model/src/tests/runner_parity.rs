@@ -86,6 +86,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
+        receipt: None,
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::audit::ChainHead;
 use crate::order::leftovers::Leftovers;
 use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
 
@@ -87,6 +88,9 @@ pub struct InstallView {
     pub accepted_contract: Option<Digest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
+    /// The newest record of the audit chain in the customer's bucket that a runner reported; absent before the first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit: Option<ChainHead>,
 }
 
 /// What still existed of the app after a teardown of everything, as the runner listed it.

@@ -1,8 +1,10 @@
 //! Audit records: the signed chain in which the runners of an install record their jobs, refusals and changes in IAM.
 //!
 //! An install has one chain. Each record is an object of the customer's bucket, `audit/<number>.json`; beside it is the
-//! public key of each runner that wrote into the chain, `audit/<key id>.pub`.
+//! public key of each runner that wrote into the chain, `audit/<key id>.pub`. Below `audit/` are also the messages that
+//! the records name: the signed orders, the reports, and the receipts of the control plane ([`message_name`]).
 
+mod head;
 pub mod verify;
 
 use std::collections::BTreeMap;
@@ -12,6 +14,15 @@ use serde::{Deserialize, Serialize};
 use crate::order::{AskedBy, Mode};
 use crate::report::{Fence, Refusal};
 use crate::{Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId};
+
+pub use self::head::{ChainHead, Receipt};
+
+/// The folder, below `audit/`, of the signed orders that started jobs.
+pub const ORDERS: &str = "orders";
+/// The folder, below `audit/`, of the reports that left the account.
+pub const REPORTS: &str = "reports";
+/// The folder, below `audit/`, of the control plane's receipts. A receipt has the name of the record that it confirms.
+pub const RECEIPTS: &str = "receipts";
 
 /// One record of the chain.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -43,6 +54,11 @@ pub fn record_name(seq: u64) -> String {
 pub fn record_number(name: &str) -> Option<u64> {
     let seq = name.strip_suffix(".json").filter(|digits| digits.len() == 12)?.parse().ok()?;
     (record_name(seq) == name).then_some(seq)
+}
+
+/// Returns the name of the object, in [`ORDERS`] or [`REPORTS`], of the message with this digest.
+pub fn message_name(digest: &Digest) -> String {
+    format!("{}.json", digest.hex())
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -85,7 +101,16 @@ pub enum AuditEvent {
         order: Digest,
     },
     /// A job ended, or did not start after all: then `result` says so.
-    Ended { job: JobId, fence: Fence, result: String },
+    Ended {
+        job: JobId,
+        fence: Fence,
+        result: String,
+        /// The digest of the attempt's full log, which is in the customer's bucket; absent when the attempt has no log.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        log: Option<Digest>,
+    },
+    /// These reports are about to be sent to the control plane. Their texts are in [`REPORTS`].
+    Sent { reports: Vec<Digest> },
     /// After a job, roles of the app trust principals outside the customer's account. `roles` lists these principals by
     /// the ARN of the role.
     Strangers {

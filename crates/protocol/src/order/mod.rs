@@ -11,8 +11,8 @@ use crate::envelope::{Delegated, Payload};
 use crate::flag::is_false;
 use crate::preflight::CheckInstall;
 use crate::{
-    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, KeyId, KeyUse, RoleKey, TenantName, Timestamp,
-    WorkflowId, canonical,
+    ActionName, BuildId, ComponentName, Digest, Envelope, Group, InstallId, JobId, KeyId, KeyUse, RoleKey, TenantName,
+    Timestamp, WorkflowId, canonical,
 };
 
 mod asked_by;
@@ -100,6 +100,10 @@ pub struct Order {
     /// The terms of the app version that the work belongs to; absent for builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<OrderTerms>>,
+    /// The signed [`crate::audit::Receipt`] for the newest audit record that the control plane knows of; absent before the
+    /// first one, and for builds. The runner stores it in the customer's bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Box<Envelope>>,
 }
 
 impl Payload for Order {

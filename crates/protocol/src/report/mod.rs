@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::artifact::Artifact;
+use crate::audit::ChainHead;
 use crate::envelope::{Payload, PublicKey};
 use crate::provenance::BuildFacts;
 use crate::sealing::SealingKey;
@@ -25,6 +26,10 @@ pub struct Report {
     pub runner: KeyId,
     /// The time by the runner's own clock. No job's state depends on it; only the verification of a lineage checks it.
     pub at: Timestamp,
+    /// The last record of the install's audit chain that the runner knows to be in the customer's bucket; absent before
+    /// the first one, and for a runner without a bucket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head: Option<ChainHead>,
     pub body: ReportBody,
 }
 

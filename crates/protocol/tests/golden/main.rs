@@ -11,6 +11,7 @@ use std::fmt::Debug;
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::audit::{ChainHead, Receipt};
 use freehold_protocol::canonical;
 use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContract, Terms, TermsChange};
 use freehold_protocol::envelope::{Delegate, Envelope};
@@ -115,6 +116,7 @@ fn order(work: Work) -> Order {
         kept_outputs: Vec::new(),
         tool_image: None,
         terms: None,
+        receipt: None,
     }
 }
 
@@ -192,8 +194,30 @@ fn report(body: ReportBody) -> Report {
         install: "globex".parse().unwrap(),
         runner: KeyId::of(&key(2).verifying_key()),
         at: AT,
+        head: None,
         body,
     }
+}
+
+fn head() -> ChainHead {
+    ChainHead { seq: 44, digest: Digest::of(b"record") }
+}
+
+#[test]
+fn heads_and_receipts() {
+    golden("report-head", &Report { head: Some(head()), ..report(ReportBody::Heartbeat) });
+    let receipt = Receipt {
+        tenant: "acme".parse().unwrap(),
+        install: "globex".parse().unwrap(),
+        head: head(),
+        runner: KeyId::of(&key(2).verifying_key()),
+        received_at: AT,
+        issued_at: AT.plus_secs(60),
+    };
+    golden("receipt", &receipt);
+    let envelope = Envelope::seal(&receipt, &[&key(2)]).unwrap();
+    let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
+    golden("order-receipt", &Order { receipt: Some(Box::new(envelope)), ..image });
 }
 
 fn attempt(event: AttemptEvent) -> Report {

@@ -100,11 +100,13 @@ impl Place {
             kept_outputs: Vec::new(),
             tool_image: None,
             terms: None,
+            receipt: None,
         }
     }
 
     fn report(&self, at: Timestamp, body: ReportBody) -> Report {
-        Report { tenant: tenant(), install: self.install.clone(), runner: public(&self.runner).key_id(), at, body }
+        let (tenant, install, runner) = (tenant(), self.install.clone(), public(&self.runner).key_id());
+        Report { tenant, install, runner, at, head: None, body }
     }
 
     fn hello(&self) -> Report {

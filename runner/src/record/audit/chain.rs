@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name};
 use freehold_protocol::{Digest, Envelope, Timestamp};
@@ -12,11 +13,14 @@ use tracing::warn;
 use super::author::Author;
 use super::bucket::{Bucket, Created, Later};
 use super::error::AuditError;
+use super::latest_head::LatestHead;
 use super::waiting_events::{Entry, Head, Room, Spool, Trying};
 use crate::wire::clock;
 
 /// The maximum number of consecutive writes that fail because another machine wrote a record first.
 const MOST_CONFLICTS: u32 = 100;
+/// The pause before a contended write of another object is tried again.
+const CONTENDED: Duration = Duration::from_millis(100);
 /// The maximum number of records in one answer of S3.
 const PAGE: u16 = 1000;
 
@@ -29,12 +33,32 @@ pub(super) struct BucketChain {
     placing: tokio::sync::Mutex<bool>,
     /// Told of each new event.
     pub(super) added: Notify,
+    pub(super) latest: LatestHead,
 }
 
 impl BucketChain {
     pub(super) fn open(state_dir: &Path, bucket: Arc<dyn Bucket>) -> Result<Self, AuditError> {
-        let spool = Mutex::new(Spool::open(state_dir)?);
-        Ok(Self { bucket, spool, placing: tokio::sync::Mutex::new(false), added: Notify::new() })
+        let spool = Spool::open(state_dir)?;
+        let latest = LatestHead::default();
+        latest.set(spool.last_record());
+        let spool = Mutex::new(spool);
+        Ok(Self { bucket, spool, placing: tokio::sync::Mutex::new(false), added: Notify::new(), latest })
+    }
+
+    /// Puts an object that records name, unless an object of this name exists.
+    pub(super) async fn keep(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
+        for _ in 0..MOST_CONFLICTS {
+            match self.bucket.create(name, bytes.clone()).await? {
+                // The name is the digest of a message, or the number of a receipt: whichever machine was first wrote it.
+                Created::New | Created::Exists => return Ok(()),
+                Created::Contended => tokio::time::sleep(CONTENDED).await,
+            }
+        }
+        Err(AuditError::Contended(MOST_CONFLICTS))
+    }
+
+    fn learn_head(&self) {
+        self.latest.set(self.spool().last_record());
     }
 
     /// Adds an event to the spool durably.
@@ -78,6 +102,7 @@ impl BucketChain {
                     if !is_ours {
                         let head = self.end(Head { seq: trying.seq, digest: Digest::of(&found) }).await?;
                         self.spool().continues_after(head)?;
+                        self.learn_head();
                     }
                     is_ours
                 }
@@ -85,6 +110,7 @@ impl BucketChain {
             };
             if is_ours {
                 self.spool().succeeded()?;
+                self.learn_head();
                 conflicts = 0;
             } else {
                 conflicts += 1;
@@ -126,6 +152,7 @@ impl BucketChain {
             None => {
                 let end = self.end(Head { seq: 0, digest: Digest::of(b"") }).await?;
                 self.spool().continues_after(end.clone())?;
+                self.learn_head();
                 end
             }
         };

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::Envelope;
-use freehold_protocol::audit::verify::{RecordsCopy, Verified, verify};
+use freehold_protocol::audit::verify::{Known, RecordsCopy, Verified, verify};
 use freehold_protocol::audit::{AuditEvent, AuditRecord, record_name, record_number};
 
 use super::bucket::{Bucket, Created, Later};
@@ -36,6 +36,8 @@ pub(crate) struct Memory {
     pub(crate) always: Mutex<Fate>,
     /// Whether the next write of a key is contended.
     pub(crate) contends_for_a_key: AtomicBool,
+    /// Whether the bucket takes no messages that records name, such as orders.
+    pub(crate) refuses_messages: AtomicBool,
     pub(crate) calls: AtomicUsize,
 }
 
@@ -52,12 +54,9 @@ impl Memory {
     pub(crate) fn verified(&self) -> Verified {
         let mut copy = RecordsCopy::default();
         for (name, bytes) in self.objects.lock().unwrap().iter() {
-            match name.strip_suffix(".pub") {
-                Some(key) => drop(copy.keys.insert(key.to_owned(), String::from_utf8(bytes.clone()).unwrap())),
-                None => drop(copy.records.insert(name.clone(), bytes.clone())),
-            }
+            assert!(copy.add(name, bytes.clone()), "{name}");
         }
-        verify(&copy, &[], &[])
+        verify(&copy, Known::default())
     }
 
     /// Returns the events in the order of the chain, which must be whole: the host that joins, the number of the job that
@@ -73,6 +72,7 @@ impl Memory {
             }
             AuditEvent::Ended { result, .. } => result,
             AuditEvent::Started { .. } => "started".into(),
+            AuditEvent::Sent { reports } => format!("sent {}", reports.len()),
             AuditEvent::IamChange { action, stage, detail, .. } => format!("{action} {stage} {detail}"),
             other => panic!("{other:?}"),
         };
@@ -86,6 +86,9 @@ impl Bucket for Memory {
         self.calls.fetch_add(1, Ordering::Relaxed);
         if name.ends_with(".pub") && self.contends_for_a_key.swap(false, Ordering::Relaxed) {
             return Ok(Created::Contended);
+        }
+        if name.contains('/') && self.refuses_messages.load(Ordering::Relaxed) {
+            return Err(Self::trouble());
         }
         let fate = if record_number(name).is_some() { self.next_fate() } else { Fate::Works };
         match fate {

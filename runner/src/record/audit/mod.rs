@@ -11,6 +11,7 @@ mod author;
 pub mod bucket;
 mod chain;
 mod error;
+mod latest_head;
 mod local;
 #[cfg(test)]
 pub(crate) mod memory;
@@ -33,6 +34,7 @@ pub use author::Author;
 use bucket::Bucket;
 use chain::BucketChain;
 pub use error::AuditError;
+pub use latest_head::LatestHead;
 use local::LocalChain;
 use waiting_events::Room;
 
@@ -84,6 +86,30 @@ impl Audit {
     /// An [`AuditError`].
     pub fn conclude(&self, event: AuditEvent) -> Result<(), AuditError> {
         self.add(event, Room::Always)
+    }
+
+    /// Returns the last record that this machine knows to be in the customer's bucket; it is always up to date.
+    pub fn latest_head(&self) -> LatestHead {
+        match &self.trail {
+            Trail::Local(_) => LatestHead::default(),
+            Trail::Bucket(chain) => chain.latest.clone(),
+        }
+    }
+
+    /// Returns whether the records are in the customer's bucket, with the messages that they name.
+    pub const fn is_in_bucket(&self) -> bool {
+        matches!(self.trail, Trail::Bucket(_))
+    }
+
+    /// Stores a message that records name: an order, a report or a receipt. `name` is below `audit/`. Does nothing for a
+    /// runner without a bucket.
+    ///
+    /// # Errors
+    /// An [`AuditError`]; [`AuditError::Slow`] after the time limit.
+    pub async fn keep(&self, name: &str, bytes: Vec<u8>, within: Duration) -> Result<(), AuditError> {
+        let Trail::Bucket(chain) = &self.trail else { return Ok(()) };
+        let slow = |_| Err(AuditError::Slow { secs: within.as_secs(), waiting: 1 });
+        tokio::time::timeout(within, chain.keep(name, bytes)).await.unwrap_or_else(slow)
     }
 
     fn add(&self, event: AuditEvent, room: Room) -> Result<(), AuditError> {

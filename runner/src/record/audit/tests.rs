@@ -19,12 +19,22 @@ impl Audit {
 }
 
 fn ended(n: u32) -> AuditEvent {
-    AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "succeeded".into() }
+    AuditEvent::Ended {
+        job: job_id(n),
+        fence: Fence { dispatch: 1, receive: 1 },
+        result: "succeeded".into(),
+        log: None,
+    }
 }
 
 /// Returns an event with a line of about 250 kB.
 fn long(n: u32) -> AuditEvent {
-    AuditEvent::Ended { job: job_id(n), fence: Fence { dispatch: 1, receive: 1 }, result: "x".repeat(250_000) }
+    AuditEvent::Ended {
+        job: job_id(n),
+        fence: Fence { dispatch: 1, receive: 1 },
+        result: "x".repeat(250_000),
+        log: None,
+    }
 }
 
 /// Opens the trail of the machine with the key of `seed`.
@@ -345,4 +355,28 @@ fn the_chain_of_a_runner_without_a_bucket_continues_after_a_restart_and_a_torn_l
 
     assert_eq!(count, 4);
     assert!(open().unwrap_err().to_string().contains("move the file away"));
+}
+
+#[tokio::test]
+async fn the_latest_head_is_the_last_record_that_is_known_to_be_in_the_bucket() {
+    let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let bucket = Arc::new(Memory::default());
+    let audit = machine(first.path(), 1, &bucket);
+    let head = audit.latest_head();
+    let none = head.get();
+    audit.record(ended(1)).unwrap();
+    let waiting = head.get();
+
+    audit.flush(BUCKET_LIMIT).await.unwrap();
+    machine(second.path(), 2, &bucket).announce(ended(2)).await.unwrap();
+    let own = head.get().unwrap();
+    let restarted = machine(first.path(), 1, &bucket).latest_head().get();
+    audit.announce(ended(3)).await.unwrap();
+
+    let digest = |seq: u64| Digest::of(&bucket.objects.lock().unwrap()[&record_name(seq)]);
+    assert_eq!((none, waiting), (None, None));
+    assert_eq!((own.seq, &own.digest), (2, &digest(2)));
+    assert_eq!(restarted, Some(own));
+    let after = head.get().unwrap();
+    assert_eq!((after.seq, after.digest), (5, digest(5)));
 }

@@ -9,7 +9,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead};
 use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -175,6 +175,12 @@ impl Spool {
 
     pub(super) fn head(&self) -> Option<&Head> {
         self.state.head.as_ref()
+    }
+
+    /// Returns the last record that this machine knows to be in the bucket.
+    pub(super) fn last_record(&self) -> Option<ChainHead> {
+        let head = self.state.head.as_ref().filter(|head| head.seq > 0)?;
+        Some(ChainHead { seq: head.seq, digest: head.digest.clone() })
     }
 
     /// Returns the key with which this machine last joined the chain.

@@ -1,6 +1,7 @@
 //! The side effects of a report: to store its log, to record the contact, and to send a heartbeat to the waiting state.
 
 use freehold_domain::job::Job;
+use freehold_domain::reported_head::ReportedHead;
 use freehold_protocol::report::{AttemptEvent, AttemptReport};
 use freehold_protocol::{InstallId, Timestamp};
 
@@ -34,12 +35,14 @@ impl AcceptReport {
     /// Records that the runner sent a report at `sent_at`. The time at which the report is handled does not count: it
     /// may be much later, and the runner may have stopped meanwhile. A job's reports are frequent and their times are
     /// in the job's row, so this row is written at most every ten minutes. A hello, the heartbeat of an older runner,
-    /// and the report that ends the last job of a workflow are `rare` and always recorded.
+    /// and the report of a job's end are `rare` and always recorded. The row also keeps the newest
+    /// audit record that a report named, for the next receipt.
     pub(super) async fn note_contact_at(
         &self,
         install: &InstallId,
         sent_at: Timestamp,
         rare: bool,
+        head: Option<ReportedHead>,
     ) -> Result<(), AppError> {
         let now = self.clock.now().min(sent_at);
         let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
@@ -49,8 +52,20 @@ impl AcceptReport {
             if known.as_ref().is_some_and(|contact| contact.value.at >= now || (!rare && fresh(contact))) {
                 return Ok(Decided::Keep(()));
             }
-            let expect = known.map_or(Expect::Absent, |contact| Expect::Rev(contact.rev));
-            let contact = Contact { install: install.clone(), at: now };
+            let expect = known.as_ref().map_or(Expect::Absent, |contact| Expect::Rev(contact.rev));
+            let before = known.and_then(|contact| contact.value.head);
+            if let (Some(before), Some(head)) = (&before, &head)
+                && before.contradicts(head)
+            {
+                tracing::error!(
+                    install.id = %install,
+                    "Two audit records of install `{install}` have the number {}: the chain in the customer's bucket was \
+                     forked, or a runner's key was stolen",
+                    head.head.seq
+                );
+            }
+            let contact =
+                Contact { install: install.clone(), at: now, head: ReportedHead::newest(before, head.clone()) };
             Ok(Decided::Commit(vec![put(&contact, expect)?], ()))
         })
         .await

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::install::{HelloStep, Install, InstallError};
+use freehold_domain::reported_head::ReportedHead;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES, MAX_HELLO_BYTES};
 use freehold_protocol::report::{Hello, Report};
 use freehold_protocol::{Envelope, KeyId, Timestamp};
 use serde_json::json;
 
 use super::role::Role;
-use super::{AcceptReport, Accepted, Arrival, unbelievable};
+use super::{AcceptReport, Accepted, Arrival, reported_head, unbelievable};
 use crate::AppError;
 use crate::ports::Expect;
 use crate::table::evidence::{self, Evidence, Signed};
@@ -27,7 +28,7 @@ impl AcceptReport {
             let message = format!("a hello has {} bytes, more than the limit of {MAX_HELLO_BYTES}", body.len());
             return Err(AppError::invalid(message));
         }
-        envelope.open::<Report>(&hello.public_key).map_err(unbelievable)?;
+        let report: Report = envelope.open(&hello.public_key).map_err(unbelievable)?;
         if let Role::Unproven(reason) = self.role_of(install, hello, arrival.taken_at).await? {
             // The refusal is not recorded, because the runner repeats its hello with a new proof.
             tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
@@ -68,7 +69,7 @@ impl AcceptReport {
                 if changed {
                     tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
                 }
-                self.after_hello(&next, arrival.sent_at).await
+                self.after_hello(&next, arrival.sent_at, reported_head(&report, arrival.sent_at)).await
             }
             Err(reason) => {
                 tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
@@ -98,8 +99,13 @@ impl AcceptReport {
 
     /// Records the contact, and resumes the workflow that waits for the runner, if there is one and it waits for nothing
     /// else.
-    pub(super) async fn after_hello(&self, install: &Install, sent_at: Timestamp) -> Result<Accepted, AppError> {
-        self.note_contact_at(&install.id, sent_at, true).await?;
+    pub(super) async fn after_hello(
+        &self,
+        install: &Install,
+        sent_at: Timestamp,
+        head: Option<ReportedHead>,
+    ) -> Result<Accepted, AppError> {
+        self.note_contact_at(&install.id, sent_at, true, head).await?;
         if let Some(live) = &install.live {
             let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
             if let Some(token) = token.filter(|token| !token.value.waits_for_inputs(install)) {

@@ -12,8 +12,9 @@ mod unknown_key;
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
+use freehold_domain::reported_head::ReportedHead;
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::report::{Report, ReportBody};
+use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
 use freehold_protocol::{Envelope, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
@@ -100,7 +101,8 @@ impl AcceptReport {
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         let sent_at = arrival.sent_at;
-        self.note_contact_at(&report.install, sent_at, matches!(report.body, ReportBody::Heartbeat)).await?;
+        let (rare, head) = (is_rare(&report.body), reported_head(&report, sent_at));
+        self.note_contact_at(&report.install, sent_at, rare, head).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
             ReportBody::Attempt(attempt) => {
@@ -133,6 +135,22 @@ fn of_a_namesake(report: &Report) -> Accepted {
     Accepted::Refused(format!(
         "the report is older than install `{install}`; it is from a forgotten install that had the same name"
     ))
+}
+
+/// Returns whether the contact of a report is recorded however little time has passed. The end of a job is: the next order
+/// then brings the receipt for the records of the job.
+const fn is_rare(body: &ReportBody) -> bool {
+    match body {
+        ReportBody::Heartbeat => true,
+        ReportBody::Attempt(attempt) => matches!(attempt.event, AttemptEvent::Finished { .. }),
+        ReportBody::Hello(_) | ReportBody::Refused(_) => false,
+    }
+}
+
+/// Returns the audit record that a verified report names.
+fn reported_head(report: &Report, received_at: Timestamp) -> Option<ReportedHead> {
+    let head = report.head.clone()?;
+    Some(ReportedHead { head, runner: report.runner.clone(), received_at })
 }
 
 fn unbelievable(error: freehold_protocol::EnvelopeError) -> AppError {

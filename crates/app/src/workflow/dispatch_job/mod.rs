@@ -31,10 +31,10 @@ use crate::app_version::versions::Versions;
 use crate::contract::sign_contract::SignContract;
 use crate::contract::terms;
 use crate::messages::DispatchMessage;
-use crate::ports::{BuildMachine, Clock, OrdersQueue, Signer, Store, Write};
+use crate::ports::{BuildMachine, Clock, DelegateKey, OrdersQueue, Signer, Store, Write};
 use crate::stack::nuon_tree;
 use crate::table::evidence;
-use crate::table::{self, NOTICE_SECS, Stored, build_key, load};
+use crate::table::{self, Contact, NOTICE_SECS, Stored, build_key, load};
 use crate::workflow::order_work::{
     action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work, secrets, sensitive_inputs,
     skips_noops,
@@ -154,6 +154,7 @@ impl DispatchJob {
     ) -> Result<Envelope, AppError> {
         let (mut order, part) = self.order(job, install, dispatch).await?;
         let delegate = self.signer.delegate(order.not_after).await?;
+        order.receipt = self.receipt(install, &delegate, now).await?;
         let mut envelope = Envelope::seal_delegated(&order, &delegate.key, &delegate.certificate)?;
         let too_large = |envelope: &Envelope| envelope.payload.len() / 4 * 3 > MAX_INLINE_PAYLOAD_BYTES;
         // The order can be sent without the documents of its terms: a runner that needs them reports that. The order
@@ -171,6 +172,19 @@ impl DispatchJob {
         }
         evidence::keep_order(&*self.store, (&job.id, dispatch, now), &envelope, &order.work, part).await?;
         Ok(envelope)
+    }
+
+    /// Returns the receipt for the newest audit record that the install's runners reported.
+    async fn receipt(
+        &self,
+        install: &Install,
+        delegate: &DelegateKey,
+        now: Timestamp,
+    ) -> Result<Option<Box<Envelope>>, AppError> {
+        let contact: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(&install.id)).await?;
+        let Some(head) = contact.and_then(|contact| contact.value.head) else { return Ok(None) };
+        let receipt = head.receipt(self.tenant.clone(), install.id.clone(), now);
+        Ok(Some(Box::new(Envelope::seal_delegated(&receipt, &delegate.key, &delegate.certificate)?)))
     }
 
     async fn send_cancel(&self, cancel: &Cancel) -> Result<(), AppError> {
@@ -241,6 +255,7 @@ impl DispatchJob {
             kept_outputs: hidden.outputs,
             tool_image,
             terms,
+            receipt: None,
         };
         Ok((order, part))
     }

@@ -31,7 +31,8 @@ struct Claim {
 
 impl DispatchJob {
     /// What the use case signs with a delegate key. It signs contracts for [`SignContract`](crate::contract::sign_contract).
-    pub const SIGNS: [KeyUse; 4] = [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts];
+    pub const SIGNS: [KeyUse; 5] =
+        [KeyUse::Orders, KeyUse::Cancels, KeyUse::Notices, KeyUse::Contracts, KeyUse::Receipts];
 
     /// Sends the order of a job. Does not send it again when the first try is so old that SQS would no longer drop a
     /// duplicate. Returns whether the order was sent.

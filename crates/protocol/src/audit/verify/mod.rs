@@ -1,5 +1,7 @@
-//! Verifies a copy of an install's audit records: names, signatures, numbers, and the digest of the record before each.
+//! Verifies a copy of an install's audit records: names, signatures, numbers, and the digest of the record before each;
+//! then that the chain has the records which reports and the control plane's receipts name.
 
+mod evidence;
 #[cfg(test)]
 mod tests;
 
@@ -8,7 +10,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::audit::{AuditEvent, AuditRecord, record_name, record_number};
+use crate::audit::{AuditEvent, AuditRecord, ChainHead, ORDERS, RECEIPTS, REPORTS, record_name, record_number};
 use crate::envelope::PublicKey;
 use crate::order::AskedBy;
 use crate::{Digest, Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
@@ -23,6 +25,47 @@ pub struct RecordsCopy {
     pub keys: BTreeMap<String, String>,
     /// The bytes of each file whose name ends with `.json`, by its name.
     pub records: BTreeMap<String, Vec<u8>>,
+    /// The bytes of each file in the folder [`ORDERS`], by its name. The verification of the chain does not read them.
+    pub orders: BTreeMap<String, Vec<u8>>,
+    /// The bytes of each file in the folder [`RECEIPTS`], by its name.
+    pub receipts: BTreeMap<String, Vec<u8>>,
+    /// The bytes of each file in the folder [`REPORTS`], by its name.
+    pub reports: BTreeMap<String, Vec<u8>>,
+}
+
+impl RecordsCopy {
+    /// Adds the object with this name below `audit/`. Returns false for a name that belongs to no part of the copy.
+    pub fn add(&mut self, name: &str, bytes: Vec<u8>) -> bool {
+        let folder = |folder| name.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+        if let Some(key) = name.strip_suffix(".pub") {
+            // A key that is not text is not a key either, and is reported with the records that it should verify.
+            self.keys.insert(key.to_owned(), String::from_utf8_lossy(&bytes).trim().to_owned());
+            return true;
+        }
+        let (map, name) = match (folder(ORDERS), folder(RECEIPTS), folder(REPORTS)) {
+            (Some(name), _, _) => (&mut self.orders, name),
+            (_, Some(name), _) => (&mut self.receipts, name),
+            (_, _, Some(name)) => (&mut self.reports, name),
+            (None, None, None) => (&mut self.records, name),
+        };
+        if name.contains('/') || !name.ends_with(".json") {
+            return false;
+        }
+        map.insert(name.to_owned(), bytes);
+        true
+    }
+}
+
+/// What the caller knows about the install apart from the copy.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// The ids of the keys whose records are accepted; when there is none, every key is accepted whose public key is in
+    /// the copy.
+    pub runners: &'a [String],
+    /// Records of earlier copies, which the chain must still have.
+    pub seen: &'a [Position],
+    /// The tenant's root key. Without it, receipts are compared with the chain, and nobody checks who signed them.
+    pub root: Option<&'a PublicKey>,
 }
 
 /// The result of a verification.
@@ -45,6 +88,11 @@ pub struct Verified {
     pub runners: Vec<Writer>,
     /// Who asked for the jobs that started, in the order of their first starts.
     pub askers: Vec<Asker>,
+    /// The number of receipts of the control plane that the chain agrees with.
+    pub receipts: u64,
+    /// The number of the last record that a receipt of the control plane confirms.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmed: Option<u64>,
     /// Jobs that started and have no record of their end: they run, or the records after their start are missing.
     pub without_end: BTreeSet<JobId>,
     pub problems: Vec<Problem>,
@@ -107,6 +155,12 @@ impl Position {
     }
 }
 
+impl From<&ChainHead> for Position {
+    fn from(head: &ChainHead) -> Self {
+        Self { seq: head.seq, short: head.digest.hex().get(..SHORT).unwrap_or_default().to_owned() }
+    }
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:012}-{}", self.seq, self.short)
@@ -136,9 +190,9 @@ impl std::str::FromStr for Position {
     }
 }
 
-/// Verifies a copy. `runners` are the ids of the keys whose records are accepted; when there is none, every key is
-/// accepted whose public key is in the copy. The chain must have each record of `seen`.
-pub fn verify(copy: &RecordsCopy, runners: &[String], seen: &[Position]) -> Verified {
+/// Verifies a copy against what the caller knows.
+pub fn verify(copy: &RecordsCopy, known: Known<'_>) -> Verified {
+    let Known { runners, seen, root } = known;
     let mut chain = Chain {
         keys: copy.keys.iter().map(|(id, text)| (id.as_str(), public_key(id, text))).collect(),
         accepted: runners,
@@ -151,6 +205,8 @@ pub fn verify(copy: &RecordsCopy, runners: &[String], seen: &[Position]) -> Veri
             last: None,
             runners: Vec::new(),
             askers: Vec::new(),
+            receipts: 0,
+            confirmed: None,
             without_end: BTreeSet::new(),
             problems: Vec::new(),
         },
@@ -166,6 +222,8 @@ pub fn verify(copy: &RecordsCopy, runners: &[String], seen: &[Position]) -> Veri
     for seen in seen {
         chain.find(seen, records.get(&seen.seq).copied());
     }
+    chain.compare_receipts(copy, &records, root);
+    chain.compare_reports(copy, &records);
     for runner in runners {
         if !chain.verified.runners.iter().any(|writer| writer.key.as_str() == runner) {
             chain.note(None, format!("there are no records of runner key {runner}"));
@@ -288,6 +346,7 @@ impl Chain<'_> {
             | AuditEvent::Strangers { .. }
             | AuditEvent::Refused { .. }
             | AuditEvent::ConnectionRefused { .. }
+            | AuditEvent::Sent { .. }
             | AuditEvent::Cancelled { .. }
             | AuditEvent::KeyReplaced { .. }
             | AuditEvent::IamChange { .. }

@@ -1,7 +1,8 @@
 use ed25519_dalek::SigningKey;
 
 use super::*;
-use crate::report::Fence;
+use crate::audit::{ChainHead, Receipt, message_name};
+use crate::report::{Fence, Report, ReportBody};
 
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
 
@@ -36,7 +37,7 @@ fn record(seed: u8, seq: u64, previous: &Digest, install: &str, event: AuditEven
 }
 
 fn ended(seq: u64) -> AuditEvent {
-    AuditEvent::Ended { job: job(seq), fence: FENCE, result: "succeeded".into() }
+    AuditEvent::Ended { job: job(seq), fence: FENCE, result: "succeeded".into(), log: None }
 }
 
 /// Returns a whole chain, of which each record is by the key of the next seed.
@@ -58,7 +59,7 @@ fn add(copy: &mut RecordsCopy, seed: u8, seq: u64, install: &str, event: AuditEv
 }
 
 fn found(copy: &RecordsCopy) -> Vec<String> {
-    verify(copy, &[], &[]).problems.iter().map(ToString::to_string).collect()
+    verify(copy, Known::default()).problems.iter().map(ToString::to_string).collect()
 }
 
 fn position(copy: &RecordsCopy, seq: u64) -> Position {
@@ -77,7 +78,10 @@ fn only_twelve_digits_are_the_number_of_a_record() {
 fn a_whole_chain_of_several_runners_has_no_problem() {
     let copy = chain(&[1, 1, 2, 1, 2, 3, 3]);
 
-    let verified = verify(&copy, &[id(1), id(2), id(3)], &[position(&copy, 3), position(&copy, 7)]);
+    let verified = verify(
+        &copy,
+        Known { runners: &[id(1), id(2), id(3)], seen: &[position(&copy, 3), position(&copy, 7)], ..Known::default() },
+    );
 
     assert_eq!(verified.problems, []);
     assert_eq!(verified.last, Some(position(&copy, 7)));
@@ -110,7 +114,7 @@ fn who_asked_for_jobs_is_listed_once_with_the_number_of_starts() {
         add(&mut copy, 1, seq, "globex", started(seq, asked_by));
     }
 
-    let askers = verify(&copy, &[], &[]).askers;
+    let askers = verify(&copy, Known::default()).askers;
 
     let listed: Vec<_> =
         askers.iter().map(|one| (one.asked_by.clone(), one.starts, one.from.as_millis(), one.to.as_millis())).collect();
@@ -125,7 +129,7 @@ fn jobs_without_a_record_of_their_end_are_listed() {
     add(&mut copy, 1, 4, "globex", ended(4));
     add(&mut copy, 1, 5, "globex", started(5, None));
 
-    let verified = verify(&copy, &[], &[]);
+    let verified = verify(&copy, Known::default());
 
     assert_eq!((verified.problems, verified.without_end), (vec![], [job(5)].into()));
 }
@@ -143,7 +147,7 @@ fn missing_records_are_named_by_their_numbers() {
 
     assert_eq!(found(&copy), ["record 3 is missing", "record 5 is missing"]);
     assert_eq!(found(&of_three), ["records 2 to 4 are missing"]);
-    assert_eq!(verify(&of_three, &[], &[]).problems[0].record, Some(2));
+    assert_eq!(verify(&of_three, Known::default()).problems[0].record, Some(2));
 }
 
 #[test]
@@ -236,7 +240,7 @@ fn a_key_that_is_missing_exchanged_or_not_accepted_verifies_nothing() {
     assert_eq!(found(&missing), [unknown]);
     let other = format!("record 2 cannot be verified: `{}.pub` is another key: its id is {}", id(2), id(3));
     assert_eq!(found(&exchanged), [other]);
-    let pinned = verify(&chain(&[1, 2]), &[id(1), id(3)], &[]).problems;
+    let pinned = verify(&chain(&[1, 2]), Known { runners: &[id(1), id(3)], ..Known::default() }).problems;
     let pinned: Vec<&str> = pinned.iter().map(|problem| problem.text.as_str()).collect();
     assert_eq!(
         pinned,
@@ -256,7 +260,12 @@ fn a_chain_that_was_cut_or_forked_is_found_with_the_record_that_was_seen() {
     add(&mut forked, 1, 5, "globex", ended(99));
     let seen = position(&whole, 5);
 
-    let texts = |copy| verify(copy, &[], std::slice::from_ref(&seen)).problems.into_iter().map(|each| each.text);
+    let texts = |copy| {
+        verify(copy, Known { seen: std::slice::from_ref(&seen), ..Known::default() })
+            .problems
+            .into_iter()
+            .map(|each| each.text)
+    };
 
     assert_eq!((found(&cut), found(&forked)), (Vec::<String>::new(), Vec::new()), "no copy alone can show it");
     assert_eq!(
@@ -294,4 +303,123 @@ fn a_position_is_read_as_it_is_written() {
     for wrong in ["", "1", "1-", "x-4b5e57f6eb2f", "1-4b5e57f6eb2", "1-4B5E57F6EB2F", "1-4b5e57f6eb2ff"] {
         assert!(wrong.parse::<Position>().is_err(), "{wrong}");
     }
+}
+
+const ROOT: u8 = 9;
+
+fn head(copy: &RecordsCopy, seq: u64) -> ChainHead {
+    ChainHead { seq, digest: Digest::of(&copy.records[&record_name(seq)]) }
+}
+
+/// Returns a receipt that the key of `root` certified, for a record of the chain.
+fn receipt(copy: &RecordsCopy, seq: u64, (root, install): (u8, &str)) -> Vec<u8> {
+    let tenant: TenantName = "acme".parse().unwrap();
+    let delegate = crate::envelope::Delegate {
+        send_until: None,
+        tenant: tenant.clone(),
+        public_key: key(8).verifying_key().into(),
+        not_before: Timestamp::from_millis(0),
+        not_after: Timestamp::from_millis(1_000_000),
+        uses: [crate::KeyUse::Receipts].into(),
+    };
+    let certificate = Envelope::seal(&delegate, &[&key(root)]).unwrap();
+    let at = Timestamp::from_millis(5_000);
+    let receipt = Receipt {
+        tenant,
+        install: install.parse().unwrap(),
+        head: head(copy, seq),
+        runner: KeyId::of(&key(1).verifying_key()),
+        received_at: at,
+        issued_at: at,
+    };
+    Envelope::seal_delegated(&receipt, &key(8), &certificate).unwrap().to_json().unwrap().into_bytes()
+}
+
+fn report(copy: &RecordsCopy, seq: u64) -> Vec<u8> {
+    let report = Report {
+        tenant: "acme".parse().unwrap(),
+        install: "globex".parse().unwrap(),
+        runner: KeyId::of(&key(1).verifying_key()),
+        at: Timestamp::from_millis(1),
+        head: Some(head(copy, seq)),
+        body: ReportBody::Heartbeat,
+    };
+    Envelope::seal(&report, &[&key(1)]).unwrap().to_json().unwrap().into_bytes()
+}
+
+fn with_root(copy: &RecordsCopy) -> Verified {
+    let root = PublicKey::from(key(ROOT).verifying_key());
+    verify(copy, Known { root: Some(&root), ..Known::default() })
+}
+
+fn found_with_root(copy: &RecordsCopy) -> Vec<(Option<u64>, String)> {
+    with_root(copy).problems.into_iter().map(|problem| (problem.record, problem.text)).collect()
+}
+
+#[test]
+fn a_chain_with_the_records_that_receipts_and_reports_name_is_whole() {
+    let mut copy = chain(&[1; 5]);
+    for seq in [2, 4] {
+        copy.receipts.insert(record_name(seq), receipt(&copy, seq, (ROOT, "globex")));
+    }
+    let sent = report(&copy, 3);
+    copy.reports.insert(message_name(&Digest::of(&sent)), sent);
+
+    let verified = with_root(&copy);
+
+    assert_eq!((verified.problems, verified.receipts, verified.confirmed), (vec![], 2, Some(4)));
+}
+
+#[test]
+fn a_cut_tail_and_a_fork_are_named_by_the_receipt_of_a_record_and_by_the_head_of_a_report() {
+    let whole = chain(&[1; 5]);
+    let mut by_receipt = whole.clone();
+    by_receipt.receipts.insert(record_name(5), receipt(&whole, 5, (ROOT, "globex")));
+    by_receipt.records.remove(&record_name(5));
+    let mut by_report = whole.clone();
+    let sent = report(&whole, 5);
+    let name = message_name(&Digest::of(&sent));
+    by_report.reports.insert(name.clone(), sent);
+    by_report.records.remove(&record_name(5));
+    let mut forked = by_receipt.clone();
+    add(&mut forked, 1, 5, "globex", ended(77));
+
+    let cut = "receipt 5: the chain was cut: it lacks record 5 that the control plane confirmed".to_owned();
+    assert_eq!(found_with_root(&by_receipt), [(Some(5), cut)]);
+    let cut = format!("the chain was cut: it lacks record 5 that report `{name}` names");
+    assert_eq!(found_with_root(&by_report), [(Some(5), cut)]);
+    let fork = "receipt 5: the chain was forked: record 5 is not the one that the control plane confirmed".to_owned();
+    assert_eq!(found_with_root(&forked), [(Some(5), fork)]);
+}
+
+#[test]
+fn a_receipt_of_another_install_of_another_signer_or_in_the_place_of_another_is_a_problem() {
+    let whole = chain(&[1; 3]);
+    let of = |bytes: Vec<u8>| {
+        let mut copy = whole.clone();
+        copy.receipts.insert(record_name(3), bytes);
+        found_with_root(&copy).remove(0).1
+    };
+
+    let replayed = of(receipt(&whole, 2, (ROOT, "globex")));
+    let foreign = of(receipt(&whole, 3, (ROOT, "initech")));
+    let forged = of(receipt(&whole, 3, (7, "globex")));
+
+    assert_eq!(replayed, "receipt 3: it confirms record 2, so it stands in the place of another receipt");
+    assert_eq!(foreign, "receipt 3: it is of install `initech` of tenant `acme`");
+    assert!(forged.starts_with("receipt 3: the control plane did not sign it: "), "{forged}");
+}
+
+#[test]
+fn a_changed_report_is_a_problem() {
+    let mut copy = chain(&[1; 3]);
+    let mut sent = report(&copy, 3);
+    let name = message_name(&Digest::of(&sent));
+    sent.push(b' ');
+    copy.reports.insert(name.clone(), sent);
+
+    let (record, text) = found_with_root(&copy).remove(0);
+
+    assert_eq!(record, None);
+    assert!(text.starts_with(&format!("report `{name}` is not the one that was sent: ")), "{text}");
 }

@@ -5,6 +5,8 @@ use freehold_iam_proxy::{Change, Recorder as _, Stage};
 use super::*;
 use crate::record::audit;
 use crate::record::audit::memory::{Fate, Memory};
+use crate::record::departures::{RecordedOutbox, Texts};
+use crate::wire::inbox::Outbox as _;
 
 const PATIENCE: Duration = audit::BUCKET_LIMIT;
 
@@ -68,4 +70,49 @@ async fn a_change_of_iam_that_was_announced_and_not_sent_has_an_end() {
     assert!(refused.unwrap_err().contains("cannot write the audit record"));
     let stages = ["announced ", "failed NotSent", "announced ", "made "].map(|stage| format!("CreateRole {stage}"));
     assert_eq!(bucket.events()[1..], stages);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_signed_order_of_a_job_that_starts_is_in_the_bucket_and_without_it_no_job_starts() {
+    let (taking, refusing) = (Arc::new(Memory::default()), Arc::new(Memory::default()));
+    refusing.refuses_messages.store(true, Ordering::Relaxed);
+    let text = sealed(&order(1, 7));
+    let mut begun = Vec::new();
+
+    for bucket in [&taking, &refusing] {
+        let world = World::new(Play::Succeed).with_bucket(bucket);
+        world.queue.send(text.clone());
+        world.until_deleted().await;
+        begun.push(world.begun());
+    }
+
+    let name = format!("orders/{}.json", Digest::of(text.as_bytes()).hex());
+    assert_eq!(taking.objects.lock().unwrap().get(&name), Some(&text.into_bytes()));
+    assert_eq!(begun, [1, 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_report_is_recorded_once_before_it_leaves_and_its_text_follows_into_the_bucket() {
+    let bucket = Arc::new(Memory::default());
+    let world = World::new(Play::Succeed).with_bucket(&bucket);
+    let texts = Arc::new(Texts::open(world.state.path()).unwrap());
+    let outbox = RecordedOutbox::new(world.taken.clone(), world.agent.clone(), texts.clone());
+    let report = sealed(&order(1, 7));
+
+    world.taken.deaf.store(true, Ordering::Relaxed);
+    let lost = outbox.send(std::slice::from_ref(&report)).await;
+    world.taken.deaf.store(false, Ordering::Relaxed);
+    outbox.send(std::slice::from_ref(&report)).await.unwrap();
+    world.agent.audit.flush(PATIENCE).await.unwrap();
+    texts.flush(&world.agent, &Default::default()).await.unwrap();
+
+    assert!(lost.is_err());
+    let name = format!("reports/{}.json", Digest::of(report.as_bytes()).hex());
+    let objects = bucket.objects.lock().unwrap().clone();
+    assert_eq!(objects.get(&name), Some(&report.into_bytes()));
+    let sent = objects.iter().filter(|(name, _)| freehold_protocol::audit::record_number(name).is_some());
+    let events = sent.map(|(_, bytes)| Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event);
+    let named: Vec<AuditEvent> = events.filter(|event| matches!(event, AuditEvent::Sent { .. })).collect();
+    assert_eq!(named.len(), 1, "{named:?}");
+    assert_eq!(std::fs::read_dir(world.state.path().join("sent")).unwrap().count(), 0);
 }

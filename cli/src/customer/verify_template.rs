@@ -1,23 +1,67 @@
-//! `freehold install verify-template`: compares a template with the template that Freehold renders, and checks security
+//! `freehold customer verify-template`: compares a template with the template that Freehold renders, and checks security
 //! rules. Each finding names its line.
 
+use std::path::PathBuf;
+
+use clap::Args;
 use freehold_protocol::Digest;
 use freehold_protocol::contract::SignedContract;
 use freehold_protocol::envelope::PublicKey;
-use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, RULES, RoleOverview, verify};
+use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, Own, RULES, RoleOverview, verify};
 use serde::Serialize;
 
-use super::VerifyTemplate;
 use super::release::runner_of_release;
-use super::template;
 use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Kind, Result};
-use crate::inputs::by_name;
+use crate::inputs::{Input, by_name};
+use crate::install::TEMPLATE_WAY_OUT;
 use crate::output::{Output, Table, clean, plural};
 
 /// The part of a template that is compared only with the option `--contract`.
 const POLICIES_OF_ROLES: &str = "the permissions of the roles (pass `--contract FILE`)";
+
+/// Check, without an account or a network, that an install stack's template is the one that Freehold renders and
+/// follows the security rules.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold customer verify-template globex.yaml
+  freehold customer verify-template globex.yaml --sha256 4b5e57f6eb2f42b9039b3d1e13929295f231749c510cbe341cd68036d9af97e2
+  freehold customer verify-template globex.yaml --contract my-app.contract.json
+  freehold customer verify-template globex.yaml --allow Alarm=AWS::SNS::Topic
+  freehold customer verify-template globex.yaml --release SHA256SUMS --release-key release-key.pub
+
+Everything that this version of Freehold does not render is a finding, with its line and its reason. Exit code 1 when there is
+one. With the contract, each role must have the policies of its terms and no other; without it, the output states that they were not compared. The output lists the vendor, the account, the queues, the contract and the runner that the template names: compare them with the values that the vendor gave you.")]
+pub(crate) struct VerifyTemplate {
+    /// The template.
+    file: PathBuf,
+    /// The SHA-256 of the file, as the vendor published it.
+    #[arg(long, value_name = "HEX")]
+    sha256: Option<String>,
+    /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
+    #[arg(long, value_name = "ID=TYPE")]
+    allow: Vec<Own>,
+    /// An output that you added to the template yourself; it is listed, but not checked. Repeatable.
+    #[arg(long, value_name = "ID", value_parser = Own::output)]
+    allow_output: Vec<Own>,
+    /// The file with the contract, which the vendor wrote with `freehold contract show -o FILE`. The roles must have
+    /// exactly the policies of this contract.
+    #[arg(long, value_name = "FILE")]
+    contract: Option<PathBuf>,
+    /// The vendor's answer to an input that policies use, if it is not the default of the contract: `name=text`,
+    /// `name:=JSON` or `name=@FILE`. Repeatable.
+    #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
+    inputs: Vec<Input>,
+    /// The file of checksums of a Freehold release, with its signature file beside it. The runner must be a program of
+    /// that release.
+    #[arg(long, value_name = "SHA256SUMS", requires = "release_key")]
+    release: Option<PathBuf>,
+    /// The public key of whoever signs the releases, in PEM form, such as `release-key.pub`.
+    #[arg(long, value_name = "FILE", requires = "release")]
+    release_key: Option<PathBuf>,
+}
 
 #[derive(Debug, Serialize)]
 struct Verified<'a> {
@@ -41,9 +85,9 @@ struct Verified<'a> {
 }
 
 impl VerifyTemplate {
-    pub(super) fn run(&self, context: &Context) -> Result<()> {
+    pub(crate) fn run(&self, context: &Context) -> Result<()> {
         let shown = self.file.display().to_string();
-        let bytes = crate::file::read(&self.file, template::WAY_OUT)?;
+        let bytes = crate::file::read(&self.file, TEMPLATE_WAY_OUT)?;
         let digest = Digest::of(&bytes);
         if let Some(given) = self.sha256.as_deref().filter(|given| !is_sha256(given)) {
             return Err(Error::invalid(format!(
@@ -58,7 +102,7 @@ impl VerifyTemplate {
             .or("do not launch it, and ask the vendor for the template again"));
         }
         let text = String::from_utf8(bytes)
-            .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(template::WAY_OUT))?;
+            .map_err(|_| Error::invalid(format!("`{shown}` is not text")).or(TEMPLATE_WAY_OUT))?;
         let Checked { findings, left_out, added, names, overview } = self.checked(&text, &shown)?;
         let runner_of_release = self.runner_of_release(&shown, names.as_ref())?;
         let verified = Verified {
@@ -90,7 +134,7 @@ impl VerifyTemplate {
         let own = [self.allow.as_slice(), &self.allow_output].concat();
         let check = |agreed: Option<&Agreed<'_>>| {
             verify(template, &own, agreed).map_err(|wrong| {
-                Error::quoting(Kind::Invalid, format!("`{file}` is not a template: {wrong}")).or(template::WAY_OUT)
+                Error::quoting(Kind::Invalid, format!("`{file}` is not a template: {wrong}")).or(TEMPLATE_WAY_OUT)
             })
         };
         let checked = check(None)?;

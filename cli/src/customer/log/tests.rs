@@ -1,6 +1,7 @@
 use freehold_protocol::audit::record_name;
+use freehold_protocol::audit::verify::{Known, verify};
 
-use super::{Verify, folder};
+use super::folder;
 
 #[test]
 fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
@@ -13,16 +14,14 @@ fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
 
     let folder = folder::read(place.path()).unwrap();
     let copy = folder.copy.clone();
-    let verify = Verify { directory: "audit".into(), runners: Vec::new(), seen: Vec::new() };
-    let answer = verify.answer(folder);
+    let chain = verify(&copy, Known::default());
 
     assert!(empty.contains("has no audit records of the install's chain"), "{empty}");
-    assert!(answer.skipped.is_empty());
+    assert!(folder.skipped.is_empty());
     let key = &copy.keys["7300c0ae1429cd153252736a781b78f4"];
     assert_eq!(key, "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
     assert_eq!(copy.records.into_iter().collect::<Vec<_>>(), [(record_name(1), b"{}".to_vec())]);
-    assert!(!answer.verified);
-    assert!(answer.chain.problems[0].text.starts_with("record 1 cannot be read: "), "{:?}", answer.chain.problems);
+    assert!(chain.problems[0].text.starts_with("record 1 cannot be read: "), "{:?}", chain.problems);
 }
 
 #[test]
@@ -48,4 +47,25 @@ fn records_of_earlier_versions_are_counted_and_named() {
     assert!(alone.contains("has no audit records of the install's chain; not verified: 3 records"), "{alone}");
     assert_eq!(folder::skipped_line(&skipped).unwrap(), line);
     assert_eq!(skipped.into_iter().collect::<Vec<_>>(), [("7300c0ae".to_owned(), 2), ("8411".to_owned(), 1)]);
+}
+
+#[test]
+fn the_messages_that_records_name_are_read_from_a_copy_of_the_whole_bucket_too() {
+    let place = tempfile::tempdir().unwrap();
+    let write = |name: &str| {
+        let path = place.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "{}").unwrap();
+    };
+    let names =
+        ["audit/000000000001.json", "audit/orders/a.json", "audit/receipts/000000000001.json", "audit/reports/b.json"];
+    for name in names.into_iter().chain(["logs/job_1/1.1.log", "terraform/a.json"]) {
+        write(name);
+    }
+
+    let folder = folder::read(place.path()).unwrap();
+
+    let copy = &folder.copy;
+    let found = [&copy.records, &copy.orders, &copy.receipts, &copy.reports].map(std::collections::BTreeMap::len);
+    assert_eq!((found, folder.skipped.len()), ([1; 4], 0));
 }

@@ -1,15 +1,20 @@
-//! Reads a copy of an install's audit records: `NUMBER.json` for each record, and `KEY.pub` for each runner key. Runners
-//! of earlier versions kept a chain for each key, in a folder `KEY/`, which is counted and not read.
+//! Reads a copy of an install's audit records: `NUMBER.json` for each record, `KEY.pub` for each runner key, and the
+//! messages that the records name in `orders/`, `receipts/` and `reports/`. Runners of earlier versions kept a chain for
+//! each key, in a folder `KEY/`, which is counted and not read.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use freehold_protocol::audit::verify::RecordsCopy;
+use freehold_protocol::audit::{ORDERS, RECEIPTS, REPORTS};
 
 use crate::error::{Error, Result};
 use crate::file::COPY_OF_AUDIT;
 use crate::output::{clean, plural};
+
+/// The folder of the records in a copy of the whole bucket.
+const AUDIT: &str = "audit";
 
 /// The files of a directory with a copy.
 #[derive(Debug)]
@@ -19,21 +24,30 @@ pub(super) struct Folder {
     pub(super) skipped: BTreeMap<String, usize>,
 }
 
+/// Returns the folder of the records in a copy of `audit/`, or of the whole bucket.
+pub(super) fn records_in(directory: &Path) -> PathBuf {
+    let inside = directory.join(AUDIT);
+    if inside.is_dir() { inside } else { directory.to_owned() }
+}
+
 /// Reads the copy in a directory.
 pub(super) fn read(directory: &Path) -> Result<Folder> {
     let (mut copy, mut skipped) = (RecordsCopy::default(), BTreeMap::new());
-    for entry in crate::file::entries(directory, COPY_OF_AUDIT)? {
+    let records = records_in(directory);
+    for entry in crate::file::entries(&records, COPY_OF_AUDIT)? {
         let (name, path) = (entry.file_name().to_string_lossy().into_owned(), entry.path());
-        let read = || crate::file::read(&path, COPY_OF_AUDIT);
-        if let Some(key) = name.strip_suffix(".pub") {
-            // A key that is not text is not a key either, and is reported with the records that it should verify.
-            copy.keys.insert(key.to_owned(), String::from_utf8_lossy(&read()?).trim().to_owned());
-        } else if name.ends_with(".json") {
-            copy.records.insert(name, read()?);
+        let is_named = [ORDERS, RECEIPTS, REPORTS].contains(&name.as_str());
+        if path.is_dir() && is_named {
+            for file in crate::file::entries(&path, COPY_OF_AUDIT)? {
+                let bytes = crate::file::read(&file.path(), COPY_OF_AUDIT)?;
+                copy.add(&format!("{name}/{}", file.file_name().to_string_lossy()), bytes);
+            }
         } else if path.is_dir() {
             let inside = crate::file::entries(&path, COPY_OF_AUDIT)?;
             let is_record = |file: &&DirEntry| file.path().extension().is_some_and(|extension| extension == "json");
             skipped.insert(name, inside.iter().filter(is_record).count());
+        } else if name.ends_with(".pub") || name.ends_with(".json") {
+            copy.add(&name, crate::file::read(&path, COPY_OF_AUDIT)?);
         }
     }
     if copy.records.is_empty() {

@@ -1,0 +1,189 @@
+//! `freehold customer changes`: contract against contract, and stack against stack.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use freehold_permissions::{TermsDiff, compare_terms};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::{Digest, InstallId};
+use serde::Serialize;
+use similar::{ChangeTag, TextDiff};
+
+use super::permissions::Launched;
+use super::question::Question;
+use crate::context::Context;
+use crate::contract;
+use crate::error::{Error, Result};
+use crate::output::{Output, clean, plural};
+
+/// Show what changed since you agreed, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Changed.help("\
+Examples:
+  freehold customer changes globex --tenant acme --new-template new.yaml
+  freehold customer changes globex --tenant acme --agreed my-app.contract.json \\
+      --new-template new.yaml --new-contract new.contract.json
+  freehold customer changes --template globex.yaml --new-template new.yaml
+
+`+` marks what only the new side has, `-` what only the side has that you agreed to. Exit code 1 when the new contract allows
+more, or when it is not the one that the new template names."))]
+pub(crate) struct Changes {
+    /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor.
+    #[arg(required_unless_present = "template", conflicts_with = "template")]
+    install: Option<InstallId>,
+    /// The template that you launched, which is read instead of the stack.
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+    /// The template that the vendor sent now; without it, the launched one is compared with nothing.
+    #[arg(long, value_name = "FILE", required_unless_present = "new_contract")]
+    new_template: Option<PathBuf>,
+    /// The contract that you agreed to.
+    #[arg(long, value_name = "FILE", requires = "new_contract")]
+    agreed: Option<PathBuf>,
+    /// The contract that the vendor sent now.
+    #[arg(long, value_name = "FILE", requires = "agreed")]
+    new_contract: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    question: &'static str,
+    /// The lines of the template that are new or gone; absent without a new template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    template: Option<Vec<Line>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contract: Option<Terms>,
+    /// What contradicts what the vendor says.
+    doubts: Vec<String>,
+    rests_on: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct Terms {
+    agreed: Digest,
+    new: Digest,
+    /// Whether the new terms allow more.
+    wider: bool,
+    #[serde(flatten)]
+    diff: TermsDiff,
+}
+
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Line {
+    sign: char,
+    text: String,
+}
+
+impl Changes {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let launched = Launched::read(context, self.install.as_ref(), self.template.as_ref()).await?;
+        let was = launched.check(None)?;
+        let names = was.names.ok_or_else(|| {
+            Error::failed(format!("{} does not name its vendor and its contract", launched.name))
+                .or("`freehold customer permissions` lists what is wrong with it")
+        })?;
+        let key: PublicKey =
+            names.tenant_key.parse().map_err(|error| Error::failed(format!("the vendor's key: {error}")))?;
+        let mut doubts = Vec::new();
+        let mut offered = None;
+        let template = match &self.new_template {
+            Some(path) => {
+                let new = Launched::read(context, None, Some(path)).await?;
+                match new.check(None)?.names {
+                    Some(new) => {
+                        if new.tenant_key != names.tenant_key {
+                            doubts.push(format!("the new template trusts another key, {}", new.tenant_key));
+                        }
+                        offered = Some(new.contract);
+                    }
+                    None => doubts.push("the new template is not one that Freehold renders".to_owned()),
+                }
+                Some(lines(&launched.template, &new.template))
+            }
+            None => None,
+        };
+        let contract = match (&self.agreed, &self.new_contract) {
+            (Some(agreed), Some(new)) => Some(terms(agreed, new, &key)?),
+            (_, _) => None,
+        };
+        if let Some(terms) = &contract {
+            let accepted = launched.parameters.get("AcceptedContract").map_or(names.contract.as_str(), String::as_str);
+            if accepted != terms.agreed.as_str() {
+                doubts.push(format!("the stack has accepted {accepted}, and you passed {} as agreed", terms.agreed));
+            }
+            if let Some(offered) = offered.filter(|offered| *offered != terms.new) {
+                doubts.push(format!("the new template names the contract {offered}, and you passed {}", terms.new));
+            }
+        }
+        let answer = Answer {
+            question: Question::Changed.text(),
+            template,
+            contract,
+            doubts,
+            rests_on: Question::Changed.rests_on(),
+        };
+        context.out.show_verbatim(&answer, |answer| render(answer, context.out))?;
+        let wider = answer.contract.as_ref().map_or(0, |terms| terms.diff.widened.len());
+        match (answer.doubts.first(), wider) {
+            (Some(first), _) => Err(Error::failed(first.clone()).or("do not launch it; ask the vendor to explain it")),
+            (None, 0) => Ok(()),
+            (None, count) => Err(Error::failed(format!("the new contract allows more: {}", plural(count, "addition")))
+                .or(
+                    "accept it with `freehold install launch --accept-contract`, or keep the template that is launched",
+                )),
+        }
+    }
+}
+
+/// Compares two contracts that the vendor signed.
+fn terms(agreed: &std::path::Path, new: &std::path::Path, key: &PublicKey) -> Result<Terms> {
+    let digest = |terms: &freehold_protocol::contract::Terms| {
+        terms.digest().map_err(|error| Error::internal(format!("cannot make the digest of terms: {error}")))
+    };
+    let (was, is) = (contract::signed(agreed, key)?.contract.terms, contract::signed(new, key)?.contract.terms);
+    let diff = compare_terms(&was, &is);
+    Ok(Terms { agreed: digest(&was)?, new: digest(&is)?, wider: !diff.widened.is_empty(), diff })
+}
+
+fn lines(was: &str, is: &str) -> Vec<Line> {
+    let diff = TextDiff::from_lines(was, is);
+    let changed = diff.iter_all_changes().filter_map(|change| {
+        let sign = match change.tag() {
+            ChangeTag::Equal => return None,
+            ChangeTag::Insert => '+',
+            ChangeTag::Delete => '-',
+        };
+        Some(Line { sign, text: change.value().trim_end().to_owned() })
+    });
+    changed.collect()
+}
+
+fn render(answer: &Answer, out: Output) -> String {
+    let mut parts = Vec::new();
+    if let Some(terms) = &answer.contract {
+        parts.push(contract::difference(&terms.diff, terms.agreed == terms.new, out));
+    }
+    if let Some(lines) = &answer.template {
+        let title = match lines.len() {
+            0 => "the templates are the same".to_owned(),
+            count => format!("{} of the template differ", plural(count, "line")),
+        };
+        let shown = lines.iter().map(|line| format!("  {} {}", line.sign, clean(&line.text)));
+        parts.push(std::iter::once(title).chain(shown).collect::<Vec<_>>().join("\n"));
+    }
+    parts.extend(answer.doubts.iter().map(|doubt| format!("not as the vendor says: {}", clean(doubt))));
+    parts.join("\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_lines_that_differ_are_listed_with_their_side() {
+        let line = |sign, text: &str| Line { sign, text: text.to_owned() };
+
+        assert_eq!(lines("a\nb\n", "a\nc\n"), [line('-', "b"), line('+', "c")]);
+        assert_eq!(lines("a\n", "a\n"), []);
+    }
+}

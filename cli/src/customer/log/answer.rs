@@ -1,0 +1,85 @@
+//! The form of all answers that rest on the records: the answer, the state of the log, and every doubt.
+
+use freehold_protocol::audit::verify::Problem;
+use serde::Serialize;
+
+use super::super::question::Question;
+use super::source::Evidence;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Output, clean, plural};
+
+/// The maximum number of doubts that are printed; the JSON output has all of them.
+const SHOWN: usize = 20;
+
+/// An answer as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Answer<'a, T> {
+    question: &'static str,
+    /// Whether the log is whole and nothing contradicts the answer.
+    proven: bool,
+    /// Whether signatures of the vendor were verified with a root key.
+    root_key_compared: bool,
+    /// What is wrong with the log.
+    problems: &'a [Problem],
+    /// What contradicts the answer, or is missing for its proof.
+    doubts: &'a [String],
+    rests_on: &'static str,
+    answer: &'a T,
+}
+
+/// Prints an answer. Returns an error if the log is not whole, or something contradicts the answer.
+pub(super) fn give<T: Serialize>(
+    question: Question,
+    evidence: &Evidence,
+    (answer, doubts): (&T, &[String]),
+    context: &Context,
+    render: impl FnOnce(Output) -> String,
+) -> Result<()> {
+    let problems = evidence.chain.problems.as_slice();
+    let shown = Answer {
+        question: question.text(),
+        proven: problems.is_empty() && doubts.is_empty(),
+        root_key_compared: evidence.root.is_some(),
+        problems,
+        doubts,
+        rests_on: question.rests_on(),
+        answer,
+    };
+    context.out.show(&shown, |_| {
+        let mut parts = vec![render(context.out)];
+        parts.extend(listed("The log is not whole:", problems.iter().map(ToString::to_string)));
+        parts.extend(listed("Not proven:", doubts.iter().cloned()));
+        if evidence.root.is_none() {
+            parts.push(
+                "Nobody checked who signed the orders and receipts: pass the vendor's key as `--root-key KEY`."
+                    .to_owned(),
+            );
+        }
+        parts.join("\n\n")
+    })?;
+    match (problems.len(), doubts.len()) {
+        (0, 0) => Ok(()),
+        (0, count) => Err(Error::failed(format!("{} of the answer in {}", plural(count, "doubt"), evidence.whose))
+            .or("keep a copy of the bucket, and ask the vendor to explain each of them")),
+        (count, _) => Err(Error::failed(format!(
+            "the answer rests on a log that is incomplete or was changed: {} in {}",
+            plural(count, "problem"),
+            evidence.whose
+        ))
+        .or("keep a copy of the bucket; `freehold customer audit verify` names each problem")),
+    }
+}
+
+fn listed(title: &str, lines: impl ExactSizeIterator<Item = String>) -> Option<String> {
+    let count = lines.len();
+    if count == 0 {
+        return None;
+    }
+    let mut all: Vec<String> =
+        std::iter::once(title.to_owned()).chain(lines.take(SHOWN).map(|line| format!("- {}", clean(&line)))).collect();
+    if count > SHOWN {
+        all.push(format!("- and {} more; `--json` prints all", count - SHOWN));
+    }
+    Some(all.join("\n"))
+}

@@ -1,0 +1,157 @@
+//! `freehold customer audit verify`: whether the log is whole, for people and programs.
+
+use std::collections::BTreeMap;
+
+use clap::{Args, Subcommand};
+use freehold_protocol::audit::verify::Verified;
+use serde::Serialize;
+
+use super::super::question::Question;
+use super::folder;
+use super::source::{Evidence, Records};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Output, Table, clean, plural, time};
+
+/// The maximum number of problems that are printed; the JSON output has all of them.
+const SHOWN: usize = 20;
+
+/// Verify the audit records of an install, as the customer.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    Verify(Verify),
+}
+
+/// Check that the audit records are complete and unchanged, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Whole.help("\
+Examples:
+  freehold customer audit verify globex --tenant acme
+  aws s3 cp --recursive s3://fh-acme--globex--222222222222/audit/ audit
+  freehold customer audit verify --copy audit --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+  freehold customer audit verify --copy audit --runner 7300c0ae1429cd153252736a781b78f4
+  freehold customer audit verify --copy audit --seen 000000000044-4b5e57f6eb2f
+
+The runners of an install write one chain. Each record has the signature of its runner and the digest of the record before it,
+so the command finds records that are missing, changed, exchanged, of another key or of another install, and names the first
+one that is wrong. Reports and the control plane's receipts name records too, so a chain without such a record was cut. Behind
+the last of them a cut chain looks like a shorter one: note the last record that the command prints, and pass it as `--seen`
+the next time. Exit code 1 when something is wrong."))]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    records: Records,
+}
+
+impl AuditCommand {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        match self {
+            Self::Verify(args) => args.run(context).await,
+        }
+    }
+}
+
+/// The result of the verification of one copy.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer<'a> {
+    /// Whether the records are complete and unchanged.
+    pub(super) verified: bool,
+    /// Whether the signatures of receipts were verified with the vendor's root key.
+    root_key_compared: bool,
+    #[serde(flatten)]
+    pub(super) chain: &'a Verified,
+    /// The number of records in each folder, which runners of earlier versions wrote and which are not verified.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) skipped: &'a BTreeMap<String, usize>,
+}
+
+impl Verify {
+    async fn run(&self, context: &Context) -> Result<()> {
+        let evidence = self.records.read(context).await?;
+        let answer = answer(&evidence);
+        context.out.show(&answer, |answer| render(answer, !evidence.knows_runners, context.out))?;
+        match answer.chain.problems.len() {
+            0 => Ok(()),
+            count => Err(Error::failed(format!(
+                "the audit records in {} are incomplete or were changed: {}",
+                evidence.whose,
+                plural(count, "problem")
+            ))
+            .or("keep this copy; CloudTrail and the versions of the bucket's objects show who changed the records")),
+        }
+    }
+}
+
+pub(super) fn answer(evidence: &Evidence) -> Answer<'_> {
+    Answer {
+        verified: evidence.chain.problems.is_empty(),
+        root_key_compared: evidence.root.is_some(),
+        chain: &evidence.chain,
+        skipped: &evidence.skipped,
+    }
+}
+
+/// Renders the answer. With `any_key`, no keys of runners were given to compare with.
+fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
+    let chain = answer.chain;
+    let mut lines = Vec::new();
+    if let (Some(tenant), Some(install), Some(from), Some(to)) = (&chain.tenant, &chain.install, chain.from, chain.to) {
+        let records = plural(chain.records, "record");
+        lines.push(format!("{records} of install {install} of tenant {tenant}, {} to {}", time(from), time(to)));
+    }
+    let mut table = Table::new(&["RUNNER KEY", "MACHINE", "RECORDS", "FIRST", "LAST"]);
+    for writer in &chain.runners {
+        let numbers = [writer.records, writer.from, writer.to].map(|number| number.to_string());
+        let [records, from, to] = numbers;
+        table.row([writer.key.to_string(), clean(&writer.host), records, from, to]);
+    }
+    lines.push(out.table(&table));
+    if !chain.askers.is_empty() {
+        let mut table = Table::new(&["ASKED BY", "STARTS", "FIRST", "LAST"]);
+        for asker in &chain.askers {
+            let by = asker.asked_by.as_ref().map_or_else(|| "unknown".to_owned(), ToString::to_string);
+            table.row([by, asker.starts.to_string(), time(asker.from), time(asker.to)]);
+        }
+        lines.push(out.table(&table));
+    }
+    let mut rest: Vec<String> = chain.problems.iter().take(SHOWN).map(|problem| clean(&problem.text)).collect();
+    let more = chain.problems.len().saturating_sub(SHOWN);
+    if more > 0 {
+        rest.push(format!("and {more} more; `--json` prints all"));
+    }
+    if !chain.without_end.is_empty() {
+        let jobs: Vec<String> = chain.without_end.iter().map(ToString::to_string).collect();
+        rest.push(format!(
+            "jobs without a record of their end (they still run, were interrupted, or later records are missing): {}",
+            jobs.join(", ")
+        ));
+    }
+    rest.extend(folder::skipped_line(answer.skipped));
+    if let Some(last) = &chain.last {
+        rest.push(format!("last record: {last}"));
+        if chain.problems.is_empty() {
+            rest.push(format!("the records are complete and unchanged up to record {}", last.seq));
+        }
+        match chain.confirmed {
+            Some(seq) if answer.root_key_compared => {
+                rest.push(format!("the control plane confirmed the records up to {seq}; {}", receipts(chain)));
+            }
+            Some(seq) => rest.push(format!(
+                "receipts that nobody checked confirm the records up to {seq}: pass the vendor's key as `--root-key KEY`"
+            )),
+            None => rest.push("there is no receipt of the control plane yet".to_owned()),
+        }
+        if any_key {
+            rest.push(
+                "the runner keys are those beside the records; `--runner KEY` accepts only keys that you know"
+                    .to_owned(),
+            );
+        }
+    }
+    lines.push(rest.join("\n"));
+    lines.join("\n\n")
+}
+
+fn receipts(chain: &Verified) -> String {
+    let count = usize::try_from(chain.receipts).unwrap_or(usize::MAX);
+    format!("{} agree with the chain", plural(count, "receipt"))
+}

@@ -1,0 +1,154 @@
+//! What the records say about jobs: each start with its signed order, and how it ended.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::audit::verify::RecordsCopy;
+use freehold_protocol::audit::{AuditEvent, AuditRecord, message_name, record_number};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::order::{AskedBy, Mode, Order};
+use freehold_protocol::report::Fence;
+use freehold_protocol::{Digest, Envelope, JobId, RoleKey, Timestamp, WorkflowId};
+use serde::Serialize;
+
+/// One attempt at a job, as its record says.
+#[derive(Debug, Serialize)]
+pub(super) struct Run {
+    /// The number of the record of the start.
+    pub(super) record: u64,
+    pub(super) at: Timestamp,
+    pub(super) workflow: WorkflowId,
+    pub(super) job: JobId,
+    pub(super) fence: Fence,
+    pub(super) work: String,
+    pub(super) mode: Mode,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) role: Option<RoleKey>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked_by: Option<AskedBy>,
+    /// The digest of the signed order.
+    pub(super) order: Digest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) end: Option<End>,
+    /// The reason why the record is not proven by its signed order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) doubt: Option<String>,
+    /// The order, if it proves the record.
+    #[serde(skip)]
+    pub(super) signed: Option<Order>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct End {
+    pub(super) at: Timestamp,
+    pub(super) result: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) log: Option<Digest>,
+}
+
+impl Run {
+    /// Returns the name of the role under which the job ran: the mode, or the app's own role.
+    pub(super) fn role_name(&self) -> String {
+        self.role.as_ref().map_or_else(|| self.mode.as_str().to_owned(), ToString::to_string)
+    }
+}
+
+/// Returns the records of a copy in their order. A record that cannot be read is a problem of the chain, and left out.
+pub(super) fn records(copy: &RecordsCopy) -> Vec<AuditRecord> {
+    let numbered = copy.records.iter().filter(|(name, _)| record_number(name).is_some());
+    numbered.filter_map(|(_, bytes)| Envelope::parse(bytes).ok()?.peek().ok()).collect()
+}
+
+/// Returns the attempts that the records name, in the order of their starts. With the vendor's root key, the signature of
+/// each order is verified.
+pub(super) fn runs(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<Run> {
+    let (mut runs, mut at): (Vec<Run>, BTreeMap<(JobId, String), usize>) = (Vec::new(), BTreeMap::new());
+    for record in records(copy) {
+        match record.event {
+            AuditEvent::Started { workflow, job, fence, work, mode, role, asked_by, order, .. } => {
+                at.insert((job.clone(), fence.to_string()), runs.len());
+                let mut run = Run {
+                    record: record.seq,
+                    at: record.at,
+                    workflow,
+                    job,
+                    fence,
+                    work,
+                    mode,
+                    role,
+                    asked_by,
+                    order,
+                    end: None,
+                    doubt: None,
+                    signed: None,
+                };
+                match proven(&run, copy, root) {
+                    Ok(order) => run.signed = Some(order),
+                    Err(why) => run.doubt = Some(why),
+                }
+                runs.push(run);
+            }
+            AuditEvent::Ended { job, fence, result, log } => {
+                let started = at.get(&(job, fence.to_string())).and_then(|index| runs.get_mut(*index));
+                if let Some(run) = started {
+                    run.end = Some(End { at: record.at, result, log });
+                }
+            }
+            AuditEvent::Joined { .. }
+            | AuditEvent::Strangers { .. }
+            | AuditEvent::Sent { .. }
+            | AuditEvent::Refused { .. }
+            | AuditEvent::ConnectionRefused { .. }
+            | AuditEvent::Cancelled { .. }
+            | AuditEvent::KeyReplaced { .. }
+            | AuditEvent::IamChange { .. }
+            | AuditEvent::IamUsed { .. } => {}
+        }
+    }
+    runs
+}
+
+/// Returns the signed order of an attempt, if it is the one that the record names and says the same.
+fn proven(run: &Run, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Order, String> {
+    let bytes = copy.orders.get(&message_name(&run.order)).ok_or("its signed order is missing")?;
+    if Digest::of(bytes) != run.order {
+        return Err("its signed order was changed: it has another digest than the record names".to_owned());
+    }
+    let order = opened(bytes, root)?;
+    let says = |what: &str, record: &str, order: &str| {
+        Err(format!("the record says {what} `{record}`, and the signed order `{order}`"))
+    };
+    let who = |asked_by: Option<&AskedBy>| asked_by.map_or_else(|| "unknown".to_owned(), ToString::to_string);
+    let role = |role: Option<&RoleKey>| role.map_or_else(|| "none".to_owned(), ToString::to_string);
+    if order.job != run.job || order.dispatch != run.fence.dispatch {
+        return says("job", run.job.as_str(), order.job.as_str());
+    }
+    if order.workflow != run.workflow {
+        return says("workflow", run.workflow.as_str(), order.workflow.as_str());
+    }
+    if order.work.kind() != run.work {
+        return says("work", &run.work, order.work.kind());
+    }
+    if order.mode != run.mode {
+        return says("mode", run.mode.as_str(), order.mode.as_str());
+    }
+    if order.role != run.role {
+        return says("role", &role(run.role.as_ref()), &role(order.role.as_ref()));
+    }
+    if order.asked_by != run.asked_by {
+        return says("asked by", &who(run.asked_by.as_ref()), &who(order.asked_by.as_ref()));
+    }
+    Ok(order)
+}
+
+/// Returns the order in these bytes; with the root key, one that the control plane signed.
+fn opened(bytes: &[u8], root: Option<&PublicKey>) -> Result<Order, String> {
+    let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
+    let claimed: Order = envelope.peek().map_err(|error| error.to_string())?;
+    let Some(root) = root else { return Ok(claimed) };
+    let unsigned = |error| format!("the vendor did not sign its order: {error}");
+    let delegate = envelope.delegate(root).map_err(unsigned)?;
+    // An order that is sent late or again may be older than the delegate key that signs it.
+    let from = claimed.issued_at.max(delegate.not_before);
+    envelope.open_delegated(root, &claimed.tenant, from).map_err(unsigned)
+}

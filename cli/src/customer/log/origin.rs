@@ -1,0 +1,133 @@
+//! `freehold customer origin`: what an artifact was built from, by the signed statements in the orders.
+
+use clap::Args;
+use freehold_protocol::order::{Artifact, Order, Work};
+use freehold_protocol::provenance::{Expected, Predicate, Statement};
+use freehold_protocol::{AppName, ComponentName, Digest};
+use serde::Serialize;
+
+use super::super::question::Question;
+use super::answer;
+use super::history::{Run, runs};
+use super::source::{Evidence, Records};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Output, Table, clean, time};
+
+/// Show what an artifact was built from, and which jobs used it, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Origin.help("\
+Examples:
+  freehold customer origin globex --tenant acme \\
+      --artifact sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
+  freehold customer origin --copy globex-bucket --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+
+Without `--artifact`, the answer has every artifact that a job used. The digest of an image is the one that the cluster or the
+registry shows."))]
+pub(crate) struct Origin {
+    #[command(flatten)]
+    records: Records,
+    /// Only this artifact.
+    #[arg(long, value_name = "DIGEST")]
+    artifact: Option<Digest>,
+}
+
+/// An artifact with the statement of its build.
+#[derive(Debug, Serialize)]
+struct Made {
+    artifact: Digest,
+    component: ComponentName,
+    /// The statement that the vendor's root key signed; absent when it is not there or not valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    statement: Option<Predicate>,
+    /// The numbers of the records of the attempts that used it.
+    used_by: Vec<u64>,
+}
+
+impl Origin {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let evidence = self.records.read(context).await?;
+        let runs = runs(&evidence.copy, evidence.root.as_ref());
+        let (made, doubts) = self.made(&runs, &evidence);
+        if let (Some(artifact), true) = (&self.artifact, made.is_empty()) {
+            return Err(Error::not_found(format!("no signed order in {} names artifact {artifact}", evidence.whose))
+                .or("`freehold customer origin` without `--artifact` lists all artifacts; this one came another way"));
+        }
+        answer::give(Question::Origin, &evidence, (&made, &doubts), context, |out| render(&made, out))
+    }
+
+    fn made(&self, runs: &[Run], evidence: &Evidence) -> (Vec<Made>, Vec<String>) {
+        let (mut made, mut doubts) = (Vec::<Made>::new(), Vec::new());
+        for run in runs {
+            if let Some(why) = &run.doubt {
+                doubts.push(format!("record {}, job {}: {why}", run.record, run.job));
+            }
+            let Some(order) = &run.signed else { continue };
+            for (component, artifact) in named(order) {
+                if self.artifact.as_ref().is_some_and(|wanted| *wanted != artifact.digest) {
+                    continue;
+                }
+                let known = made.iter_mut().find(|one| one.artifact == artifact.digest && one.component == *component);
+                if let Some(known) = known {
+                    known.used_by.push(run.record);
+                    continue;
+                }
+                let statement = match statement(order, component, artifact, evidence) {
+                    Ok(statement) => Some(statement.predicate),
+                    Err(why) => {
+                        doubts.push(format!("artifact {} of `{component}`: {why}", artifact.digest));
+                        None
+                    }
+                };
+                let (artifact, component) = (artifact.digest.clone(), component.clone());
+                made.push(Made { artifact, component, statement, used_by: vec![run.record] });
+            }
+        }
+        (made, doubts)
+    }
+}
+
+/// Returns the artifacts that an order names, with their components.
+fn named(order: &Order) -> Vec<(&ComponentName, &Artifact)> {
+    let work = order.work.made_by();
+    let own = work.component().zip(work.artifact());
+    let image = order.tool_image.as_ref().map(|image| (&image.component, &image.artifact));
+    let directories = if let Work::Action(action) = work { action.directories.as_slice() } else { &[] };
+    own.into_iter().chain(image).chain(directories.iter().map(|one| (&one.component, &one.artifact))).collect()
+}
+
+fn statement(
+    order: &Order,
+    component: &ComponentName,
+    artifact: &Artifact,
+    evidence: &Evidence,
+) -> Result<Statement, String> {
+    let provenance = artifact.provenance.as_ref().ok_or("the order has no statement of its build")?;
+    let app = order.context.pointer("/nuon/app/name").and_then(serde_json::Value::as_str);
+    let app = app.and_then(|name| name.parse::<AppName>().ok());
+    let app = app.as_ref().map(AppName::as_str);
+    let Some(root) = &evidence.root else {
+        return provenance.statement.peek().map_err(|error| error.to_string());
+    };
+    let expected = Expected { tenant: &order.tenant, artifact: &artifact.digest, app, component };
+    provenance.verify(root, &expected).map_err(|error| freehold_aws_errors::chain(&error))
+}
+
+fn render(all: &[Made], out: Output) -> String {
+    let mut table = Table::new(&["ARTIFACT", "COMPONENT", "BUILT AT", "FROM", "USED BY RECORDS"]);
+    for one in all {
+        let (at, from) = match &one.statement {
+            Some(built) => {
+                let sources = built.build_definition.resolved_dependencies.iter().map(|source| {
+                    let digests = source.digest.iter().map(|(kind, hex)| format!("{kind}:{hex}"));
+                    format!("{} {}", clean(&source.uri), digests.collect::<Vec<_>>().join(" "))
+                });
+                (time(built.run_details.metadata.finished_on), sources.collect::<Vec<_>>().join("\n"))
+            }
+            None => (String::new(), "unknown".to_owned()),
+        };
+        let used = one.used_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        table.row([one.artifact.to_string(), one.component.to_string(), at, from, used]);
+    }
+    if all.is_empty() { "no job has used an artifact".to_owned() } else { out.table(&table) }
+}

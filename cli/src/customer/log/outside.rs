@@ -1,0 +1,150 @@
+//! `freehold customer outside`: whether CloudTrail saw the install's roles do anything that no record names.
+
+use std::path::PathBuf;
+
+use aws_sdk_cloudtrail::Client;
+use aws_smithy_types::DateTime;
+use clap::Args;
+use freehold_protocol::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+
+use super::super::question::Question;
+use super::history::{records, runs};
+use super::reconcile::{Call, Reconciled, reconcile};
+use super::source::Records;
+use super::{answer, askers};
+use crate::context::Context;
+use crate::error::{Error, Kind, Result, ResultExt};
+use crate::output::{Output, Table, clean, plural, time};
+
+/// The time that CloudTrail keeps events, in hours.
+const MOST_HOURS: u64 = 90 * 24;
+/// What to do about a file that holds no events.
+const WAY_OUT: &str = "pass the file that `aws cloudtrail lookup-events > FILE` wrote, or a log file of a trail";
+
+/// Compare CloudTrail's events of the install's roles with the records, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Outside.help("\
+Examples:
+  freehold customer outside globex --tenant acme
+  freehold customer outside globex --tenant acme --hours 720
+  aws cloudtrail lookup-events --output json > events.json
+  freehold customer outside --copy globex-bucket --events events.json
+
+CloudTrail answers two requests a second, with 50 events each: in a busy account the command takes its time. Exit code 1 when an
+event has no record."))]
+pub(crate) struct Outside {
+    #[command(flatten)]
+    records: Records,
+    /// The number of hours to look back, at most 2160.
+    #[arg(long, value_name = "COUNT", default_value_t = 24)]
+    hours: u64,
+    /// Events of CloudTrail in a file, which are compared instead of those that AWS has.
+    #[arg(long, value_name = "FILE")]
+    events: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    from: Timestamp,
+    /// The number of events that were read.
+    events: usize,
+    #[serde(flatten)]
+    reconciled: Reconciled,
+}
+
+impl Outside {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        if self.hours == 0 || self.hours > MOST_HOURS {
+            return Err(Error::invalid(format!("`--hours {}` is not possible", self.hours))
+                .or(format!("pass a number from 1 to {MOST_HOURS}: CloudTrail keeps events for 90 days")));
+        }
+        let evidence = self.records.read(context).await?;
+        let now = u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default();
+        let (from, events) = match &self.events {
+            Some(path) => (Timestamp::default(), read(path)?),
+            None => {
+                let from = Timestamp::from_millis(now.saturating_sub(self.hours * 3_600_000));
+                (from, look_up(context, from).await?)
+            }
+        };
+        let calls: Vec<Call> = events.iter().filter_map(Call::of).collect();
+        let (Some(tenant), Some(install)) = (&evidence.chain.tenant, &evidence.chain.install) else {
+            return Err(Error::failed(format!("no record in {} can be read", evidence.whose))
+                .or("`freehold customer audit verify` names what is wrong"));
+        };
+        let runs = runs(&evidence.copy, evidence.root.as_ref());
+        let reconciled = reconcile((tenant, install), &calls, (&runs, &records(&evidence.copy)), from);
+        let mut doubts = askers::doubts(&runs);
+        doubts.extend(reconciled.unexplained.iter().map(|one| {
+            let call = &one.call;
+            format!("{} {}:{} ({}): {}", time(call.at), call.service, call.name, call.id, one.why)
+        }));
+        let answer = Answer { from, events: events.len(), reconciled };
+        answer::give(Question::Outside, &evidence, (&answer, &doubts), context, |out| render(&answer, out))
+    }
+}
+
+/// Returns all events of the account and region since `from`.
+async fn look_up(context: &Context, from: Timestamp) -> Result<Vec<Value>> {
+    let client = Client::new(&context.config().await?);
+    let since = DateTime::from_millis(i64::try_from(from.as_millis()).unwrap_or(i64::MAX));
+    let mut pages = client.lookup_events().start_time(since).into_paginator().send();
+    let mut events = Vec::new();
+    while let Some(page) = pages.next().await {
+        let page = page.doing("look up the events of CloudTrail")?;
+        events.extend(page.events().iter().filter_map(|event| serde_json::from_str(event.cloud_trail_event()?).ok()));
+    }
+    Ok(events)
+}
+
+/// Reads events from the output of `aws cloudtrail lookup-events`, or from a log file of a trail.
+fn read(path: &PathBuf) -> Result<Vec<Value>> {
+    let shown = path.display();
+    let wrong = |why: String| Error::quoting(Kind::Invalid, format!("`{shown}` holds no events: {why}")).or(WAY_OUT);
+    let whole: Value =
+        serde_json::from_slice(&crate::file::read(path, WAY_OUT)?).map_err(|error| wrong(error.to_string()))?;
+    if let Some(records) = whole.get("Records").and_then(Value::as_array) {
+        return Ok(records.clone());
+    }
+    let events = whole.get("Events").and_then(Value::as_array);
+    let events = events.ok_or_else(|| wrong("there is neither `Events` nor `Records`".to_owned()))?;
+    let text = |event: &Value| event.get("CloudTrailEvent").and_then(Value::as_str).map(str::to_owned);
+    events
+        .iter()
+        .map(|event| -> Result<Value> {
+            let text = text(event).ok_or_else(|| wrong("an event has no `CloudTrailEvent`".to_owned()))?;
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
+        })
+        .collect()
+}
+
+fn render(answer: &Answer, out: Output) -> String {
+    let Reconciled { explained, of_the_app, unseen, unexplained } = &answer.reconciled;
+    let mut parts = vec![format!(
+        "{} of CloudTrail since {}: records explain {explained} of the install's roles; {of_the_app} are of roles that the \
+         app made, whose work no runner records",
+        plural(answer.events, "event"),
+        time(answer.from)
+    )];
+    if !unseen.is_empty() {
+        let numbers: Vec<String> = unseen.iter().map(ToString::to_string).collect();
+        parts.push(format!(
+            "CloudTrail shows no session for the starts in the records {}: it may show them later, or keeps other events",
+            numbers.join(", ")
+        ));
+    }
+    if unexplained.is_empty() {
+        parts.push("nothing happened outside the log".to_owned());
+        return parts.join("\n\n");
+    }
+    let mut table = Table::new(&["AT", "CALL", "CALLER", "WHY IT HAS NO RECORD"]);
+    for one in unexplained {
+        let call = &one.call;
+        let name = format!("{}:{}", clean(&call.service), clean(&call.name));
+        table.row([time(call.at), name, clean(&call.caller), clean(&one.why)]);
+    }
+    parts.push(out.table(&table));
+    parts.join("\n\n")
+}

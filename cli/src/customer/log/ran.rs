@@ -1,0 +1,150 @@
+//! `freehold customer ran`: what exactly ran, by digest, with the job's log.
+
+use std::collections::BTreeMap;
+
+use clap::Args;
+use freehold_protocol::order::{Order, Work};
+use freehold_protocol::{Digest, JobId, canonical};
+use serde::Serialize;
+
+use super::super::question::Question;
+use super::history::{Run, runs};
+use super::source::{Evidence, Records};
+use super::{answer, askers};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Output, Table, clean, short, time};
+
+/// List what ran, by digest, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Ran.help("\
+Examples:
+  freehold customer ran globex --tenant acme
+  freehold customer ran globex --tenant acme --job job_0123456789abcdef0123
+  freehold customer ran --copy globex-bucket --root-key 11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+
+With `--job`, the answer has the steps of an action and the job's full log, which is compared with its record."))]
+pub(crate) struct Ran {
+    #[command(flatten)]
+    records: Records,
+    /// Only the attempts at this job, with their steps and logs.
+    #[arg(long, value_name = "JOB")]
+    job: Option<JobId>,
+}
+
+/// One attempt, with what its signed order made it run.
+#[derive(Debug, Serialize)]
+struct Shown {
+    #[serde(flatten)]
+    run: Run,
+    /// The artifacts that the job used, by component; the image that its programs ran in is `tool image`.
+    artifacts: BTreeMap<String, Digest>,
+    /// The digest of each step of an action, in their order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    steps: Vec<Step>,
+    /// The job's full log, if it was asked for and is as its record says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_text: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Step {
+    name: String,
+    digest: Digest,
+    /// The step as the signed order has it.
+    step: serde_json::Value,
+}
+
+impl Ran {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let evidence = self.records.read(context).await?;
+        let mut runs = runs(&evidence.copy, evidence.root.as_ref());
+        if let Some(job) = &self.job {
+            runs.retain(|run| run.job == *job);
+            if runs.is_empty() {
+                return Err(Error::not_found(format!("no record of a start names job `{job}`"))
+                    .or("`freehold customer ran` without `--job` lists all jobs"));
+            }
+        }
+        let mut doubts = askers::doubts(&runs);
+        let mut shown = Vec::new();
+        for run in runs {
+            let log_text = match &self.job {
+                Some(_) => log_of(&run, &evidence, &mut doubts).await?,
+                None => None,
+            };
+            let artifacts = run.signed.as_ref().map(artifacts).unwrap_or_default();
+            let steps = run.signed.as_ref().map(steps).transpose()?.unwrap_or_default();
+            shown.push(Shown { run, artifacts, steps, log_text });
+        }
+        answer::give(Question::Ran, &evidence, (&shown, &doubts), context, |out| render(&shown, out))
+    }
+}
+
+/// Returns the attempt's log if it has the digest that the record of the end names.
+async fn log_of(run: &Run, evidence: &Evidence, doubts: &mut Vec<String>) -> Result<Option<String>> {
+    let Some(named) = run.end.as_ref().and_then(|end| end.log.as_ref()) else { return Ok(None) };
+    match evidence.log(&run.job, run.fence).await? {
+        Some(bytes) if Digest::of(&bytes) == *named => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
+        Some(_) => {
+            doubts.push(format!("the log of job {} {} was changed: its record names {named}", run.job, run.fence));
+            Ok(None)
+        }
+        None => {
+            doubts.push(format!(
+                "the log of job {} {} is not there: the bucket keeps logs for 90 days",
+                run.job, run.fence
+            ));
+            Ok(None)
+        }
+    }
+}
+
+/// Returns the digests of all artifacts that an order names.
+pub(super) fn artifacts(order: &Order) -> BTreeMap<String, Digest> {
+    let mut all = BTreeMap::new();
+    let work = order.work.made_by();
+    if let (Some(component), Some(artifact)) = (work.component(), work.artifact()) {
+        all.insert(component.to_string(), artifact.digest.clone());
+    }
+    if let Work::Action(action) = work {
+        let directories = action.directories.iter();
+        all.extend(directories.map(|one| (one.component.to_string(), one.artifact.digest.clone())));
+    }
+    if let Some(image) = &order.tool_image {
+        all.insert("tool image".to_owned(), image.artifact.digest.clone());
+    }
+    all
+}
+
+fn steps(order: &Order) -> Result<Vec<Step>> {
+    let Work::Action(action) = order.work.made_by() else { return Ok(Vec::new()) };
+    let steps = action.steps.iter().map(|step| -> Result<Step, serde_json::Error> {
+        let value = serde_json::to_value(step)?;
+        let digest = canonical::digest(&value)?;
+        Ok(Step { name: step.name.clone(), digest, step: value })
+    });
+    steps
+        .collect::<Result<_, serde_json::Error>>()
+        .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))
+}
+
+fn render(all: &[Shown], out: Output) -> String {
+    if all.is_empty() {
+        return "no job has started".to_owned();
+    }
+    let mut table = Table::new(&["AT", "JOB", "ATTEMPT", "WORK", "ROLE", "RESULT", "RAN"]);
+    for Shown { run, artifacts, steps, .. } in all {
+        let result = run.end.as_ref().map_or_else(|| "no record of an end".to_owned(), |end| clean(&end.result));
+        let artifacts = artifacts.iter().map(|(of, digest)| format!("{of} {}", short(digest)));
+        let steps = steps.iter().map(|step| format!("step {} {}", clean(&step.name), short(&step.digest)));
+        let ran = artifacts.chain(steps).collect::<Vec<_>>().join(", ");
+        let (at, job, attempt) = (time(run.at), run.job.to_string(), run.fence.to_string());
+        table.row([at, job, attempt, clean(&run.work), run.role_name(), result, ran]);
+    }
+    let logs = all.iter().filter_map(|shown| {
+        let text = shown.log_text.as_ref()?;
+        Some(format!("log of {} {}:\n{}", shown.run.job, shown.run.fence, text.trim_end()))
+    });
+    std::iter::once(out.table(&table)).chain(logs).collect::<Vec<_>>().join("\n\n")
+}

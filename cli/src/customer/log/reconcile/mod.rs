@@ -1,0 +1,238 @@
+//! Compares what CloudTrail saw of the install's roles with the records of its runners.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::audit::{AuditEvent, AuditRecord};
+use freehold_protocol::{InstallId, TenantName, Timestamp, names};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::history::Run;
+
+/// The difference between clocks, and the time that a job's last calls may come after the record of its end.
+const SLACK_MILLIS: u64 = 5 * 60 * 1000;
+/// The services in which the runner itself changes something under its own role.
+const RUNNERS_SERVICES: [&str; 6] = ["sqs", "sts", "s3", "kms", "ecr", "autoscaling"];
+
+/// The session in which `freehold-runner doctor` tries the roles. Whoever has the runner's role can take that name too.
+const DOCTOR: &str = "freehold-doctor";
+
+/// One event of CloudTrail.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Call {
+    pub(super) id: String,
+    pub(super) at: Timestamp,
+    /// The service, such as `iam`.
+    pub(super) service: String,
+    /// The call, such as `CreateRole`.
+    pub(super) name: String,
+    pub(super) changes: bool,
+    /// The ARN of the caller.
+    pub(super) caller: String,
+    /// The name of the role and of the session, if the caller is a session.
+    #[serde(skip)]
+    pub(super) session: Option<(String, String)>,
+    /// The role and the session that the call asked for, if it is `AssumeRole`.
+    #[serde(skip)]
+    pub(super) takes: Option<(String, String)>,
+    /// The AWS service that made the call for the caller, such as CloudFormation for a stack that a job changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) through: Option<String>,
+    /// The code of the error, if AWS refused the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+}
+
+/// A call that no record explains.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Unexplained {
+    #[serde(flatten)]
+    pub(super) call: Call,
+    pub(super) why: String,
+}
+
+/// What the comparison found.
+#[derive(Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Reconciled {
+    /// The number of calls of the install's roles that records explain.
+    pub(super) explained: u64,
+    /// The number of calls of roles that the app made: they are the app's own work, and no runner records them.
+    pub(super) of_the_app: u64,
+    /// The numbers of the records of starts for which CloudTrail shows nothing.
+    pub(super) unseen: Vec<u64>,
+    pub(super) unexplained: Vec<Unexplained>,
+}
+
+impl Call {
+    /// Reads an event in the form in which CloudTrail writes it into its log (AWS CloudTrail user guide, "CloudTrail record
+    /// contents").
+    pub(super) fn of(event: &Value) -> Option<Self> {
+        let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str);
+        let at: jiff::Timestamp = text("/eventTime")?.parse().ok()?;
+        let service = text("/eventSource")?.split('.').next()?.to_owned();
+        let name = text("/eventName")?.to_owned();
+        let reads = match event.get("readOnly") {
+            Some(Value::Bool(reads)) => *reads,
+            Some(Value::String(reads)) => reads == "true",
+            _ => ["Get", "List", "Describe", "Head"].iter().any(|prefix| name.starts_with(prefix)),
+        };
+        let identity = ["/userIdentity/arn", "/userIdentity/invokedBy", "/userIdentity/accountId"];
+        let caller = identity.iter().find_map(|pointer| text(pointer)).unwrap_or("unknown").to_owned();
+        let takes = text("/requestParameters/roleArn").zip(text("/requestParameters/roleSessionName"));
+        Some(Self {
+            id: text("/eventID").unwrap_or_default().to_owned(),
+            at: Timestamp::from_millis(u64::try_from(at.as_millisecond()).ok()?),
+            service,
+            session: session(&caller),
+            takes: takes.map(|(arn, session)| (role_name(arn).to_owned(), session.to_owned())),
+            through: text("/userIdentity/invokedBy").map(str::to_owned),
+            error: text("/errorCode").map(str::to_owned),
+            changes: !reads,
+            name,
+            caller,
+        })
+    }
+}
+
+/// Returns the role and the session of an ARN such as `arn:aws:sts::222222222222:assumed-role/ROLE/SESSION`.
+fn session(arn: &str) -> Option<(String, String)> {
+    let (_, names) = arn.split_once(":assumed-role/")?;
+    let (role, session) = names.split_once('/')?;
+    Some((role.to_owned(), session.to_owned()))
+}
+
+fn role_name(arn: &str) -> &str {
+    arn.rsplit('/').next().unwrap_or_default()
+}
+
+/// The names of the install's roles.
+struct Roles {
+    runner: String,
+    of_stack: String,
+    of_app: String,
+}
+
+/// What the records say, by job.
+struct Known<'a> {
+    runs: BTreeMap<&'a str, Vec<&'a Run>>,
+    /// The changes of IAM that records name, by job and action.
+    iam: BTreeMap<(&'a str, &'a str), u64>,
+}
+
+/// Compares the calls since `from` with the records.
+pub(super) fn reconcile(
+    (tenant, install): (&TenantName, &InstallId),
+    calls: &[Call],
+    (runs, records): (&[Run], &[AuditRecord]),
+    from: Timestamp,
+) -> Reconciled {
+    let roles = Roles {
+        runner: names::install_part(tenant, install, "runner"),
+        of_stack: names::install_part(tenant, install, ""),
+        of_app: names::app_prefix(tenant, install),
+    };
+    let mut known = Known { runs: BTreeMap::new(), iam: BTreeMap::new() };
+    for run in runs {
+        known.runs.entry(run.job.as_str()).or_default().push(run);
+    }
+    for record in records {
+        if let AuditEvent::IamChange { job, action, stage, .. } = &record.event
+            && stage == "announced"
+        {
+            *known.iam.entry((job.as_str(), action.as_str())).or_default() += 1;
+        }
+    }
+    let mut found = Reconciled::default();
+    for call in calls {
+        match judge(call, &roles, &mut known) {
+            Verdict::NotOfInstall => {}
+            Verdict::OfTheApp => found.of_the_app += 1,
+            Verdict::Explained => found.explained += 1,
+            Verdict::Unexplained(why) => found.unexplained.push(Unexplained { call: call.clone(), why }),
+        }
+    }
+    let is_seen = |run: &Run| {
+        calls.iter().any(|call| call.takes.as_ref().is_some_and(|(_, session)| session == run.job.as_str()))
+    };
+    found.unseen = runs.iter().filter(|run| run.at >= from && !is_seen(run)).map(|run| run.record).collect();
+    found
+}
+
+enum Verdict {
+    NotOfInstall,
+    OfTheApp,
+    Explained,
+    Unexplained(String),
+}
+
+fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
+    let takes = call.takes.as_ref().filter(|(role, _)| call.name == "AssumeRole" && role.starts_with(&roles.of_stack));
+    if let Some((role, session)) = takes.filter(|(role, _)| *role != roles.runner) {
+        let is_runner = call.session.as_ref().is_some_and(|(caller, _)| *caller == roles.runner);
+        return match (is_runner, call.error.is_some()) {
+            // AWS gave nothing.
+            (_, true) => Verdict::Explained,
+            (false, false) => {
+                Verdict::Unexplained(format!("`{}` took role `{role}`, and it is not the runner", call.caller))
+            }
+            (true, false) => known.explains(call, role, session, roles),
+        };
+    }
+    let Some((role, session)) = &call.session else { return Verdict::NotOfInstall };
+    if role.starts_with(&roles.of_app) {
+        return Verdict::OfTheApp;
+    }
+    if !role.starts_with(&roles.of_stack) {
+        return Verdict::NotOfInstall;
+    }
+    if *role != roles.runner {
+        return known.explains(call, role, session, roles);
+    }
+    if call.changes && call.error.is_none() && !RUNNERS_SERVICES.contains(&call.service.as_str()) {
+        return Verdict::Unexplained(format!(
+            "the role of the runner called `{}:{}`, which a runner never does",
+            call.service, call.name
+        ));
+    }
+    Verdict::Explained
+}
+
+impl<'a> Known<'a> {
+    /// Explains a call under the role of a job: the job has a record of its start under this role, and ran at that time. A
+    /// change of IAM has a record of its own.
+    fn explains(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
+        let Some(runs) = self.runs.get(session) else {
+            let who = if session == DOCTOR { "; `freehold-runner doctor` makes such a session" } else { "" };
+            let why = format!("no record of a start names the session `{session}` of role `{role}`{who}");
+            return Verdict::Unexplained(why);
+        };
+        let own = role.strip_prefix(&roles.of_stack).unwrap_or(role);
+        let is_role = |run: &&&Run| run.role_name().replace('_', "-") == own.replace('_', "-");
+        if !runs.iter().any(|run| is_role(&run)) {
+            return Verdict::Unexplained(format!("job `{session}` has no record of a start under role `{role}`"));
+        }
+        let during = |run: &&Run| {
+            let begun = call.at.as_millis() + SLACK_MILLIS >= run.at.as_millis();
+            let over = run.end.as_ref().is_some_and(|end| call.at.as_millis() > end.at.as_millis() + SLACK_MILLIS);
+            begun && !over
+        };
+        if !runs.iter().any(|run| during(run)) {
+            return Verdict::Unexplained(format!("job `{session}` did not run at that time, by its records"));
+        }
+        // A stack that a job changes makes its roles itself, and the record of the job is that of the change.
+        if call.service == "iam" && call.changes && call.error.is_none() && call.through.is_none() {
+            let left = self.iam.get_mut(&(session, call.name.as_str())).filter(|left| **left > 0);
+            return match left {
+                Some(left) => {
+                    *left -= 1;
+                    Verdict::Explained
+                }
+                None => Verdict::Unexplained(format!("job `{session}` has no record of this change of IAM")),
+            };
+        }
+        Verdict::Explained
+    }
+}

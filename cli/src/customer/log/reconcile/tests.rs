@@ -1,0 +1,138 @@
+use freehold_protocol::audit::AuditRecord;
+use serde_json::json;
+
+use super::super::history::{End, Run};
+use super::*;
+
+const JOB: &str = "job_0000000000000000000a";
+const RUNNER: &str = "arn:aws:sts::222222222222:assumed-role/fh-acme--globex--runner/i-1";
+
+fn at(secs: u64) -> Timestamp {
+    Timestamp::from_millis(1_795_000_000_000 + secs * 1000)
+}
+
+/// A job under `maintenance` that ran from second 1000 to 2000.
+fn run() -> Run {
+    Run {
+        record: 7,
+        at: at(1000),
+        workflow: "wf_0000000000000000000a".parse().unwrap(),
+        job: JOB.parse().unwrap(),
+        fence: freehold_protocol::report::Fence { dispatch: 1, receive: 1 },
+        work: "action".to_owned(),
+        mode: freehold_protocol::order::Mode::Maintenance,
+        role: None,
+        asked_by: None,
+        order: freehold_protocol::Digest::of(b"order"),
+        end: Some(End { at: at(2000), result: "succeeded".to_owned(), log: None }),
+        doubt: None,
+        signed: None,
+    }
+}
+
+fn session(role: &str, name: &str) -> String {
+    format!("arn:aws:sts::222222222222:assumed-role/{role}/{name}")
+}
+
+fn event(secs: u64, (service, name): (&str, &str), caller: &str) -> Value {
+    let time = jiff::Timestamp::from_millisecond(i64::try_from(at(secs).as_millis()).unwrap()).unwrap();
+    json!({
+        "eventID": "e", "eventTime": time.to_string(), "eventSource": format!("{service}.amazonaws.com"),
+        "eventName": name, "userIdentity": { "arn": caller }, "readOnly": name.starts_with("Get"),
+    })
+}
+
+fn takes(caller: &str, role: &str, name: &str) -> Value {
+    let mut event = event(1000, ("sts", "AssumeRole"), caller);
+    event["requestParameters"] =
+        json!({ "roleArn": format!("arn:aws:iam::222222222222:role/{role}"), "roleSessionName": name });
+    event
+}
+
+/// Returns why each event has no record.
+fn found(events: &[Value], records: &[AuditRecord]) -> Vec<String> {
+    let calls: Vec<Call> = events.iter().map(|event| Call::of(event).unwrap()).collect();
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+    let found = reconcile((&tenant, &install), &calls, (&[run()], records), at(0));
+    found.unexplained.into_iter().map(|one| one.why).collect()
+}
+
+fn change(job: &str, stage: &str) -> AuditRecord {
+    serde_json::from_value(json!({
+        "tenant": "acme", "install": "globex", "runner": "7300c0ae1429cd153252736a781b78f4", "seq": 8,
+        "previous": freehold_protocol::Digest::of(b""), "at": 1,
+        "event": { "event": "iam_change", "job": job, "fence": { "dispatch": 1, "receive": 1 }, "action": "CreateRole",
+            "resource": "r", "stage": stage },
+    }))
+    .unwrap()
+}
+
+#[test]
+fn the_calls_of_a_job_of_the_runner_and_of_the_app_have_their_records() {
+    let job = session("fh-acme--globex--maintenance", JOB);
+    let events = [
+        takes(RUNNER, "fh-acme--globex--maintenance", JOB),
+        event(1500, ("ec2", "RunInstances"), &job),
+        event(1500, ("iam", "CreateRole"), &job),
+        event(1500, ("ecr", "PutImage"), RUNNER),
+        event(9000, ("s3", "CreateBucket"), &session("acme--globex--web", "i-2")),
+        event(9000, ("ec2", "RunInstances"), &session("somebody", "else")),
+        event(9000, ("iam", "CreateUser"), &session("fh-acme--other--provision", JOB)),
+    ];
+
+    assert_eq!(found(&events, &[change(JOB, "announced")]), Vec::<String>::new());
+}
+
+#[test]
+fn a_role_that_somebody_else_took_is_named_with_the_principal() {
+    let stranger = "arn:aws:iam::111111111111:user/vendor";
+
+    let taken = found(&[takes(stranger, "fh-acme--globex--provision", JOB)], &[]);
+
+    assert_eq!(taken, [format!("`{stranger}` took role `fh-acme--globex--provision`, and it is not the runner")]);
+}
+
+#[test]
+fn a_session_without_a_job_under_another_role_or_at_another_time_is_named() {
+    let of = |role: &str, name: &str, secs: u64| {
+        let caller = session(&format!("fh-acme--globex--{role}"), name);
+        found(&[event(secs, ("ec2", "RunInstances"), &caller)], &[]).pop().unwrap_or_default()
+    };
+
+    assert!(of("maintenance", "by-hand", 1500).starts_with("no record of a start names the session `by-hand`"));
+    assert!(of("maintenance", "freehold-doctor", 1500).ends_with("`freehold-runner doctor` makes such a session"));
+    assert!(of("provision", JOB, 1500).contains("has no record of a start under role `fh-acme--globex--provision`"));
+    assert!(of("maintenance", JOB, 2400).ends_with("did not run at that time, by its records"));
+    assert!(of("maintenance", JOB, 600).ends_with("did not run at that time, by its records"));
+    assert_eq!(of("maintenance", JOB, 2200), "", "the clocks differ by some minutes");
+}
+
+#[test]
+fn a_change_of_iam_needs_a_record_of_its_own_unless_a_stack_made_it() {
+    let job = session("fh-acme--globex--maintenance", JOB);
+    let created = || event(1500, ("iam", "CreateRole"), &job);
+    let mut of_stack = created();
+    of_stack["userIdentity"]["invokedBy"] = json!("cloudformation.amazonaws.com");
+
+    let unrecorded = format!("job `{JOB}` has no record of this change of IAM");
+    assert_eq!(found(&[created()], &[]), [unrecorded.as_str()]);
+    assert_eq!(found(&[created()], &[change(JOB, "refused")]), [unrecorded.as_str()]);
+    assert_eq!(found(&[created(), created()], &[change(JOB, "announced")]), [unrecorded.as_str()]);
+    assert_eq!(found(&[of_stack], &[]), Vec::<String>::new());
+}
+
+#[test]
+fn a_change_that_the_runner_itself_never_makes_is_named() {
+    let found = found(&[event(1500, ("ec2", "RunInstances"), RUNNER)], &[]);
+
+    assert_eq!(found, ["the role of the runner called `ec2:RunInstances`, which a runner never does"]);
+}
+
+#[test]
+fn a_start_for_which_cloudtrail_shows_no_session_is_listed() {
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+
+    let found = reconcile((&tenant, &install), &[], (&[run()], &[]), at(0));
+
+    assert_eq!((found.unseen, found.unexplained.len()), (vec![7], 0));
+}

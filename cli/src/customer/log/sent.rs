@@ -1,0 +1,128 @@
+//! `freehold customer sent`: what left the customer's account, each report by its digest and with its full text.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use freehold_protocol::audit::verify::RecordsCopy;
+use freehold_protocol::audit::{AuditEvent, message_name};
+use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
+use freehold_protocol::{Digest, Envelope, Timestamp};
+use serde::Serialize;
+
+use super::super::question::Question;
+use super::answer;
+use super::history::records;
+use super::source::Records;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::output::{Output, Table, bytes, time};
+
+/// The time in seconds that the runner may take to bring the text of a report into the bucket.
+const TEXT_SECS: u64 = 600;
+
+/// List the reports that left your account, with their full texts, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::Sent.help("\
+Examples:
+  freehold customer sent globex --tenant acme
+  freehold customer sent globex --tenant acme \\
+      --report sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
+  freehold customer sent --copy globex-bucket --json"))]
+pub(crate) struct SentReports {
+    #[command(flatten)]
+    records: Records,
+    /// Print the full text of this report.
+    #[arg(long, value_name = "DIGEST")]
+    report: Option<Digest>,
+}
+
+/// A report that left the account.
+#[derive(Debug, Serialize)]
+struct Left {
+    /// The number of the record that names it.
+    record: u64,
+    at: Timestamp,
+    report: Digest,
+    /// What it says, in a word; absent when its text is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    says: Option<&'static str>,
+    bytes: usize,
+    /// The whole report; only of the report that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<Report>,
+}
+
+impl SentReports {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let evidence = self.records.read(context).await?;
+        let (mut left, doubts) = left(&evidence.copy, evidence.chain.to);
+        if let Some(wanted) = &self.report {
+            left.retain(|one| one.report == *wanted);
+            let one = left.first_mut().ok_or_else(|| {
+                Error::not_found(format!("no record names report {wanted}"))
+                    .or("`freehold customer sent` without `--report` lists all")
+            })?;
+            one.text = text(&evidence.copy, wanted);
+        }
+        answer::give(Question::Sent, &evidence, (&left, &doubts), context, |out| render(&left, out))
+    }
+}
+
+fn text(copy: &RecordsCopy, digest: &Digest) -> Option<Report> {
+    Envelope::parse(copy.reports.get(&message_name(digest))?).ok()?.peek().ok()
+}
+
+/// Returns the reports that the records name, and what is missing. `to` is the time of the last record.
+fn left(copy: &RecordsCopy, to: Option<Timestamp>) -> (Vec<Left>, Vec<String>) {
+    let (mut left, mut doubts, mut named) = (Vec::new(), Vec::new(), BTreeSet::new());
+    for record in records(copy) {
+        let AuditEvent::Sent { reports } = record.event else { continue };
+        for report in reports {
+            let text = text(copy, &report);
+            let is_due = to.is_some_and(|to| to.since(record.at) > TEXT_SECS * 1000);
+            if text.is_none() && is_due {
+                doubts.push(format!("the text of report {report}, which record {} names, is missing", record.seq));
+            }
+            let size = copy.reports.get(&message_name(&report)).map_or(0, Vec::len);
+            named.insert(message_name(&report));
+            let says = text.as_ref().map(|text| word(&text.body));
+            left.push(Left { record: record.seq, at: record.at, report, says, bytes: size, text: None });
+        }
+    }
+    for (name, bytes) in copy.reports.iter().filter(|(name, _)| !named.contains(*name)) {
+        let at =
+            Envelope::parse(bytes).ok().and_then(|envelope| envelope.peek::<Report>().ok()).map(|report| report.at);
+        // The record of a report is written before it is sent; a copy may have been made in between.
+        if at.zip(to).is_none_or(|(at, to)| to.since(at) > TEXT_SECS * 1000) {
+            doubts.push(format!("report `{name}` was sent, and no record names it"));
+        }
+    }
+    (left, doubts)
+}
+
+const fn word(body: &ReportBody) -> &'static str {
+    match body {
+        ReportBody::Hello(_) => "hello",
+        ReportBody::Heartbeat => "heartbeat",
+        ReportBody::Refused(_) => "refusal",
+        ReportBody::Attempt(attempt) => match &attempt.event {
+            AttemptEvent::Started => "start",
+            AttemptEvent::Progress { .. } => "log lines",
+            AttemptEvent::GrantRequest { .. } => "request for an artifact",
+            AttemptEvent::AttestRequest { .. } => "request for a statement",
+            AttemptEvent::Finished { .. } => "outcome",
+        },
+    }
+}
+
+fn render(left: &[Left], out: Output) -> String {
+    let mut table = Table::new(&["AT", "RECORD", "REPORT", "SAYS", "SIZE"]);
+    for one in left {
+        let says = one.says.unwrap_or("its text is not in the bucket").to_owned();
+        let size = bytes(u64::try_from(one.bytes).unwrap_or(u64::MAX));
+        table.row([time(one.at), one.record.to_string(), one.report.to_string(), says, size]);
+    }
+    let texts = left.iter().filter_map(|one| serde_json::to_string_pretty(one.text.as_ref()?).ok());
+    let table = if left.is_empty() { "no report was sent".to_owned() } else { out.table(&table) };
+    std::iter::once(table).chain(texts).collect::<Vec<_>>().join("\n\n")
+}

@@ -1,0 +1,145 @@
+//! The records that an answer rests on: from a copy of the install's bucket, without a network or an account, or from the
+//! bucket, with the customer's own credentials.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use aws_sdk_s3::Client;
+use aws_sdk_s3::error::ProvideErrorMetadata as _;
+use clap::Args;
+use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::report::Fence;
+use freehold_protocol::{InstallId, JobId};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::super::own_install::OwnInstall;
+use super::folder;
+use crate::context::Context;
+use crate::error::{Error, Result, ResultExt};
+
+/// The prefix of the records in the bucket.
+const AUDIT: &str = "audit/";
+/// The number of objects that are read at the same time.
+const AT_ONCE: usize = 16;
+
+/// Where the records are, and what the customer knows about them.
+#[derive(Debug, Args)]
+pub(crate) struct Records {
+    /// Name of the install, whose bucket is read with your own AWS credentials; `--tenant` names the vendor.
+    #[arg(required_unless_present = "copy", conflicts_with = "copy")]
+    install: Option<InstallId>,
+    /// A copy of the install's bucket, or of all below `audit/` in it, which is read instead of the bucket.
+    #[arg(long, value_name = "DIR")]
+    copy: Option<PathBuf>,
+    /// The vendor's root key (base64), with which orders and receipts are verified; by default, the output `TenantKey` of
+    /// your install stack.
+    #[arg(long, value_name = "KEY")]
+    root_key: Option<PublicKey>,
+    /// The id of a runner's key, as `freehold-runner doctor` prints it; records of any other key are refused. Repeatable.
+    #[arg(long = "runner", value_name = "KEY")]
+    runners: Vec<String>,
+    /// A record that an earlier copy had; the chain must still have it. Repeatable.
+    #[arg(long, value_name = "RECORD")]
+    seen: Vec<Position>,
+}
+
+/// The records, and the result of their verification.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    pub(super) copy: RecordsCopy,
+    pub(super) skipped: BTreeMap<String, usize>,
+    pub(super) chain: Verified,
+    pub(super) root: Option<PublicKey>,
+    /// Whether the customer named the keys of the runners.
+    pub(super) knows_runners: bool,
+    /// The place of the records in messages.
+    pub(super) whose: String,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Folder(PathBuf),
+    Bucket { client: Client, name: String },
+}
+
+impl Records {
+    /// Reads the records and verifies them.
+    pub(super) async fn read(&self, context: &Context) -> Result<Evidence> {
+        let (copy, skipped, root, whose, place) = match (&self.copy, &self.install) {
+            (Some(directory), _) => {
+                let folder::Folder { copy, skipped } = folder::read(directory)?;
+                let whose = format!("`{}`", directory.display());
+                (copy, skipped, self.root_key.clone(), whose, Place::Folder(directory.clone()))
+            }
+            (None, Some(install)) => {
+                let own = OwnInstall::find(context, install).await?;
+                let root = match &self.root_key {
+                    Some(key) => Some(key.clone()),
+                    None => own.root_key().await?,
+                };
+                let (client, name) = (own.s3(), own.bucket());
+                let copy = download(&client, &name).await?;
+                (copy, BTreeMap::new(), root, format!("bucket `{name}`"), Place::Bucket { client, name })
+            }
+            (None, None) => return Err(Error::invalid("no install is given").or("name it, or pass `--copy DIR`")),
+        };
+        let chain = verify(&copy, Known { runners: &self.runners, seen: &self.seen, root: root.as_ref() });
+        Ok(Evidence { copy, skipped, chain, root, knows_runners: !self.runners.is_empty(), whose, place })
+    }
+}
+
+impl Evidence {
+    /// Returns the full log of an attempt; `None` when it is not there any more.
+    pub(super) async fn log(&self, job: &JobId, fence: Fence) -> Result<Option<Vec<u8>>> {
+        let key = format!("logs/{job}/{fence}.log");
+        match &self.place {
+            Place::Folder(directory) => {
+                let path = directory.join(&key);
+                if path.exists() { crate::file::read(&path, crate::file::COPY_OF_AUDIT).map(Some) } else { Ok(None) }
+            }
+            Place::Bucket { client, name } => match client.get_object().bucket(name).key(&key).send().await {
+                Ok(object) => {
+                    let body = object.body.collect().await;
+                    let body = body.map_err(|error| Error::transient(format!("cannot read `{key}`: {error}")))?;
+                    Ok(Some(body.to_vec()))
+                }
+                Err(error) if error.code() == Some("NoSuchKey") => Ok(None),
+                Err(error) => Err(error).doing(format!("read `{key}` of bucket `{name}`")),
+            },
+        }
+    }
+}
+
+/// Reads all objects below `audit/`.
+async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
+    let mut keys = Vec::new();
+    let mut pages = client.list_objects_v2().bucket(bucket).prefix(AUDIT).into_paginator().send();
+    while let Some(page) = pages.next().await {
+        let page = page.doing(format!("list the records in bucket `{bucket}`"))?;
+        keys.extend(page.contents().iter().filter_map(|object| object.key().map(str::to_owned)));
+    }
+    let (mut copy, mut reads, turns) = (RecordsCopy::default(), JoinSet::new(), Arc::new(Semaphore::new(AT_ONCE)));
+    for key in keys {
+        let (client, bucket, turns) = (client.clone(), bucket.to_owned(), turns.clone());
+        reads.spawn(async move {
+            let _turn = turns.acquire().await;
+            let object = client.get_object().bucket(&bucket).key(&key).send().await;
+            let object = object.doing(format!("read `{key}` of bucket `{bucket}`"))?;
+            let body = object.body.collect().await;
+            let body = body.map_err(|error| Error::transient(format!("cannot read `{key}`: {error}; try again")))?;
+            Ok::<_, Error>((key, body.to_vec()))
+        });
+    }
+    while let Some(read) = reads.join_next().await {
+        let (key, bytes) = read.map_err(|error| Error::internal(error.to_string()))??;
+        copy.add(key.strip_prefix(AUDIT).unwrap_or(&key), bytes);
+    }
+    if copy.records.is_empty() {
+        return Err(Error::not_found(format!("bucket `{bucket}` has no audit records")).or("start the runner first"));
+    }
+    Ok(copy)
+}

@@ -1,0 +1,70 @@
+//! `freehold customer`: answers a customer's questions about an install with the customer's own AWS credentials, and
+//! without any service of the vendor.
+
+mod changes;
+mod gone;
+mod log;
+mod man;
+mod own_install;
+mod permissions;
+mod question;
+mod release;
+mod stop;
+mod stop_check;
+mod verify_template;
+
+use clap::Subcommand;
+
+use self::log::{approvals, askers, audit, origin, outside, ran, sent};
+
+use crate::context::Context;
+use crate::error::Result;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CustomerCommand {
+    VerifyTemplate(verify_template::VerifyTemplate),
+    Permissions(permissions::Permissions),
+    Changes(changes::Changes),
+    Asked(askers::Asked),
+    Approvals(approvals::Approvals),
+    Ran(ran::Ran),
+    Origin(origin::Origin),
+    #[command(name = "sent")]
+    SentReports(sent::SentReports),
+    Outside(outside::Outside),
+    #[command(subcommand)]
+    Audit(audit::AuditCommand),
+    Pause(stop::Pause),
+    Resume(stop::Resume),
+    RevokeSessions(stop::RevokeSessions),
+    Close(stop::Close),
+    Open(stop::Open),
+    Stopped(stop_check::Stopped),
+    Gone(gone::Gone),
+    Man(man::Man),
+}
+
+impl CustomerCommand {
+    pub(crate) async fn run(self, context: &Context, root: clap::Command) -> Result<()> {
+        match self {
+            Self::VerifyTemplate(args) => args.run(context),
+            Self::Permissions(args) => args.run(context).await,
+            Self::Changes(args) => args.run(context).await,
+            Self::Asked(args) => args.run(context).await,
+            Self::Approvals(args) => args.run(context).await,
+            Self::Ran(args) => args.run(context).await,
+            Self::Origin(args) => args.run(context).await,
+            Self::SentReports(args) => args.run(context).await,
+            Self::Outside(args) => args.run(context).await,
+            Self::Audit(command) => command.run(context).await,
+            Self::Pause(args) => args.run(context).await,
+            Self::Resume(args) => args.run(context).await,
+            Self::RevokeSessions(args) => args.run(context).await,
+            Self::Close(args) => args.run(context).await,
+            Self::Open(args) => args.run(context).await,
+            Self::Stopped(args) => args.run(context).await,
+            Self::Gone(args) => args.run(context).await,
+            Self::Man(args) => args.run(root),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! An install in the customer's own account, which the customer's credentials and `--tenant` select.
+
+use aws_config::SdkConfig;
+use aws_sdk_s3::Client;
+use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::{AccountId, InstallId, TenantName, names};
+
+use crate::cloudformation::{Stack, Stacks};
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+
+/// The output of the install stack with the vendor's root key.
+const TENANT_KEY: &str = "TenantKey";
+
+/// An install in the customer's own account.
+#[derive(Debug)]
+pub(super) struct OwnInstall {
+    pub(super) config: SdkConfig,
+    pub(super) tenant: TenantName,
+    pub(super) install: InstallId,
+    pub(super) account: AccountId,
+}
+
+impl OwnInstall {
+    /// Looks up the account of the credentials. The vendor's name comes from `--tenant`.
+    pub(super) async fn find(context: &Context, install: &InstallId) -> Result<Self> {
+        let tenant = context.named_tenant()?.ok_or_else(|| {
+            Error::invalid("the vendor of the install is not given")
+                .or("pass `--tenant NAME` with the vendor's name, as the template gives it")
+        })?;
+        let config = context.config().await?;
+        let account = crate::aws::account(&config).await?;
+        Ok(Self { config, tenant, install: install.clone(), account })
+    }
+
+    pub(super) fn stack_name(&self) -> String {
+        names::install_stack(&self.tenant, &self.install)
+    }
+
+    pub(super) fn bucket(&self) -> String {
+        names::install_bucket(&self.tenant, &self.install, &self.account)
+    }
+
+    pub(super) fn s3(&self) -> Client {
+        let settings = aws_sdk_s3::config::Builder::from(&self.config).force_path_style(true).build();
+        Client::from_conf(settings)
+    }
+
+    /// Returns the launched stack.
+    pub(super) async fn stack(&self) -> Result<Stack> {
+        let name = self.stack_name();
+        Stacks::new(&self.config).find(&name).await?.ok_or_else(|| {
+            Error::not_found(format!("there is no stack `{name}` in account {}", self.account))
+                .or("check the name, `--tenant`, the region and the credentials")
+        })
+    }
+
+    pub(super) async fn root_key(&self) -> Result<Option<PublicKey>> {
+        let Some(stack) = Stacks::new(&self.config).find(&self.stack_name()).await? else { return Ok(None) };
+        let Some(text) = stack.outputs.get(TENANT_KEY) else { return Ok(None) };
+        let wrong = |error| {
+            let message = format!("output `{TENANT_KEY}` of stack `{}` is not a key: {error}", stack.name);
+            Error::quoting(Kind::Failed, message).or("launch the vendor's template again")
+        };
+        text.parse().map(Some).map_err(wrong)
+    }
+}

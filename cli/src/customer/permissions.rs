@@ -1,0 +1,217 @@
+//! `freehold customer permissions`: what the vendor may do, by the stack that is launched and the accepted contract.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args;
+use freehold_protocol::contract::Terms;
+use freehold_protocol::{Digest, InstallId};
+use freehold_stackcheck::{Agreed, Checked, Finding, Names, Overview, verify};
+use serde::Serialize;
+
+use super::own_install::OwnInstall;
+use super::question::Question;
+use crate::cloudformation::Stacks;
+use crate::context::Context;
+use crate::contract;
+use crate::error::{Error, Kind, Result};
+use crate::inputs::{Input, by_name};
+use crate::output::{Output, Table, clean, plural};
+
+/// The stack parameter with the digest of the terms that the customer agreed to.
+const ACCEPTED: &str = "AcceptedContract";
+
+/// Show what the vendor may do in your account now, as the customer.
+#[derive(Debug, Args)]
+#[command(after_help = Question::MayDo.help("\
+Examples:
+  freehold customer permissions globex --tenant acme --contract my-app.contract.json
+  freehold customer permissions --template globex.yaml --contract my-app.contract.json
+
+Reads the template and the parameters of the launched stack; with `--template`, a file, without an account. Exit code 1 when the
+template is not one that this version of Freehold renders, or its roles have other policies than the contract."))]
+pub(crate) struct Permissions {
+    /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor.
+    #[arg(required_unless_present = "template", conflicts_with = "template")]
+    install: Option<InstallId>,
+    /// A template to read instead of the launched stack.
+    #[arg(long, value_name = "FILE")]
+    template: Option<PathBuf>,
+    /// The contract that you agreed to, which the vendor wrote with `freehold contract show -o FILE`.
+    #[arg(long, value_name = "FILE")]
+    contract: Option<PathBuf>,
+    /// The vendor's answer to an input that policies use, if it is not the default of the contract. Repeatable.
+    #[arg(long = "input", value_name = "NAME=VALUE", requires = "contract")]
+    inputs: Vec<Input>,
+}
+
+/// A template with the parameters of its stack, if it is launched.
+#[derive(Debug)]
+pub(super) struct Launched {
+    /// The name of the template in messages.
+    pub(super) name: String,
+    pub(super) template: String,
+    pub(super) parameters: BTreeMap<String, String>,
+}
+
+/// One role of the vendor's app.
+#[derive(Debug, Serialize)]
+struct Role {
+    role: String,
+    switch: String,
+    /// Whether the role can be taken now; for a template that is not launched, after a launch with its defaults.
+    open: bool,
+    /// The ARNs of the managed policies of AWS.
+    managed: Vec<String>,
+    /// The number of statements of its own.
+    statements: usize,
+    /// What it may do, by the contract that was passed.
+    permissions: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    question: &'static str,
+    /// Whether the template is the one that Freehold renders, and its roles have the policies of the contract.
+    proven: bool,
+    findings: Vec<Finding>,
+    doubts: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<Names>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accepted_contract: Option<String>,
+    roles: Vec<Role>,
+    rests_on: &'static str,
+}
+
+impl Launched {
+    /// Reads the template of the stack of `install`, or the file `template`.
+    pub(super) async fn read(
+        context: &Context,
+        install: Option<&InstallId>,
+        template: Option<&PathBuf>,
+    ) -> Result<Self> {
+        if let Some(path) = template {
+            let text = crate::file::read_text(path, crate::install::TEMPLATE_WAY_OUT)?;
+            return Ok(Self { name: format!("`{}`", path.display()), template: text, parameters: BTreeMap::new() });
+        }
+        let install = install
+            .ok_or_else(|| Error::invalid("no install is given").or("name it, or pass a file with its template"))?;
+        let own = OwnInstall::find(context, install).await?;
+        let stack = own.stack().await?;
+        let template = Stacks::new(&own.config).template(&stack.name).await?;
+        Ok(Self { name: format!("the template of stack `{}`", stack.name), template, parameters: stack.parameters })
+    }
+
+    pub(super) fn check(&self, agreed: Option<&Agreed<'_>>) -> Result<Checked> {
+        verify(&self.template, &[], agreed).map_err(|wrong| {
+            Error::quoting(Kind::Failed, format!("{} is not a template: {wrong}", self.name))
+                .or("ask the vendor for the template, and launch it again")
+        })
+    }
+}
+
+impl Permissions {
+    pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        let launched = Launched::read(context, self.install.as_ref(), self.template.as_ref()).await?;
+        let checked = launched.check(None)?;
+        let mut doubts = Vec::new();
+        let terms = match (&self.contract, &checked.names) {
+            (Some(path), Some(names)) => {
+                let key =
+                    names.tenant_key.parse().map_err(|error| Error::failed(format!("the vendor's key: {error}")))?;
+                let signed = contract::signed(path, &key)?;
+                doubts.extend(other_contract(&signed.contract.terms, names, &launched.parameters)?);
+                Some(signed.contract.terms)
+            }
+            (None, _) | (_, None) => None,
+        };
+        let checked = match &terms {
+            Some(terms) => launched.check(Some(&Agreed { terms, answers: &by_name(&self.inputs)? }))?,
+            None => checked,
+        };
+        let Checked { findings, left_out, names, overview, .. } = checked;
+        if left_out > 0 {
+            doubts.push(format!("{} more", plural(left_out, "finding")));
+        }
+        let accepted = launched.parameters.get(ACCEPTED).cloned();
+        let accepted_contract = accepted.or_else(|| Some(names.as_ref()?.contract.to_string()));
+        let answer = Answer {
+            question: Question::MayDo.text(),
+            proven: findings.is_empty() && doubts.is_empty(),
+            roles: overview.map(|overview| roles(&overview, &launched, terms.as_ref())).unwrap_or_default(),
+            findings,
+            doubts,
+            names,
+            accepted_contract,
+            rests_on: Question::MayDo.rests_on(),
+        };
+        context.out.show(&answer, |answer| render(answer, &launched, terms.is_some(), context.out))?;
+        let wrong = answer.findings.first().map(|found| format!("line {}: {}", found.line, found.reason));
+        match wrong.or_else(|| answer.doubts.first().cloned()) {
+            None => Ok(()),
+            Some(first) => Err(Error::quoting(Kind::Failed, format!("{}: {first}", launched.name))
+                .or("close the modes (`freehold customer close`), and ask the vendor to explain it")),
+        }
+    }
+}
+
+/// Returns a doubt if the contract that was passed is not the one that the stack accepted.
+fn other_contract(terms: &Terms, names: &Names, parameters: &BTreeMap<String, String>) -> Result<Option<String>> {
+    let digest: Digest =
+        terms.digest().map_err(|error| Error::internal(format!("cannot make the digest of terms: {error}")))?;
+    let accepted = parameters.get(ACCEPTED).map_or(names.contract.as_str(), String::as_str);
+    Ok((accepted != digest.as_str())
+        .then(|| format!("the stack has accepted the contract {accepted}, and you passed {digest}")))
+}
+
+fn roles(overview: &Overview, launched: &Launched, terms: Option<&Terms>) -> Vec<Role> {
+    let runner_is_off = launched.parameters.get("EnableRunner").is_some_and(|value| value == "false");
+    let role = |one: &freehold_stackcheck::RoleOverview| {
+        let on = launched.parameters.get(&one.switch).map_or(one.on, |value| value == "true");
+        let agreed = terms.and_then(|terms| terms.roles.iter().find(|role| role.role == one.role));
+        let permissions = agreed.map(|role| freehold_permissions::permissions(&role.policies)).unwrap_or_default();
+        Role {
+            role: one.role.clone(),
+            switch: one.switch.clone(),
+            open: on && !runner_is_off,
+            managed: one.managed.clone(),
+            statements: one.statements,
+            permissions: permissions.iter().map(|one| clean(&one.stated())).collect(),
+        }
+    };
+    overview.roles.iter().map(role).collect()
+}
+
+fn render(answer: &Answer, launched: &Launched, with_contract: bool, out: Output) -> String {
+    let mut parts = Vec::new();
+    if let Some(names) = &answer.names {
+        parts.push(format!(
+            "{}: app {} of vendor {} (account {}), contract {}",
+            launched.name,
+            names.app,
+            names.tenant,
+            names.tenant_account,
+            answer.accepted_contract.as_deref().unwrap_or("none")
+        ));
+    }
+    let mut table = Table::new(&["ROLE", "NOW", "SWITCH", "MAY"]);
+    for role in &answer.roles {
+        let managed = role.managed.iter().map(|arn| format!("managed policy {}", clean(arn)));
+        let own = (role.statements > 0 && role.permissions.is_empty())
+            .then(|| format!("{} of its own", plural(role.statements, "statement")));
+        let may: Vec<String> = managed.chain(own).chain(role.permissions.iter().cloned()).collect();
+        let now = if role.open { "open" } else { "closed" };
+        table.row([clean(&role.role), now.to_owned(), role.switch.clone(), may.join("\n")]);
+    }
+    parts.push(out.table(&table));
+    let wrong = answer.findings.iter().map(|found| format!("- line {}: {}", found.line, clean(&found.reason)));
+    let wrong: Vec<String> = wrong.chain(answer.doubts.iter().map(|doubt| format!("- {}", clean(doubt)))).collect();
+    if !wrong.is_empty() {
+        parts.push(format!("Not as it should be:\n{}", wrong.join("\n")));
+    }
+    if !with_contract {
+        parts.push("The permissions were compared with no contract: pass `--contract FILE`.".to_owned());
+    }
+    parts.join("\n\n")
+}

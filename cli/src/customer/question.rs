@@ -1,0 +1,118 @@
+//! The twelve questions that a customer may ask, and what the answer to each rests on.
+
+/// A question of a customer about one install.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    MayDo,
+    Changed,
+    Asked,
+    Approved,
+    Ran,
+    Origin,
+    Sent,
+    Outside,
+    Whole,
+    CanStop,
+    IsStopped,
+    IsGone,
+}
+
+impl Question {
+    #[cfg(test)]
+    pub(super) const ALL: [Self; 12] = [
+        Self::MayDo,
+        Self::Changed,
+        Self::Asked,
+        Self::Approved,
+        Self::Ran,
+        Self::Origin,
+        Self::Sent,
+        Self::Outside,
+        Self::Whole,
+        Self::CanStop,
+        Self::IsStopped,
+        Self::IsGone,
+    ];
+
+    /// Returns the question in the customer's words.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::MayDo => "What may the vendor do here?",
+            Self::Changed => "What changed since I agreed?",
+            Self::Asked => "Who asked for this?",
+            Self::Approved => "Who approved it, on which plan?",
+            Self::Ran => "What exactly ran?",
+            Self::Origin => "Where did this image come from?",
+            Self::Sent => "What left my account?",
+            Self::Outside => "Did anything happen outside the log?",
+            Self::Whole => "Is the log whole?",
+            Self::CanStop => "Can I stop it now?",
+            Self::IsStopped => "Is it really stopped?",
+            Self::IsGone => "Is everything gone?",
+        }
+    }
+
+    /// Returns what the answer rests on, and what it cannot know.
+    pub(crate) const fn rests_on(self) -> &'static str {
+        match self {
+            Self::MayDo => {
+                "The template of the launched stack, compared with the template that this program contains; the switches \
+                 of the stack; with `--contract`, the signed contract. Policies that you attached to the roles yourself \
+                 are not read."
+            }
+            Self::Changed => {
+                "The contract that you agreed to and the new one, each with the vendor's signature; the template of the \
+                 launched stack and the new template, line by line. The steps of actions are not part of the terms."
+            }
+            Self::Asked => {
+                "The record of each start, and the signed order that it names by digest. The vendor's control plane \
+                 signs who asked: nobody outside the vendor's account can check that name."
+            }
+            Self::Approved => {
+                "Nothing yet: this version asks nobody for an approval, so every job ran without one. Your agreement to \
+                 the contract is the only yes, and each order was held against it by the runner."
+            }
+            Self::Ran => {
+                "The record of each start and end, and the signed order with the artifacts, images and steps by digest; \
+                 the job's full log, whose digest is in the record of the end. Plans are in the bucket, below `plans/`, \
+                 and no record names them."
+            }
+            Self::Origin => {
+                "The statement of the build in the signed order, under the vendor's root key. It says what the vendor's \
+                 build runner used. `freehold lineage verify` checks the rest of the chain in a bundle of the vendor."
+            }
+            Self::Sent => {
+                "The records that name each report by digest before it is sent, and the texts of the reports in the \
+                 bucket. What the programs of jobs send to the hosts of the contract is not in them."
+            }
+            Self::Outside => {
+                "CloudTrail's events of the last 90 days, from one region, compared with the records. CloudTrail shows \
+                 an event after about 15 minutes, and shows no reads and writes of objects and messages."
+            }
+            Self::Whole => {
+                "The signatures, numbers and digests of the chain; the records that reports and the control plane's \
+                 receipts name; with `--seen`, records that you noted. A cut is found if one of them names a record \
+                 behind it."
+            }
+            Self::CanStop => {
+                "A change of one parameter of the stack, with the template that is launched. It takes effect at the next \
+                 request, also for sessions that are live. It asks nothing of the vendor."
+            }
+            Self::IsStopped => {
+                "The policies that IAM has at this moment, which IAM itself evaluates for the runner and each mode \
+                 (`iam:SimulatePrincipalPolicy`); the trust of each role; the machines of the stack's group. The policy \
+                 of the vendor's queue is in the vendor's account, and is not read."
+            }
+            Self::IsGone => {
+                "A search for the tags and names that the install's resources have: resources of one region by tag, \
+                 roles, the stacks, the bucket with Terraform's states, the registry, the keys. Resources without tags \
+                 are not found."
+            }
+        }
+    }
+
+    /// Returns the end of the help of the command that answers the question.
+    pub(crate) fn help(self, examples: &str) -> String {
+        format!("{examples}\n\nQuestion: {}\n\nThe answer rests on: {}", self.text(), self.rests_on())
+    }
+}
