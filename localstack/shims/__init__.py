@@ -1,9 +1,22 @@
 """The shims: they correct MiniStack where it differs from AWS and Freehold depends on it. One file per service."""
 
-from shims import events, http_api, identity, kubernetes, kubernetes_templates, network, registry, states, templates
+from shims import (
+    events,
+    http_api,
+    identity,
+    kubernetes,
+    kubernetes_templates,
+    network,
+    queues,
+    registry,
+    states,
+    templates,
+)
+
+SHIMS = (states, identity, queues, registry, http_api, events, templates, network, kubernetes, kubernetes_templates)
 
 
 def apply():
     """Applies every shim; ends the process when a name that a shim replaces does not exist."""
-    for shim in (states, identity, registry, http_api, events, templates, network, kubernetes, kubernetes_templates):
+    for shim in SHIMS:
         shim.apply()
