@@ -6,7 +6,7 @@ use std::future::Future;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use aws_lambda_events::event::sqs::{BatchItemFailure, SqsBatchResponse, SqsEvent, SqsMessage};
-use freehold_app::ports::{DeadLetter, SourceQueue};
+use freehold_app::ports::{DeadLetter, SourceQueue, role_of};
 use freehold_app::{AppError, Kind};
 use freehold_protocol::Timestamp;
 
@@ -26,14 +26,14 @@ pub struct Message {
     pub sent_at: Timestamp,
     /// The time at which the queue took this copy of the message.
     pub taken_at: Timestamp,
-    /// The unique id of the role that sent this copy of the message, according to SQS.
+    /// The unique id of the role that sent the first copy of the message, according to SQS.
     pub sender: Option<String>,
 }
 
 /// The result of a message that does not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Handled {
-    /// The message was handled.
+    /// The message was handled, or is dropped.
     Done,
     /// The message may be handled later, and must not wait in its queue for the given reason.
     Aside(String),
@@ -41,7 +41,15 @@ pub enum Handled {
 
 /// Handles every message of `event` with `take`. Returns the messages that SQS must deliver again. `what` describes a
 /// failure in the log.
-pub async fn each<F, T>(event: SqsEvent, what: &str, queue: &dyn SourceQueue, take: F) -> SqsBatchResponse
+///
+/// `putter` is the unique id of the role of `sweep`: what it sends is a copy of a message, which says who sent the first
+/// one.
+pub async fn each<F, T>(
+    event: SqsEvent,
+    what: &str,
+    (queue, putter): (&dyn SourceQueue, Option<&str>),
+    take: F,
+) -> SqsBatchResponse
 where
     F: Fn(Message) -> T,
     T: Future<Output = Result<Handled, AppError>>,
@@ -50,16 +58,16 @@ where
     for record in event.records {
         let body = record.body.clone().unwrap_or_default();
         let (sent_at, taken_at) = (sent_at(&record), taken_at(&record).unwrap_or(NEVER));
-        let message = Message { body, sent_at, taken_at, sender: sender(&record) };
+        let message = Message { body, sent_at, taken_at, sender: sender(&record, putter) };
         let buried = match take(message).await {
             Ok(Handled::Done) => continue,
             Ok(Handled::Aside(why)) => {
                 tracing::warn!("{what}; the message is set aside for a later try: {why}");
-                is_buried(&record, None, queue).await
+                is_buried(&record, None, (queue, putter)).await
             }
             Err(error) => {
                 log_failure(what, &error);
-                error.kind == Kind::Invalid && is_buried(&record, Some(error.to_string()), queue).await
+                error.kind == Kind::Invalid && is_buried(&record, Some(error.to_string()), (queue, putter)).await
             }
         };
         if buried {
@@ -74,11 +82,15 @@ where
 }
 
 /// Sends a message to the dead-letter queue. Returns false when that failed; the message then returns to its queue.
-async fn is_buried(record: &SqsMessage, reason: Option<String>, queue: &dyn SourceQueue) -> bool {
-    let put_back = record.message_attributes.get(DeadLetter::PUT_BACK).and_then(|found| found.string_value.as_deref());
-    let put_back = put_back.and_then(|text| text.parse().ok()).unwrap_or(0);
+async fn is_buried(
+    record: &SqsMessage,
+    reason: Option<String>,
+    (queue, putter): (&dyn SourceQueue, Option<&str>),
+) -> bool {
+    let put_back = own(record, DeadLetter::PUT_BACK).and_then(|text| text.parse().ok()).unwrap_or(0);
     let body = record.body.clone().unwrap_or_default();
-    let letter = DeadLetter { body, sent_at: sent_at(record), put_back, reason };
+    let (source, sender) = (source(record).to_owned(), sender(record, putter));
+    let letter = DeadLetter { body, source, sender, sent_at: sent_at(record), put_back, reason };
     match queue.bury(&letter).await {
         Ok(()) => true,
         Err(error) => {
@@ -93,7 +105,7 @@ async fn pause(record: &SqsMessage, queue: &dyn SourceQueue) {
     let Some(receipt) = &record.receipt_handle else { return };
     let receives = attribute(record, "ApproximateReceiveCount").unwrap_or(1);
     let id = record.message_id.as_deref().unwrap_or_default();
-    if let Err(error) = queue.pause(receipt, pause_secs(receives, id)).await {
+    if let Err(error) = queue.pause(source(record), receipt, pause_secs(receives, id)).await {
         log_failure("could not set the pause until a message is delivered again", &error.into());
     }
 }
@@ -114,8 +126,7 @@ fn pause_secs(receives: u64, id: &str) -> u32 {
 /// is earlier, so a sender gains nothing by setting it.
 fn sent_at(record: &SqsMessage) -> Timestamp {
     let taken = taken_at(record).unwrap_or_default();
-    let first = record.message_attributes.get(DeadLetter::SENT_AT).and_then(|found| found.string_value.as_deref());
-    let first = first.and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
+    let first = own(record, DeadLetter::SENT_AT).and_then(|text| text.parse().ok()).map(Timestamp::from_millis);
     first.map_or(taken, |first| first.min(taken))
 }
 
@@ -123,10 +134,23 @@ fn taken_at(record: &SqsMessage) -> Option<Timestamp> {
     attribute(record, "SentTimestamp").map(Timestamp::from_millis)
 }
 
-/// Returns the part of the sender's id that names its role. The rest names the session.
-fn sender(record: &SqsMessage) -> Option<String> {
-    let role = record.attributes.get("SenderId")?.split(':').next()?;
-    (!role.is_empty()).then(|| role.to_owned())
+/// Returns the part of the sender's id that names its role; the rest names the session. A copy that the role `putter`
+/// sent names the first sender. Nobody else can name another one. `None` for a sender that is not a role.
+fn sender(record: &SqsMessage, putter: Option<&str>) -> Option<String> {
+    let role = role_of(record.attributes.get("SenderId")?)?;
+    let first = if putter == Some(role) { own(record, DeadLetter::SENDER)? } else { role };
+    Some(first.to_owned())
+}
+
+/// Returns the name of the queue that the message is in.
+fn source(record: &SqsMessage) -> &str {
+    let arn = record.event_source_arn.as_deref().unwrap_or_default();
+    arn.rsplit(':').next().unwrap_or(arn)
+}
+
+/// Returns an attribute that the sender of the message has set.
+fn own<'a>(record: &'a SqsMessage, name: &str) -> Option<&'a str> {
+    record.message_attributes.get(name)?.string_value.as_deref()
 }
 
 fn attribute(record: &SqsMessage, name: &str) -> Option<u64> {
@@ -167,8 +191,8 @@ mod tests {
 
     #[async_trait::async_trait]
     impl SourceQueue for Recorded {
-        async fn pause(&self, receipt: &str, secs: u32) -> Result<(), PortError> {
-            self.paused.lock().unwrap().push((receipt.to_owned(), secs));
+        async fn pause(&self, source: &str, receipt: &str, secs: u32) -> Result<(), PortError> {
+            self.paused.lock().unwrap().push((format!("{source} {receipt}"), secs));
             self.answer()
         }
 
@@ -184,6 +208,7 @@ mod tests {
             .iter()
             .map(|body| {
                 json!({
+                    "eventSourceARN": "arn:aws:sqs:eu-west-1:111111111111:fh-acme--reports",
                     "messageId": format!("id-{body}"), "receiptHandle": format!("receipt-{body}"), "body": body,
                     "attributes": { "ApproximateReceiveCount": "3", "SentTimestamp": "1000" },
                     "messageAttributes": { DeadLetter::PUT_BACK: { "stringValue": "2", "dataType": "Number" } },
@@ -203,7 +228,7 @@ mod tests {
                 _ => Err(AppError::new(Kind::Transient, "table did not answer")),
             }
         };
-        let answer = each(event(&["good", "bad", "aside", "later"]), "not taken", queue, take).await;
+        let answer = each(event(&["good", "bad", "aside", "later"]), "not taken", (queue, None), take).await;
         answer.batch_item_failures.into_iter().map(|failure| failure.item_identifier).collect()
     }
 
@@ -215,11 +240,18 @@ mod tests {
 
         assert_eq!(again, ["id-later"]);
         let sent_at = Timestamp::from_millis(1000);
-        let bad = DeadLetter { body: "bad".into(), sent_at, put_back: 2, reason: Some("bad signature".into()) };
-        let aside = DeadLetter { body: "aside".into(), sent_at, put_back: 2, reason: None };
+        let letter = |body: &str, reason: Option<&str>| DeadLetter {
+            body: body.into(),
+            source: "fh-acme--reports".into(),
+            sender: None,
+            sent_at,
+            put_back: 2,
+            reason: reason.map(str::to_owned),
+        };
+        let (bad, aside) = (letter("bad", Some("bad signature")), letter("aside", None));
         assert_eq!(*queue.dead.lock().unwrap(), [bad, aside]);
         let paused = queue.paused.lock().unwrap().clone();
-        assert!(matches!(&paused[..], [(receipt, 4..=8)] if receipt == "receipt-later"), "{paused:?}");
+        assert!(matches!(&paused[..], [(which, 4..=8)] if which == "fh-acme--reports receipt-later"), "{paused:?}");
     }
 
     #[tokio::test]
@@ -240,16 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn the_sender_is_a_role_whatever_its_session() {
+    fn the_sender_is_a_role_whatever_its_session_and_only_sweep_can_name_another() {
         let of = |id: &str| {
             let mut event = event(&["x"]);
             event.records[0].attributes.insert("SenderId".into(), id.into());
-            sender(&event.records[0])
+            let claim = json!({ "stringValue": "AROAFIRST", "dataType": "String" });
+            event.records[0].message_attributes = serde_json::from_value(json!({ DeadLetter::SENDER: claim })).unwrap();
+            sender(&event.records[0], Some("AROASWEEP"))
         };
 
         assert_eq!(
-            [of("AROAEXAMPLE:i-1"), of("AROAEXAMPLE:i-2"), of("")],
-            [Some("AROAEXAMPLE".into()), Some("AROAEXAMPLE".into()), None]
+            [of("AROAEXAMPLE:i-1"), of("AROAEXAMPLE:i-2"), of("111111111111"), of("AROASWEEP:sweep")],
+            [Some("AROAEXAMPLE".into()), Some("AROAEXAMPLE".into()), None, Some("AROAFIRST".into())]
         );
     }
 

@@ -8,7 +8,7 @@ use freehold_aws::caller_identity::StsCallerIdentity;
 use freehold_aws::config::{SdkConfig, SystemClock, sdk_config};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
 use freehold_aws::objects::S3Objects;
-use freehold_aws::queue::{SqsAdmin, SqsOutbox};
+use freehold_aws::queue::{SqsAdmin, SqsOutbox, TenantQueues};
 use freehold_aws::registry::{EcrRegistry, EcrRemover};
 use freehold_aws::scaling::ScalingGroup;
 use freehold_aws::signer::KmsSigner;
@@ -79,7 +79,8 @@ impl Settings {
     pub fn dead_letters(&self) -> Result<Arc<SqsDeadLetters>, Error> {
         let sources = ["FREEHOLD_REPORTS_QUEUE_URL", "FREEHOLD_DISPATCH_QUEUE_URL", "FREEHOLD_GRANTS_QUEUE_URL"];
         let sources = sources.iter().map(|name| variable(name)).collect::<Result<_, _>>()?;
-        Ok(Arc::new(SqsDeadLetters::new(&self.sdk, variable("FREEHOLD_DEAD_LETTERS_URL")?, sources)))
+        let (url, putter) = (variable("FREEHOLD_DEAD_LETTERS_URL")?, variable("FREEHOLD_SWEEP_ROLE_ID")?);
+        Ok(Arc::new(SqsDeadLetters::new(&self.sdk, self.tenant.clone(), url, sources, Some(putter))))
     }
 
     /// Returns the dead-letter queue of the orders queues. Its messages return nowhere.
@@ -87,7 +88,8 @@ impl Settings {
     /// # Errors
     /// When its URL is not set.
     pub fn orders_dead_letters(&self) -> Result<Arc<SqsDeadLetters>, Error> {
-        Ok(Arc::new(SqsDeadLetters::new(&self.sdk, variable("FREEHOLD_ORDERS_DEAD_LETTERS_URL")?, Vec::new())))
+        let url = variable("FREEHOLD_ORDERS_DEAD_LETTERS_URL")?;
+        Ok(Arc::new(SqsDeadLetters::new(&self.sdk, self.tenant.clone(), url, Vec::new(), None)))
     }
 
     /// Returns the port that creates and removes orders queues.
@@ -95,14 +97,17 @@ impl Settings {
     /// # Errors
     /// When a setting is missing.
     pub fn queue_admin(&self) -> Result<Arc<SqsAdmin>, Error> {
-        Ok(Arc::new(SqsAdmin::new(
-            &self.sdk,
-            self.tenant.clone(),
-            variable("AWS_REGION")?,
-            self.account()?,
-            variable("FREEHOLD_REPORTS_QUEUE_URL")?,
-            variable("FREEHOLD_ORDERS_DEAD_LETTER_ARN")?,
-        )))
+        let place = TenantQueues {
+            tenant: self.tenant.clone(),
+            region: variable("AWS_REGION")?,
+            account: self.account()?,
+            reports_url: variable("FREEHOLD_REPORTS_QUEUE_URL")?,
+            dead_letter_arn: variable("FREEHOLD_DEAD_LETTER_ARN")?,
+            orders_dead_letter_arn: variable("FREEHOLD_ORDERS_DEAD_LETTER_ARN")?,
+            // Only `register-install`, which creates reports queues, has the variable.
+            report_concurrency: std::env::var("FREEHOLD_REPORT_CONCURRENCY").map_or(Ok(5), |text| text.parse())?,
+        };
+        Ok(Arc::new(SqsAdmin::new(&self.sdk, place)))
     }
 
     /// Returns the signer that uses the tenant's key in KMS, and whose delegate keys may sign statements of `uses`.

@@ -85,7 +85,12 @@ FUNCTIONS = {
         "vendor-bucket": {LIST},
         "machine": {"states:StartExecution"},
     },
-    "register-install": {**ROWS, "orders": MADE, "reports": {SET}},
+    "register-install": {
+        **ROWS,
+        "orders": MADE,
+        "reports": {SET},
+        "later-reports": {SET, "sqs:CreateQueue", "sqs:TagQueue"},
+    },
     "plan-workflow": {**ROWS, "dispatch-queue": {SEND}, "versions": {GET_OBJECT}},
     "dispatch-job": {
         **ROWS,
@@ -104,7 +109,7 @@ FUNCTIONS = {
         **ROWS,
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
-        "reports": TAKEN,
+        **dict.fromkeys(("reports", "later-reports"), TAKEN),
         "open-reports": {RECEIVE},
         "dead-letters": {SEND},
         "dispatch-queue": {SEND},
@@ -135,7 +140,7 @@ FUNCTIONS = {
         "build-group": {"autoscaling:SetDesiredCapacity"},
         # It puts messages back that SQS has moved to the dead letters.
         **dict.fromkeys(("dead-letters", "orders-dead-letters"), {RECEIVE, "sqs:DeleteMessage"}),
-        "reports": {SEND, SET},
+        **dict.fromkeys(("reports", "later-reports"), {SEND, SET}),
         "open-reports": {SEND},
         "machine": {"states:StartExecution"},
         "execution": {"states:DescribeExecution"},
@@ -194,7 +199,7 @@ VENDOR = {
         "tokens-given-back": {WRITE, UPDATE},
         "grant-rows": {READ, WRITE, REMOVE},
         **dict.fromkeys(
-            ("reports", "dispatch-queue", "grants-queue", "dead-letters", "orders-dead-letters"),
+            ("reports", "later-reports", "dispatch-queue", "grants-queue", "dead-letters", "orders-dead-letters"),
             {SEND, "sqs:PurgeQueue", *TAKEN, *MADE},
         ),
         **dict.fromkeys(("build-queue", "orders"), {"sqs:PurgeQueue", *MADE}),

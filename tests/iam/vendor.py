@@ -212,6 +212,8 @@ class Tenant:
             ("orders-dead-letters", "OrdersDeadLetters", None),
         ):
             self.account.add_resource(name, name, self.stack.attribute(logical, "Arn"), QUEUE_ACTIONS, policy)
+        later = f"{self.stack.attribute('ReportsQueue', 'Arn')}--2"
+        self.account.add_resource("later-reports", "later-reports", later, QUEUE_ACTIONS, None)
 
     def add_registry_and_key(self):
         registry = self.resolved("Repository", "RepositoryPolicyText")

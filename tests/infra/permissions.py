@@ -28,7 +28,8 @@ every principal of the account that the conditions permit. *Only when* repeats t
 counts, whatever another statement allows. An IAM simulator decides what all policies permit together: `tests/iam`.
 
 The templates do not have the policies of the orders queues, from which an install's runner receives, and of the reports
-queue, to which the runners of live installs send. `register-install` writes them, `crates/aws/src/queue.rs`.
+queues, to which the runners of live installs send. `register-install` writes them, `crates/aws/src/queue.rs` and
+`crates/aws/src/reports_queue.rs`.
 """
 
 

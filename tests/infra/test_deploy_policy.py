@@ -93,7 +93,7 @@ UNUSED = {
     "AWS::KMS::Key": {"kms:DisableKey", "kms:EnableKey", "kms:EnableKeyRotation", "kms:DisableKeyRotation"},
     "AWS::Lambda::EventSourceMapping": {"kms:Decrypt", "kms:GenerateDataKey"},
     "AWS::Lambda::Function": {
-        # Networks, file systems, layers, keys, versions, concurrency, signing, runtime management.
+        # Networks, file systems, layers, keys, versions, signing, runtime management.
         "ec2:DescribeNetworkInterfaces",
         "ec2:DescribeSecurityGroups",
         "ec2:DescribeSubnets",
@@ -105,13 +105,11 @@ UNUSED = {
         "kms:GenerateDataKey",
         "lambda:AssociateRuntimeAlias",
         "lambda:DeleteFunctionCodeSigningConfig",
-        "lambda:DeleteFunctionConcurrency",
         "lambda:GetCodeSigningConfig",
         "lambda:GetLayerVersion",
         "lambda:PassCapacityProvider",
         "lambda:PublishVersion",
         "lambda:PutFunctionCodeSigningConfig",
-        "lambda:PutFunctionConcurrency",
         "lambda:PutFunctionRecursionConfig",
         "lambda:PutFunctionScalingConfig",
         "lambda:PutRuntimeManagementConfig",
@@ -139,6 +137,8 @@ UNUSED = {
 BY_THE_COMMAND = {"Stack", "DeployBucket", "DeployObjects"}
 ALSO = {
     "lambda:GetFunctionConfiguration",
+    # The command reads the quota of concurrency.
+    "lambda:GetAccountSettings",
     # API Gateway and Step Functions deliver logs with the rights of whoever turns logging on.
     "logs:DeleteLogDelivery",
     "logs:GetLogDelivery",

@@ -18,8 +18,13 @@ SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T--*.fifo"}
 VERSIONS = {"s3:GetObject s3:B/versions/*"}
 DEAD = ("DeadLetters", "OrdersDeadLetters")
+LATER = "sqs:fh-T--reports--*"
 GROUP = "autoscaling:autoScalingGroup:*:autoScalingGroupName/fh-T--build-runner"
 WAKE = {f"autoscaling:SetDesiredCapacity {GROUP}"}
+
+
+# The functions that reserve concurrency: what the others, or people, wait for.
+KEPT = {"Api", "RegisterInstall", "PlanWorkflow", "DispatchJob", "GrantArtifact", "FinishWorkflow", "Sweep"}
 
 
 def consume(queue):
@@ -48,11 +53,20 @@ ALLOWED = {
             "TagQueue",
         )
     }
-    | {f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")},
+    | {f"sqs:{action} ReportsQueue.Arn" for action in ("GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes")}
+    | {
+        f"sqs:{action} {LATER}"
+        for action in ("CreateQueue", "GetQueueAttributes", "GetQueueUrl", "SetQueueAttributes", "TagQueue")
+    }
+    | {"lambda:CreateEventSourceMapping *"},
     "PlanWorkflow": TABLE | send("DispatchQueue") | VERSIONS,
     "FinishWorkflow": TABLE | send("DispatchQueue"),
     "DispatchJob": TABLE | consume("DispatchQueue") | SIGN | ORDERS | VERSIONS | WAKE,
-    "AcceptReport": TABLE | consume("ReportsQueue") | send("DispatchQueue", "GrantsQueue") | RESUME,
+    "AcceptReport": TABLE
+    | consume("ReportsQueue")
+    | {f"{action} {LATER}" for action in CONSUME | {"sqs:GetQueueUrl"}}
+    | send("DispatchQueue", "GrantsQueue")
+    | RESUME,
     "GrantArtifact": {
         f"dynamodb:{action} Table.Arn" for action in ("ConditionCheckItem", "GetItem", "PutItem", "UpdateItem")
     }
@@ -75,6 +89,7 @@ ALLOWED = {
     # It removes what is kept about a forgotten install.
     | {f"sqs:{action} sqs:fh-T--*.fifo" for action in ("DeleteQueue", "GetQueueUrl")}
     | {"sqs:SetQueueAttributes ReportsQueue.Arn"}
+    | {f"sqs:{action} {LATER}" for action in ("SendMessage", "SetQueueAttributes", "GetQueueUrl")}
     | START
     | LOOK
     | RESUME
@@ -217,6 +232,19 @@ class Tenant(unittest.TestCase):
             self.assertEqual(source["Properties"]["FunctionResponseTypes"], ["ReportBatchItemFailures"], name)
             self.assertEqual(source["Properties"]["BatchSize"], 10, name)
 
+    def test_a_flood_of_reports_leaves_concurrency_to_the_other_functions(self):
+        for reserves, most in (("yes", 100), ("no", 5)):
+            evaluator = Evaluator(self.template, "t", "111111111111", {"ReservedConcurrency": reserves})
+            functions = evaluator.resolve(of_type(self.template, "AWS::Lambda::Function"))
+            kept = {name: one["Properties"].get("ReservedConcurrentExecutions") for name, one in functions.items()}
+            kept = {name: count for name, count in kept.items() if count}
+            source = evaluator.resolve(properties(self.template, "AcceptReportSource")["ScalingConfig"])
+
+            self.assertEqual(source, {"MaximumConcurrency": most})
+            # Lambda keeps 100 of the account's quota for functions that reserve none.
+            self.assertLessEqual(sum(kept.values()) + max(100, 3 * most), 500)
+            self.assertEqual(set(kept), KEPT if reserves == "yes" else set())
+
     def test_the_reports_queue_has_no_policy_that_an_update_would_put_back(self):
         queues = [
             queue
@@ -333,7 +361,11 @@ class Tenant(unittest.TestCase):
         holders = of_type(self.template, "AWS::IAM::Role") | of_type(self.template, "AWS::IAM::ManagedPolicy")
         for name, role in holders.items():
             for statement in statements(role):
-                if statement["Effect"] == "Allow" and "*" in as_list(statement["Resource"]):
+                if statement.get("Action") == "lambda:CreateEventSourceMapping":
+                    # A mapping is known by its function only, before it exists.
+                    function = {"ArnEquals": {"lambda:FunctionArn": {"Fn::GetAtt": ["AcceptReport", "Arn"]}}}
+                    self.assertEqual(statement["Condition"], function, name)
+                elif statement["Effect"] == "Allow" and "*" in as_list(statement["Resource"]):
                     self.assertLessEqual(set(as_list(statement["Action"])), WITHOUT_RESOURCE, name)
                 if statement["Effect"] == "Allow":
                     self.assertEqual([a for a in as_list(statement["Action"]) if "*" in a], [], name)
@@ -447,6 +479,7 @@ class Tenant(unittest.TestCase):
                 "BuildIdleSecs",
                 "BuilderUrl",
                 "BuilderSha256",
+                "ReservedConcurrency",
             },
         )
         self.assertEqual(

@@ -89,7 +89,7 @@ async fn everything(world: &World) -> anyhow::Result<Tenant> {
 }
 
 /// Returns the keys of all rows that belong to installs, and of all rows that name one. Texts that orders of an app have
-/// in common, and the number of installs that are gone, name none.
+/// in common, the number of installs that are gone, and the reports queues name none.
 async fn rows(world: &World) -> anyhow::Result<BTreeSet<(String, String)>> {
     let table = aws_sdk_dynamodb::Client::new(&world.administrator(world.tenant_account())?);
     let mut pages = table.scan().table_name(format!("fh-{}", world.tenant())).into_paginator().items().send();
@@ -98,7 +98,7 @@ async fn rows(world: &World) -> anyhow::Result<BTreeSet<(String, String)>> {
         let row = row?;
         let text = |name: &str| row.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
         let (pk, sk, body) = (text("pk"), text("sk"), text("body"));
-        let of_app = ["app#", "apps", "artifact#", "text#", "gone"].iter().any(|kind| pk.starts_with(kind));
+        let of_app = ["app#", "apps", "artifact#", "text#", "gone", "reports"].iter().any(|kind| pk.starts_with(kind));
         if !of_app || format!("{sk} {body}").contains("globex") {
             found.insert((pk, sk));
         }

@@ -6,6 +6,7 @@ use aws_config::SdkConfig;
 use freehold_protocol::{Digest, TenantName};
 use serde_json::json;
 
+use super::concurrency::{self, Reserves};
 use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
 use super::{Architecture, Bucket, Deploy, build_machine, code, functions_folder, table};
 use crate::api::stack_name;
@@ -42,10 +43,14 @@ impl Deploy {
         let objects = objects(&code);
         let uploaded = upload(&bucket, &objects, &progress).await.map_err(|error| too_weak(error, &arn))?;
         let template = objects.iter().find(|object| object.parameter.is_none()).map(|object| object.key.as_str());
+        let mut parameters = self.parameters(&tenant, &bucket, architecture, &objects);
+        let reserves = concurrency::reserves(&config, &stack_name(&tenant)).await;
+        let reserves = reserves.map_err(|error| too_weak(error, &arn))?;
+        parameters.insert(concurrency::PARAMETER.to_owned(), reserves.as_str().to_owned());
         let change = Change {
             stack: stack_name(&tenant),
             template: Template::Url(bucket.address(template.unwrap_or_default()).await?),
-            parameters: self.parameters(&tenant, &bucket, architecture, &objects),
+            parameters,
             tags: [(TENANT_TAG.to_owned(), tenant.to_string())].into(),
         };
         let applied = applied(&config, &tenant, &change, &progress).await;
@@ -56,6 +61,9 @@ impl Deploy {
         drop(progress);
         if stack.parameters.get("RunnerSha256").is_none_or(String::is_empty) {
             note(NO_RUNNER);
+        }
+        if reserves == Reserves::No {
+            note(concurrency::NONE);
         }
         let api = stack.output("ApiUrl")?;
         let changed = made || uploaded > 0 || mended || outcome != Outcome::Unchanged;

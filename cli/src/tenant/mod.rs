@@ -4,6 +4,7 @@ mod bucket;
 mod build_machine;
 mod build_runner;
 mod code;
+mod concurrency;
 mod deploy;
 mod destroy;
 mod functions_folder;

@@ -5,6 +5,7 @@ use aws_config::SdkConfig;
 use aws_sdk_cloudwatchlogs::types::LogGroup;
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_protocol::TenantName;
+use freehold_protocol::names::{is_reports_queue, queue_of};
 
 use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, named, prefix};
 use super::resources::{is_going, tagged};
@@ -41,8 +42,9 @@ impl Remover {
     /// Returns the URLs of the installs' orders queues.
     pub(super) async fn orders_queues(&self) -> Result<Vec<String>> {
         let own: Vec<String> = QUEUES.iter().map(|queue| format!("/{}", named(&self.tenant, queue))).collect();
-        let all = self.queues().await?;
-        Ok(all.into_iter().filter(|url| !own.iter().any(|name| url.ends_with(name))).collect())
+        let is_own =
+            |url: &String| own.iter().any(|name| url.ends_with(name)) || is_reports_queue(&self.tenant, queue_of(url));
+        Ok(self.queues().await?.into_iter().filter(|url| !is_own(url)).collect())
     }
 
     /// Returns the URLs of all queues of the tenant.
@@ -83,6 +85,9 @@ impl Remover {
         let client = aws_sdk_sqs::Client::new(&self.config);
         let mut removed = Vec::new();
         for url in self.queues().await? {
+            if is_reports_queue(&self.tenant, queue_of(&url)) {
+                self.remove_event_sources(&client, &url).await?;
+            }
             match client.delete_queue().queue_url(&url).send().await {
                 Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
                     continue;
@@ -92,6 +97,33 @@ impl Remover {
             removed.push(format!("queue {}", url.rsplit('/').next().unwrap_or(&url)));
         }
         Ok(removed)
+    }
+
+    /// Removes the event source mappings of a reports queue that is not in the stack. Lambda keeps them when their function
+    /// is deleted.
+    async fn remove_event_sources(&self, client: &aws_sdk_sqs::Client, url: &str) -> Result<()> {
+        let ask = client.get_queue_attributes().queue_url(url).attribute_names(QueueAttributeName::QueueArn);
+        let found = match ask.send().await {
+            Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => return Ok(()),
+            found => found.doing(format!("read queue `{url}`"))?,
+        };
+        let Some(arn) = found.attributes().and_then(|all| all.get(&QueueAttributeName::QueueArn)) else {
+            return Ok(());
+        };
+        let lambda = aws_sdk_lambda::Client::new(&self.config);
+        let listed = lambda.list_event_source_mappings().event_source_arn(arn).send().await;
+        let listed = listed.doing(format!("list the event source mappings of `{arn}`"))?;
+        for id in listed.event_source_mappings().iter().filter_map(|mapping| mapping.uuid()) {
+            match lambda.delete_event_source_mapping().uuid(id).send().await {
+                // Lambda is deleting it.
+                Err(error)
+                    if error
+                        .as_service_error()
+                        .is_some_and(|e| e.is_resource_not_found_exception() || e.is_resource_in_use_exception()) => {}
+                deleted => drop(deleted.doing(format!("delete the event source mapping `{id}`"))?),
+            }
+        }
+        Ok(())
     }
 
     /// Schedules the deletion of the signing key. The key has no name, so it is found by its tag.

@@ -58,6 +58,7 @@ struct QueueStatus {
 fn holds(queue: &str) -> &'static str {
     match queue {
         "reports" => "reports of runners",
+        _ if queue.starts_with("reports--") => "reports of runners",
         "dispatch" => "orders to be signed",
         "grants" => "requests for artifacts",
         "build.fifo" => "orders for the build runner",
@@ -182,30 +183,41 @@ async fn functions(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Functi
 async fn queues(config: &SdkConfig, tenant: &TenantName, machine: Option<State>) -> Result<Vec<QueueStatus>> {
     let client = aws_sdk_sqs::Client::new(config);
     let mut all = Vec::with_capacity(QUEUES.len());
-    for queue in QUEUES {
-        let name = named(tenant, queue);
-        let url = match client.get_queue_url().queue_name(&name).send().await {
-            Ok(found) => found.queue_url().unwrap_or_default().to_owned(),
-            Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => {
-                continue;
-            }
-            Err(error) => return Err(error).doing(format!("look up queue `{name}`")),
-        };
-        let (waiting, in_flight) = (
-            QueueAttributeName::ApproximateNumberOfMessages,
-            QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
-        );
-        let ask = client.get_queue_attributes().queue_url(url);
-        let ask = ask.attribute_names(waiting.clone()).attribute_names(in_flight.clone());
-        let found = ask.send().await.doing(format!("read queue `{name}`"))?;
-        let count = |name: &QueueAttributeName| {
-            found.attributes().and_then(|all| all.get(name)).and_then(|text| text.parse().ok()).unwrap_or_default()
-        };
-        let waiting = count(&waiting);
-        let advice = advice(queue, &name, waiting, machine);
-        all.push(QueueStatus { queue: name, waiting, in_flight: count(&in_flight), holds: holds(queue), advice });
+    for name in QUEUES {
+        all.extend(queue(&client, tenant, name, machine).await?);
+    }
+    // The later reports queues have consecutive numbers.
+    for number in 2_u32.. {
+        let Some(found) = queue(&client, tenant, &format!("reports--{number}"), machine).await? else { break };
+        all.push(found);
     }
     Ok(all)
+}
+
+/// Returns the status of a queue of the tenant; `None` if it does not exist.
+async fn queue(
+    client: &aws_sdk_sqs::Client,
+    tenant: &TenantName,
+    queue: &str,
+    machine: Option<State>,
+) -> Result<Option<QueueStatus>> {
+    let name = named(tenant, queue);
+    let url = match client.get_queue_url().queue_name(&name).send().await {
+        Ok(found) => found.queue_url().unwrap_or_default().to_owned(),
+        Err(error) if error.as_service_error().is_some_and(|e| e.is_queue_does_not_exist()) => return Ok(None),
+        Err(error) => return Err(error).doing(format!("look up queue `{name}`")),
+    };
+    let (waiting, in_flight) =
+        (QueueAttributeName::ApproximateNumberOfMessages, QueueAttributeName::ApproximateNumberOfMessagesNotVisible);
+    let ask = client.get_queue_attributes().queue_url(url);
+    let ask = ask.attribute_names(waiting.clone()).attribute_names(in_flight.clone());
+    let found = ask.send().await.doing(format!("read queue `{name}`"))?;
+    let count = |name: &QueueAttributeName| {
+        found.attributes().and_then(|all| all.get(name)).and_then(|text| text.parse().ok()).unwrap_or_default()
+    };
+    let waiting = count(&waiting);
+    let advice = advice(queue, &name, waiting, machine);
+    Ok(Some(QueueStatus { queue: name, waiting, in_flight: count(&in_flight), holds: holds(queue), advice }))
 }
 
 #[cfg(test)]
@@ -214,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_queue_says_what_it_holds() {
-        for queue in QUEUES {
+        for queue in QUEUES.into_iter().chain(["reports--2"]) {
             assert!(!holds(queue).is_empty(), "{queue}");
         }
     }

@@ -1,6 +1,7 @@
 //! The ports: the traits through which the use cases reach the table, queues, keys, the registry, the bucket and the
 //! clock.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -149,10 +150,20 @@ pub trait OrdersQueue: Send + Sync {
     async fn send(&self, queue_url: &str, group: &str, dedup: &str, body: &str) -> Result<(), PortError>;
 }
 
+/// Returns the unique id of the role in the sender's id of an SQS message; `None` for a sender that is not a role. The
+/// ids of roles begin with `AROA` (IAM User Guide, "IAM identifiers").
+pub fn role_of(sender_id: &str) -> Option<&str> {
+    sender_id.split(':').next().filter(|id| id.starts_with("AROA"))
+}
+
 /// A message that a function sends to the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeadLetter {
     pub body: String,
+    /// The name of the queue that the message was in, to which it returns.
+    pub source: String,
+    /// The unique id of the role that sent the first copy of the message.
+    pub sender: Option<String>,
     /// The time at which the function's queue took the first copy of the message.
     pub sent_at: Timestamp,
     /// How often the message was put back before.
@@ -170,15 +181,19 @@ impl DeadLetter {
     pub const SOURCE: &str = "freehold-source";
     /// The message attribute with the time at which a queue took the first copy of a message, in milliseconds.
     pub const SENT_AT: &str = "freehold-sent-at";
+    /// The message attribute with the unique id of the role that sent the first copy of a message. It counts only in a copy
+    /// that `sweep` sent.
+    pub const SENDER: &str = "freehold-sender";
     /// The message attribute that counts how often a message was put back.
     pub const PUT_BACK: &str = "freehold-put-back";
 }
 
-/// The queue that triggers a function.
+/// The queues that trigger a function.
 #[async_trait]
 pub trait SourceQueue: Send + Sync {
-    /// Hides the received message with this receipt handle for `secs` seconds from now.
-    async fn pause(&self, receipt: &str, secs: u32) -> Result<(), PortError>;
+    /// Hides the received message with this receipt handle for `secs` seconds from now. It is in the queue with the name
+    /// `source`, because several queues can trigger a function.
+    async fn pause(&self, source: &str, receipt: &str, secs: u32) -> Result<(), PortError>;
 
     /// Sends a message to the dead-letter queue.
     async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError>;
@@ -191,6 +206,8 @@ pub struct Buried {
     pub body: String,
     /// The name of the queue to which the message returns.
     pub source: Option<String>,
+    /// The unique id of the role that sent the first copy of the message.
+    pub sender: Option<String>,
     pub sent_at: Timestamp,
     /// How often the message was put back before.
     pub put_back: u32,
@@ -227,7 +244,7 @@ pub trait BuildMachine: Send + Sync {
     async fn rest(&self) -> Result<(), PortError>;
 }
 
-/// Creates and removes orders queues, and sets which runners may send reports.
+/// Creates and removes the queues that vendor and customer share, and sets whose runners may send reports.
 #[async_trait]
 pub trait QueueAdmin: Send + Sync {
     /// Creates the orders queue of `install`, and returns its URL. Only the install's runner role in `account` can read
@@ -237,8 +254,12 @@ pub trait QueueAdmin: Send + Sync {
     /// Removes the orders queue of `install` with its messages. A missing queue counts as removed.
     async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError>;
 
-    /// Allows exactly these runners to send to the reports queue.
-    async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError>;
+    /// Creates the reports queue with the number `shard`, and lets `accept-report` receive its messages. Returns its URL.
+    /// The tenant stack has created the first one.
+    async fn create_reports_queue(&self, shard: u32) -> Result<String, PortError>;
+
+    /// Allows exactly the runners of these accounts to send to the reports queue with the number `shard`.
+    async fn allow_reporters(&self, shard: u32, accounts: &BTreeSet<AccountId>) -> Result<(), PortError>;
 }
 
 /// The state machines in Step Functions.

@@ -1,11 +1,14 @@
 //! SQS: the queue that triggers a function, and the dead-letter queue behind it.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use freehold_app::ports::{Buried, DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, SourceQueue};
-use freehold_protocol::Timestamp;
+use freehold_app::ports::{Buried, DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, SourceQueue, role_of};
+use freehold_protocol::names::{is_reports_queue, queue_of};
+use freehold_protocol::{TenantName, Timestamp};
 
 use crate::error::port_error;
 
@@ -22,26 +25,58 @@ const MAX_WHOLE_BYTES: usize = 1024 * 1024 - 1024;
 /// The maximum length of a stored reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;
 
-/// The queue that triggers a function.
+/// The queues that trigger a function.
 #[derive(Debug, Clone)]
 pub struct SqsSource {
     client: Client,
-    url: String,
+    queues: Queues,
     dead_letters_url: String,
 }
 
 impl SqsSource {
-    /// Returns the queue with this URL, whose dead letters go to `dead_letters_url`.
+    /// Returns the queues of a function: the one with this URL, and others of the same account. Dead letters go to
+    /// `dead_letters_url`.
     pub fn new(config: &SdkConfig, url: impl Into<String>, dead_letters_url: impl Into<String>) -> Self {
-        Self { client: Client::new(config), url: url.into(), dead_letters_url: dead_letters_url.into() }
+        let queues = Queues::new(config, vec![url.into()]);
+        Self { client: Client::new(config), queues, dead_letters_url: dead_letters_url.into() }
+    }
+}
+
+/// The URLs of queues by name. SQS is asked once for the URL of a queue that is not among the first ones.
+#[derive(Debug, Clone)]
+struct Queues {
+    client: Client,
+    known: Arc<Mutex<Vec<String>>>,
+}
+
+impl Queues {
+    fn new(config: &SdkConfig, known: Vec<String>) -> Self {
+        Self { client: Client::new(config), known: Arc::new(Mutex::new(known)) }
+    }
+
+    fn known(&self, name: &str) -> Option<String> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.iter().find(|url| queue_of(url) == name).cloned()
+    }
+
+    async fn url(&self, name: &str) -> Result<String, PortError> {
+        if let Some(url) = self.known(name) {
+            return Ok(url);
+        }
+        let found = self.client.get_queue_url().queue_name(name).send().await.map_err(|e| port_error("queue", e))?;
+        let missing = || PortError::Failed { what: "queue".into(), reason: format!("SQS gave no URL of `{name}`") };
+        let url = found.queue_url.ok_or_else(missing)?;
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).push(url.clone());
+        Ok(url)
     }
 }
 
 #[async_trait]
 impl SourceQueue for SqsSource {
-    async fn pause(&self, receipt: &str, secs: u32) -> Result<(), PortError> {
+    async fn pause(&self, source: &str, receipt: &str, secs: u32) -> Result<(), PortError> {
         let secs = i32::try_from(secs).unwrap_or(i32::MAX);
-        let request = self.client.change_message_visibility().queue_url(&self.url).receipt_handle(receipt);
+        let url = self.queues.url(source).await?;
+        let request = self.client.change_message_visibility().queue_url(url).receipt_handle(receipt);
         request.visibility_timeout(secs).send().await.map_err(|e| port_error("queue", e))?;
         Ok(())
     }
@@ -57,8 +92,12 @@ impl SourceQueue for SqsSource {
                 request.message_attributes(DeadLetter::REASON, attribute("String", reason)?)
             }
             None => request
-                .message_attributes(DeadLetter::SOURCE, attribute("String", name_of(&self.url))?)
+                .message_attributes(DeadLetter::SOURCE, attribute("String", &letter.source)?)
                 .message_attributes(DeadLetter::PUT_BACK, attribute("Number", letter.put_back)?),
+        };
+        let request = match &letter.sender {
+            Some(sender) => request.message_attributes(DeadLetter::SENDER, attribute("String", sender)?),
+            None => request,
         };
         request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
         Ok(())
@@ -85,14 +124,37 @@ fn body_of(letter: &DeadLetter) -> Result<&str, PortError> {
 #[derive(Debug, Clone)]
 pub struct SqsDeadLetters {
     client: Client,
+    tenant: TenantName,
     url: String,
-    sources: Vec<String>,
+    sources: Queues,
+    putter: Option<String>,
 }
 
 impl SqsDeadLetters {
-    /// Returns the dead-letter queue with this URL; `sources` are the URLs of the queues that it belongs to.
-    pub fn new(config: &SdkConfig, url: impl Into<String>, sources: Vec<String>) -> Self {
-        Self { client: Client::new(config), url: url.into(), sources }
+    /// Returns the dead-letter queue of `tenant` with this URL; `sources` are the URLs of the queues that it belongs to,
+    /// beside the later reports queues. `putter` is the unique id of the role that puts messages back.
+    pub fn new(
+        config: &SdkConfig,
+        tenant: TenantName,
+        url: impl Into<String>,
+        sources: Vec<String>,
+        putter: Option<String>,
+    ) -> Self {
+        let sources = Queues::new(config, sources);
+        Self { client: Client::new(config), tenant, url: url.into(), sources, putter }
+    }
+
+    /// Returns the URL of the queue to which a message returns.
+    async fn source(&self, name: Option<&str>) -> Result<Option<String>, PortError> {
+        let Some(name) = name else { return Ok(None) };
+        if let Some(known) = self.sources.known(name) {
+            return Ok(Some(known));
+        }
+        // The queues of the stack are known, so this is a later reports queue, or none to which messages return.
+        if !is_reports_queue(&self.tenant, name) {
+            return Ok(None);
+        }
+        self.sources.url(name).await.map(Some)
     }
 }
 
@@ -105,17 +167,22 @@ impl DeadLetters for SqsDeadLetters {
         let request = request.visibility_timeout(hides).message_attribute_names("All");
         let request = request
             .message_system_attribute_names(System::SentTimestamp)
+            .message_system_attribute_names(System::SenderId)
             .message_system_attribute_names(System::DeadLetterQueueSourceArn);
         let answer = request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
-        Ok(answer.messages().iter().filter_map(buried).collect())
+        Ok(answer.messages().iter().filter_map(|message| buried(message, self.putter.as_deref())).collect())
     }
 
     async fn put_back(&self, message: &Buried) -> Result<bool, PortError> {
-        let Some(source) = source_url(&self.sources, message.source.as_deref()) else { return Ok(false) };
+        let Some(source) = self.source(message.source.as_deref()).await? else { return Ok(false) };
         let request = self.client.send_message().queue_url(source).message_body(&message.body);
         let request = request
             .message_attributes(DeadLetter::SENT_AT, attribute("Number", message.sent_at.as_millis())?)
             .message_attributes(DeadLetter::PUT_BACK, attribute("Number", message.put_back + 1)?);
+        let request = match &message.sender {
+            Some(sender) => request.message_attributes(DeadLetter::SENDER, attribute("String", sender)?),
+            None => request,
+        };
         request.send().await.map_err(|e| port_error("queue", e))?;
         self.remove(message).await?;
         Ok(true)
@@ -128,17 +195,7 @@ impl DeadLetters for SqsDeadLetters {
     }
 }
 
-/// Returns the URL of the queue with this name.
-fn source_url<'a>(sources: &'a [String], name: Option<&str>) -> Option<&'a String> {
-    let name = name?;
-    sources.iter().find(|url| name_of(url) == name)
-}
-
-fn name_of(url: &str) -> &str {
-    url.rsplit('/').next().unwrap_or(url)
-}
-
-fn buried(message: &Message) -> Option<Buried> {
+fn buried(message: &Message, putter: Option<&str>) -> Option<Buried> {
     let system = |name: &System| message.attributes().and_then(|all| all.get(name));
     let own = |name: &str| {
         let found = message.message_attributes().and_then(|all| all.get(name));
@@ -149,7 +206,14 @@ fn buried(message: &Message) -> Option<Buried> {
     let moved_from = system(&System::DeadLetterQueueSourceArn).and_then(|arn| arn.rsplit(':').next());
     // If SQS moved the message, its sender could have written the attribute, so the name from SQS takes precedence.
     let source = moved_from.or_else(|| own(DeadLetter::SOURCE));
+    // A message that SQS moved has its own sender, unless it is a copy that was put back. All others say who sent them.
+    let moved_by = moved_from.and_then(|_| system(&System::SenderId)).and_then(|id| role_of(id));
+    let sender = moved_by.filter(|role| putter != Some(*role)).or_else(|| {
+        let is_copy = moved_from.is_none() || (putter.is_some() && moved_by == putter);
+        own(DeadLetter::SENDER).filter(|_| is_copy)
+    });
     Some(Buried {
+        sender: sender.map(str::to_owned),
         receipt: message.receipt_handle()?.to_owned(),
         body: message.body()?.to_owned(),
         source: source.map(str::to_owned),
@@ -168,6 +232,8 @@ fn attribute(kind: &str, value: impl ToString) -> Result<MessageAttributeValue, 
 mod tests {
     use std::collections::HashMap;
 
+    use aws_config::BehaviorVersion;
+
     use super::*;
 
     const ARN: &str = "arn:aws:sqs:eu-west-1:111111111111:fh-acme--reports";
@@ -179,15 +245,17 @@ mod tests {
             .body("{}")
             .attributes(System::SentTimestamp, "5000")
             .attributes(System::DeadLetterQueueSourceArn, ARN)
+            .attributes(System::SenderId, "AROARUNNER:i-1")
             .set_message_attributes(Some(own.collect::<HashMap<_, _>>()))
             .build()
     }
 
     #[test]
     fn a_message_that_sqs_moved_names_its_queue_and_a_refused_one_its_reason() {
-        let moved = buried(&message(&[])).unwrap();
-        let refused = buried(&message(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")])).unwrap();
-        let again = buried(&message(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")])).unwrap();
+        let buried = |own: &[(&str, &str)]| buried(&message(own), None).unwrap();
+        let moved = buried(&[]);
+        let refused = buried(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")]);
+        let again = buried(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")]);
 
         assert_eq!((moved.source.as_deref(), moved.reason, moved.put_back), (Some("fh-acme--reports"), None, 0));
         assert_eq!((refused.reason.as_deref(), refused.sent_at.as_millis()), (Some("no"), 5000));
@@ -198,6 +266,8 @@ mod tests {
     fn only_a_refused_message_is_cut() {
         let letter = |bytes: usize, reason: Option<&str>| DeadLetter {
             body: "x".repeat(bytes),
+            source: "fh-acme--reports".into(),
+            sender: None,
             sent_at: Timestamp::from_millis(1),
             put_back: 0,
             reason: reason.map(str::to_owned),
@@ -210,22 +280,44 @@ mod tests {
 
     #[test]
     fn a_sender_cannot_choose_the_queue_to_which_its_message_returns() {
-        let forged = buried(&message(&[(DeadLetter::SOURCE, "fh-acme--dispatch")])).unwrap();
+        let forged = buried(&message(&[(DeadLetter::SOURCE, "fh-acme--dispatch")]), None).unwrap();
         let aside = Message::builder()
             .receipt_handle("r")
             .body("{}")
             .message_attributes(DeadLetter::SOURCE, attribute("String", "fh-acme--grants").unwrap());
-        let aside = buried(&aside.build()).unwrap();
+        let aside = buried(&aside.build(), None).unwrap();
 
         assert_eq!(forged.source.as_deref(), Some("fh-acme--reports"));
         assert_eq!((aside.source.as_deref(), aside.reason), (Some("fh-acme--grants"), None));
     }
 
-    #[test]
-    fn a_message_returns_to_the_queue_with_its_name_alone() {
+    /// SQS cannot be asked here: nothing answers.
+    #[tokio::test]
+    async fn a_message_returns_to_the_queue_with_its_name_alone() {
         let urls = ["https://sqs/1/fh-acme--dispatch", "https://sqs/1/fh-acme--reports"].map(str::to_owned);
+        let config = SdkConfig::builder().behavior_version(BehaviorVersion::latest()).build();
+        let letters = SqsDeadLetters::new(&config, "acme".parse().unwrap(), "https://sqs/1/d", urls.to_vec(), None);
 
-        assert_eq!(source_url(&urls, Some("fh-acme--reports")), urls.get(1));
-        assert_eq!([source_url(&urls, Some("reports")), source_url(&urls, None)], [None, None]);
+        assert_eq!(letters.source(Some("fh-acme--reports")).await.unwrap().as_ref(), urls.get(1));
+        for none in [Some("reports"), Some("fh-acme--globex.fifo"), Some("fh-other--reports--2"), None] {
+            assert_eq!(letters.source(none).await.unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn a_sender_cannot_send_in_the_name_of_another() {
+        let claim = [(DeadLetter::SENDER, "AROAOTHER")];
+        let aside = Message::builder()
+            .receipt_handle("r")
+            .body("{}")
+            .attributes(System::SenderId, "AROAACCEPT:accept-report")
+            .message_attributes(DeadLetter::SENDER, attribute("String", "AROARUNNER").unwrap())
+            .build();
+        let sender = |message: &Message, putter| buried(message, putter).unwrap().sender;
+
+        // Moved by SQS, moved after it was put back, and set aside by a function.
+        assert_eq!(sender(&message(&claim), Some("AROASWEEP")).as_deref(), Some("AROARUNNER"));
+        assert_eq!(sender(&message(&claim), Some("AROARUNNER")).as_deref(), Some("AROAOTHER"));
+        assert_eq!(sender(&aside, Some("AROASWEEP")).as_deref(), Some("AROARUNNER"));
     }
 }

@@ -7,6 +7,7 @@ pub mod error;
 pub mod objects;
 pub mod queue;
 pub mod registry;
+mod reports_queue;
 pub mod scaling;
 pub mod signer;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! SQS: the internal queues, the orders queues, and the policies that decide who may read from them and write to them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use aws_config::SdkConfig;
@@ -16,14 +16,13 @@ use freehold_protocol::{AccountId, InstallId, TenantName, names};
 use serde_json::json;
 
 use crate::error::port_error;
+use crate::reports_queue;
 
-/// The largest SQS queue policy, in bytes (Amazon SQS quotas, "Policies").
-const MAX_POLICY_BYTES: usize = 8192;
 /// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
 const MAX_RECEIVES: u32 = 10;
 /// How long an orders queue keeps a message, in seconds: 14 days, the longest time that SQS permits, as for the tenant's
 /// other queues. Without the attribute, SQS deletes a message after four days (Amazon SQS API reference, `CreateQueue`).
-const RETENTION_SECS: u32 = 14 * 24 * 3600;
+pub(crate) const RETENTION_SECS: u32 = 14 * 24 * 3600;
 
 /// The internal queues of the tenant to which its functions write.
 #[derive(Debug, Clone)]
@@ -102,31 +101,37 @@ impl OrdersQueue for SqsOrders {
 #[derive(Debug, Clone)]
 pub struct SqsAdmin {
     client: Client,
-    tenant: TenantName,
-    region: String,
-    account: AccountId,
-    reports_url: String,
-    dead_letter_arn: String,
+    lambda: aws_sdk_lambda::Client,
+    place: TenantQueues,
+}
+
+/// The tenant, and its queues that the tenant stack has.
+#[derive(Debug, Clone)]
+pub struct TenantQueues {
+    pub tenant: TenantName,
+    pub region: String,
+    pub account: AccountId,
+    /// The URL of the first reports queue.
+    pub reports_url: String,
+    /// The ARN of the dead-letter queue of the functions' queues.
+    pub dead_letter_arn: String,
+    /// The ARN of the dead-letter queue of the orders queues.
+    pub orders_dead_letter_arn: String,
+    /// The number of copies of `accept-report` that work on one reports queue at most.
+    pub report_concurrency: i32,
+}
+
+impl TenantQueues {
+    /// Returns the ARN of the queue with this name.
+    pub(crate) fn arn(&self, name: &str) -> String {
+        format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account)
+    }
 }
 
 impl SqsAdmin {
     /// Returns the administrator of the tenant's queues.
-    pub fn new(
-        config: &SdkConfig,
-        tenant: TenantName,
-        region: impl Into<String>,
-        account: AccountId,
-        reports_url: impl Into<String>,
-        dead_letter_arn: impl Into<String>,
-    ) -> Self {
-        Self {
-            client: Client::new(config),
-            tenant,
-            region: region.into(),
-            account,
-            reports_url: reports_url.into(),
-            dead_letter_arn: dead_letter_arn.into(),
-        }
+    pub fn new(config: &SdkConfig, place: TenantQueues) -> Self {
+        Self { client: Client::new(config), lambda: aws_sdk_lambda::Client::new(config), place }
     }
 
     /// Sets the attributes of an existing orders queue. Such a queue belonged to a deleted install of the same name,
@@ -145,18 +150,16 @@ impl SqsAdmin {
         set.send().await.map_err(|e| port_error("orders queue", e))?;
         Ok(url)
     }
-
-    fn arn(&self, name: &str) -> String {
-        format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account)
-    }
 }
 
 #[async_trait]
 impl QueueAdmin for SqsAdmin {
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError> {
-        let name = names::orders_queue(&self.tenant, install);
-        let policy = orders_policy(&self.arn(&name), &self.account, &self.tenant, install, account).to_string();
-        let redrive = json!({ "deadLetterTargetArn": self.dead_letter_arn, "maxReceiveCount": MAX_RECEIVES });
+        let TenantQueues { tenant, account: vendor, .. } = &self.place;
+        let name = names::orders_queue(tenant, install);
+        let policy = orders_policy(&self.place.arn(&name), vendor, tenant, install, account).to_string();
+        let dead = &self.place.orders_dead_letter_arn;
+        let redrive = json!({ "deadLetterTargetArn": dead, "maxReceiveCount": MAX_RECEIVES });
         let attributes = HashMap::from([
             (QueueAttributeName::FifoQueue, "true".to_owned()),
             (QueueAttributeName::VisibilityTimeout, LEASE_SECS.to_string()),
@@ -171,7 +174,7 @@ impl QueueAdmin for SqsAdmin {
             .create_queue()
             .queue_name(&name)
             .set_attributes(Some(attributes.clone()))
-            .tags("freehold:tenant", self.tenant.as_str())
+            .tags("freehold:tenant", tenant.as_str())
             .tags("freehold:install", install.as_str())
             .send()
             .await;
@@ -186,7 +189,8 @@ impl QueueAdmin for SqsAdmin {
     }
 
     async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError> {
-        let found = self.client.get_queue_url().queue_name(names::orders_queue(&self.tenant, install)).send().await;
+        let found =
+            self.client.get_queue_url().queue_name(names::orders_queue(&self.place.tenant, install)).send().await;
         let url = match found {
             Ok(found) => found.queue_url.ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))?,
             Err(error) if error.as_service_error().is_some_and(GetQueueUrlError::is_queue_does_not_exist) => {
@@ -201,25 +205,12 @@ impl QueueAdmin for SqsAdmin {
         }
     }
 
-    async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {
-        let name = names::tenant_part(&self.tenant, "reports");
-        let policy = reports_policy(&self.arn(&name), &self.tenant, runners)
-            .map(|policy| policy.to_string())
-            .unwrap_or_default();
-        if policy.len() > MAX_POLICY_BYTES {
-            return Err(failed(
-                "reports queue",
-                "its policy is full, because the tenant has too many customer accounts",
-            ));
-        }
-        self.client
-            .set_queue_attributes()
-            .queue_url(&self.reports_url)
-            .attributes(QueueAttributeName::Policy, policy)
-            .send()
-            .await
-            .map_err(|e| port_error("reports queue", e))?;
-        Ok(())
+    async fn create_reports_queue(&self, shard: u32) -> Result<String, PortError> {
+        reports_queue::create(&self.client, &self.lambda, &self.place, shard).await
+    }
+
+    async fn allow_reporters(&self, shard: u32, accounts: &BTreeSet<AccountId>) -> Result<(), PortError> {
+        reports_queue::allow(&self.client, &self.place, shard, accounts).await
     }
 }
 
@@ -263,30 +254,6 @@ fn orders_policy(
             "Resource": arn,
             "Condition": { "ArnNotEquals": { "aws:PrincipalArn": senders } },
         }],
-    })
-}
-
-/// Returns the policy of the reports queue: only the runner roles in the accounts of live installs may send to it.
-fn reports_policy(arn: &str, tenant: &TenantName, runners: &[(InstallId, AccountId)]) -> Option<serde_json::Value> {
-    let every = format!("arn:aws:iam::*:role/fh-{tenant}--*--runner");
-    let mut accounts: Vec<&str> = runners.iter().map(|(_, account)| account.as_str()).collect();
-    accounts.sort_unstable();
-    accounts.dedup();
-    (!accounts.is_empty()).then(|| {
-        json!({
-            "Version": "2012-10-17",
-            "Statement": [{
-                "Sid": "RunnersSendReports",
-                "Effect": "Allow",
-                "Principal": "*",
-                "Action": "sqs:SendMessage",
-                "Resource": arn,
-                "Condition": {
-                    "StringEquals": { "aws:PrincipalAccount": accounts },
-                    "ArnLike": { "aws:PrincipalArn": every },
-                },
-            }],
-        })
     })
 }
 
@@ -351,18 +318,6 @@ mod tests {
         orders_policy(arn, &vendor, &"acme".parse().unwrap(), &"globex".parse().unwrap(), &account)
     }
 
-    #[test]
-    fn the_reports_queue_names_each_account_once() {
-        let runner = |install: &str, account: &str| (install.parse().unwrap(), account.parse().unwrap());
-        let runners = [runner("aa", "222222222222"), runner("bb", "111111111111"), runner("cc", "222222222222")];
-
-        let policy = reports_policy("arn:q", &"acme".parse().unwrap(), &runners).unwrap();
-
-        let accounts = &policy["Statement"][0]["Condition"]["StringEquals"]["aws:PrincipalAccount"];
-        assert_eq!(*accounts, json!(["111111111111", "222222222222"]));
-        assert_eq!(reports_policy("arn:q", &"acme".parse().unwrap(), &[]), None);
-    }
-
     /// `tests/iam` decides by this file what the policies permit; `FREEHOLD_UPDATE=1` writes it.
     #[test]
     fn the_policies_are_those_that_the_simulation_decides_by() {
@@ -371,7 +326,7 @@ mod tests {
         let queue = |name: &str| format!("arn:aws:sqs:eu-west-1:111111111111:{name}");
         let policies = json!({
             "orders": orders_policy(&queue("fh-acme--globex-prod.fifo"), &vendor, &tenant, &install, &account),
-            "reports": reports_policy(&queue("fh-acme--reports"), &tenant, &[(install.clone(), account.clone())]),
+            "reports": reports_queue::policy(&queue("fh-acme--reports"), &tenant, &BTreeSet::from([account.clone()])),
         });
         let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/queue-policies.json");
 

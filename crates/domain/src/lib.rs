@@ -18,6 +18,8 @@ pub mod plan;
 pub mod preflight;
 pub mod prune_artifacts;
 pub mod region;
+pub mod report_budget;
+pub mod report_shards;
 pub mod reported_head;
 pub mod runs_as;
 pub mod sandbox;

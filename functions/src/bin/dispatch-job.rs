@@ -34,7 +34,7 @@ async fn main() -> Result<(), Error> {
         let answer = batch::each(
             event.payload,
             "could not handle a message of the dispatch queue",
-            queue,
+            (queue, None),
             |message| async move {
                 let is_build = dispatch.perform(&batch::parse(&message.body)?).await?;
                 builds.fetch_or(is_build, Ordering::Relaxed);

@@ -24,7 +24,7 @@ async fn main() -> Result<(), Error> {
     let (grant, queue) = (&grant, &queue);
     lambda_runtime::run(service_fn(|event: LambdaEvent<SqsEvent>| async move {
         let answer =
-            batch::each(event.payload, "could not answer a request for a grant", queue, |message| async move {
+            batch::each(event.payload, "could not answer a request for a grant", (queue, None), |message| async move {
                 grant.answer(&batch::parse(&message.body)?).await.map(|()| Handled::Done)
             });
         Ok::<_, Error>(answer.await)

@@ -56,7 +56,8 @@ async fn main() -> Result<(), Error> {
         })?;
         // The tenant stack has a metric filter on the field `stuck_workflows`.
         tracing::info!(
-            open = swept.open,
+            due = swept.due,
+            postponed = swept.postponed,
             resent = swept.resent,
             lost = swept.lost,
             stuck_workflows = swept.stuck,

@@ -18,6 +18,7 @@ from guard_text import (
     SECRET,
     SECRET_NAME,
     SECRET_NAMES,
+    SHARD,
     TENANT,
     VENDOR,
     VERSION,
@@ -43,7 +44,12 @@ def marked(template):
     words = re.compile(
         "|".join(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])" for name in sorted(marks, key=len, reverse=True))
     )
-    return _mapped(template, lambda text: words.sub(lambda found: marks[found[0]], text))
+
+    def change(text):
+        text = words.sub(lambda found: marks[found[0]], text)
+        return f"{text}{SHARD}" if text.startswith("arn:aws:sqs:") and text.endswith("--reports") else text
+
+    return _mapped(template, change)
 
 
 def of_app(template):

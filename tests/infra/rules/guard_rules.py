@@ -16,6 +16,7 @@ from guard_text import (
     NAMES,
     REGION,
     SECRET,
+    SHARD,
     TENANT,
     VERSION,
     WORDS,
@@ -172,10 +173,10 @@ class Section(Clauses):
             r"/^(https:\/\/sqs\.[a-z0-9-]+\.amazonaws\.com|http:\/\/(localhost|127\.0\.0\.1):[0-9]+)\/[^\/]+\/[^\/]+$/"
         )
         urls = {}
-        for name in ("OrdersQueueUrl", "ReportsQueueUrl"):
+        for name, end in (("OrdersQueueUrl", ".*)"), ("ReportsQueueUrl", f".*?){class_of(SHARD)}")):
             urls[name] = {"Value": (hosts,)}
             self.clauses.append(
-                f'let path_of_{name} = regex_replace(Outputs.{name}.Value, "^https?://[^/]+(/.*)$", "${{1}}")'
+                f'let path_of_{name} = regex_replace(Outputs.{name}.Value, "^https?://[^/]+(/{end}$", "${{1}}")'
             )
             path = re.sub("^https?://[^/]+", "", self.plain["Outputs"][name]["Value"])
             self.leaf(f"%path_of_{name}", [path], "This is not the queue of the install and the vendor")

@@ -168,6 +168,14 @@ class AsRendered(unittest.TestCase):
         other = templates.install_text("initech", "444444444444", "us-east-1-prod", "555555555555")
         self.assertEqual(guard.broken_rules(other, whole=True), {})
 
+    def test_an_install_of_a_later_reports_queue_keeps_every_rule_and_no_other_queue_does(self):
+        later = templates.install_text().replace("fh-acme--reports", "fh-acme--reports--12")
+        other = templates.install_text().replace("fh-acme--reports", "fh-acme--reports--x")
+
+        self.assertGreater(later.count("--reports--12"), 2)
+        self.assertEqual(guard.broken_rules(later, whole=True), {})
+        self.assertIn("as_rendered", guard.broken_rules(other, whole=True))
+
     def test_every_reason_has_a_fix(self):
         section = guard_rules.FILE.read_text().partition(guard.COMPARISON)[2]
 

@@ -17,7 +17,9 @@ use freehold_protocol::{InstallId, WorkflowId};
 use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Key, Machines, Store, Write};
-use crate::table::{self, InstallEntry, Stored, install_key, load, name_prefixes, prefix_key, put};
+use crate::table::{
+    self, InstallEntry, Stored, install_entry_key, install_key, load, name_prefixes, parse, prefix_key, put,
+};
 use crate::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 
 /// The use case that creates an install, with its ports.
@@ -131,9 +133,12 @@ impl CreateInstall {
     /// Checks that the name is free, to return a clear error before the commit. If two installs are created at the same
     /// time, the conditions of the commit decide.
     async fn check_names(&self, id: &InstallId) -> Result<(), AppError> {
-        let first = id.as_str().get(..1).unwrap_or_default();
-        let entries: Vec<InstallEntry> = table::load_all(&*self.store, "installs", first).await?;
-        Ok(check_name(id, entries.iter().map(|entry| &entry.install))?)
+        let mut alike = self.store.query("installs", id.as_str(), None, 1).await?;
+        for prefix in name_prefixes(id) {
+            alike.extend(self.store.get(&install_entry_key(&prefix)).await?);
+        }
+        let entries: Vec<Stored<InstallEntry>> = alike.iter().map(parse).collect::<Result<_, _>>()?;
+        Ok(check_name(id, entries.iter().map(|entry| &entry.value.install))?)
     }
 }
 

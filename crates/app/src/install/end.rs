@@ -3,13 +3,13 @@
 use freehold_domain::install::Install;
 use freehold_protocol::InstallId;
 
+use super::report_shards::leaving;
 use crate::AppError;
 use crate::ports::{Store, Write};
-use crate::table::{
-    self, GoneInstalls, InstallEntry, Stored, install_entry_key, install_key, load_all, name_prefixes, prefix_key, put,
-};
+use crate::table::{self, GoneInstalls, Stored, install_entry_key, install_key, name_prefixes, prefix_key, put};
 
-/// Returns the writes that remove the install's row and its entry in the list, free its name, and count it as gone.
+/// Returns the writes that remove the install's row, its entry in the list and in its shard, free its name, and count it
+/// as gone.
 ///
 /// # Errors
 /// The store's errors.
@@ -21,6 +21,7 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
         Write::Delete { key: install_entry_key(id) },
         put(&GoneInstalls { count: gone.count.saturating_add(1) }, expect)?,
     ];
+    writes.extend(leaving(store, &stored.value).await?);
     writes.extend(freed_prefixes(store, id).await?);
     Ok(writes)
 }
@@ -29,13 +30,10 @@ pub(super) async fn end_writes(store: &dyn Store, stored: &Stored<Install>) -> R
 /// If an install is created meanwhile, it raises the revisions of its prefixes; the commit then fails and is decided
 /// again.
 async fn freed_prefixes(store: &dyn Store, id: &InstallId) -> Result<Vec<Write>, AppError> {
-    let first = id.as_str().get(..1).unwrap_or_default();
-    let entries: Vec<InstallEntry> = load_all(store, "installs", first).await?;
     let mut writes = Vec::new();
     for prefix in name_prefixes(id) {
-        let needed =
-            entries.iter().any(|entry| entry.install != *id && entry.install.as_str().starts_with(prefix.as_str()));
-        if needed {
+        // This install is one of the two.
+        if store.query("installs", prefix.as_str(), None, 2).await?.len() > 1 {
             continue;
         }
         let key = prefix_key(prefix.as_str());

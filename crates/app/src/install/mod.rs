@@ -11,6 +11,7 @@ mod forget;
 pub mod forget_install;
 pub mod register_install;
 pub mod remove_forgotten;
+mod report_shards;
 pub mod set_inputs;
 pub mod set_toggles;
 mod settings_change;

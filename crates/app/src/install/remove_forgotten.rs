@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::end::end_writes;
 use super::forget::{remove_remaining, remove_workflows};
-use super::register_install::RegisterInstall;
+use super::report_shards::Shards;
 use crate::AppError;
 use crate::ports::{Callbacks, Clock, Expect, QueueAdmin, Store, Write};
 use crate::table::{
@@ -132,7 +132,7 @@ impl RemoveForgotten {
         };
         let install = install.value;
         self.queues.remove_orders_queue(&install.id).await?;
-        RegisterInstall { store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }.admit().await?;
+        Shards { store: Arc::clone(&self.store), queues: Arc::clone(&self.queues) }.leave(&install).await?;
         let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
         for open in open.into_iter().filter(|open| open.install == install.id) {
             self.end_workflow(&open.workflow).await?;
@@ -171,7 +171,9 @@ impl RemoveForgotten {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "forgotten" })).await?;
             }
         }
-        let _ = self.store.commit(vec![Write::Delete { key: open_key(id) }]).await?;
+        let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(id)).await?;
+        let keys = open.map(|open| open.value.keys()).unwrap_or_default();
+        let _ = self.store.commit(keys.into_iter().map(|key| Write::Delete { key }).collect()).await?;
         Ok(())
     }
 

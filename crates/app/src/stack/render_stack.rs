@@ -32,6 +32,7 @@ pub struct RenderStack {
     pub account: AccountId,
     /// The region of the tenant's queues.
     pub region: String,
+    /// The URL of the first reports queue, which installs have that were registered before there were several.
     pub reports_queue_url: String,
     /// The runner's program for customers' machines, if the tenant publishes a program.
     pub runner: Option<RunnerProgram>,
@@ -80,7 +81,7 @@ impl RenderStack {
             account: self.account.clone(),
             region: self.region.clone(),
             orders_queue_url: queue,
-            reports_queue_url: self.reports_queue_url.clone(),
+            reports_queue_url: install.reports_queue_url.clone().unwrap_or_else(|| self.reports_queue_url.clone()),
             root_key: self.root.public_key().await?,
             runner: self.runner.clone(),
         };
@@ -173,7 +174,7 @@ fn stack<'a>(
         region: &install.region,
         orders_queue_arn: arn(names::orders_queue(tenant, id)),
         orders_queue_url: Quoted(&place.orders_queue_url),
-        reports_queue_arn: arn(names::tenant_part(tenant, "reports")),
+        reports_queue_arn: arn(names::queue_of(&place.reports_queue_url).to_owned()),
         reports_queue_url: Quoted(&place.reports_queue_url),
         // VPC endpoints reach only the queues in their own region.
         private_endpoints: install.region == place.region,

@@ -9,17 +9,20 @@
 //! | `app#<app>` | `terms#<digest>`, `contract#<version>` | terms that customers accept, and signed contracts |
 //! | `installs` | install | the list of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
+//! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
 //! | `gone` | `installs` | the number of installs that were deleted or forgotten |
 //! | `name#<name>` | `prefix` | reserved names: prefixes of the names of installs |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
-//! | `open` | workflow | workflows that have not ended, for `sweep` |
+//! | `open` | workflow | workflows that have not ended |
+//! | `look` | `<second>#<workflow>` | when `sweep` looks at a workflow |
 //! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
-//! | `sender#<role>` | `unknown` | how many reports of unknown keys a role sent |
+//! | `reports` | `shards`, `shard#<number>` | the reports queues and the installs of each |
+//! | `sender#<role>` | `install`, `budget`, `unknown` | the install of a known role; what an unknown role has left |
 //! | `text#<digest>` | `state` | a text that many signed orders have in common |
 //!
 //! [`evidence`] describes the rows of signed messages and the index of artifacts.
@@ -38,6 +41,7 @@ mod job;
 mod record;
 mod refusal;
 mod release;
+mod reporting;
 mod text;
 mod version;
 mod workflow;
@@ -63,5 +67,9 @@ pub use refusal::{
     NOTICE_SECS, Refused, RetiredNotice, TRACE_TTL_SECS, UnknownReports, notice_key, store_refusal, unknown_reports_key,
 };
 pub use release::{ReleaseRecord, release, release_key};
+pub use reporting::{
+    BudgetRecord, Budgeted, INSTALL_SENDERS_PREFIX, InstallSender, KnownSender, budget_key, known_sender_key,
+    report_shard_key, report_shards_key,
+};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
-pub use workflow::{OpenWorkflow, Phase, TaskToken, WorkflowEntry, open_key, token_key, token_pk};
+pub use workflow::{Look, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_looks, open_key, token_key, token_pk};

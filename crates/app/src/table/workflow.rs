@@ -9,8 +9,9 @@ use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
-use super::record::{Record, key};
-use crate::ports::Key;
+use super::record::{PAGE, Record, key, parse};
+use crate::AppError;
+use crate::ports::{Key, Store};
 
 /// A workflow that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,51 @@ pub struct OpenWorkflow {
     pub workflow: WorkflowId,
     pub install: InstallId,
     pub since: Timestamp,
+    /// The time in the workflow's [`Look`]. Workflows of the version before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub look: Option<Timestamp>,
+}
+
+/// When `sweep` looks at a workflow. The sort key begins with the time, so one query finds the looks that are due.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Look {
+    pub workflow: WorkflowId,
+    /// The look is due from then on, until it is moved or removed.
+    pub from: Timestamp,
+}
+
+impl OpenWorkflow {
+    /// Returns the keys of the entry and of the workflow's look.
+    pub fn keys(&self) -> Vec<Key> {
+        let look = self.look.map(|from| Look { workflow: self.workflow.clone(), from }.key());
+        [self.key()].into_iter().chain(look).collect()
+    }
+}
+
+/// The partition key of all looks.
+const LOOKS: &str = "look";
+
+/// Loads the looks that are due.
+///
+/// # Errors
+/// The errors of [`super::load_all`].
+pub async fn due_looks(store: &dyn Store, now: Timestamp) -> Result<Vec<Look>, AppError> {
+    let mut due = Vec::new();
+    let mut after: Option<String> = None;
+    loop {
+        let rows = store.query(LOOKS, "", after.as_deref(), PAGE).await?;
+        for row in &rows {
+            let look: Look = parse(row)?.value;
+            if look.from > now {
+                return Ok(due);
+            }
+            due.push(look);
+        }
+        match rows.last() {
+            Some(last) if rows.len() == PAGE as usize => after = Some(last.key.sk.clone()),
+            Some(_) | None => return Ok(due),
+        }
+    }
 }
 
 /// The entry of a workflow in its install's list.
@@ -89,6 +135,12 @@ pub fn token_key(workflow: &WorkflowId, phase: Phase) -> Key {
 impl Record for OpenWorkflow {
     fn key(&self) -> Key {
         open_key(&self.workflow)
+    }
+}
+
+impl Record for Look {
+    fn key(&self) -> Key {
+        key(LOOKS, format!("{:012}#{}", self.from.as_secs(), self.workflow))
     }
 }
 

@@ -48,9 +48,11 @@ impl Store for Memory {
 
     async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
         self.faults.run("query", || {
+            let first = Key { pk: pk.to_owned(), sk: prefix.max(after.unwrap_or_default()).to_owned() };
             lock(&self.rows)
-                .values()
-                .filter(|row| row.key.pk == pk && row.key.sk.starts_with(prefix))
+                .range(first..)
+                .map(|(_, row)| row)
+                .take_while(|row| row.key.pk == pk && row.key.sk.starts_with(prefix))
                 .filter(|row| after.is_none_or(|after| row.key.sk.as_str() > after))
                 .take(limit as usize)
                 .cloned()

@@ -1,6 +1,7 @@
 //! Workflows and their jobs, from start to end.
 
 pub mod accept_report;
+pub mod admit_report;
 pub mod advance;
 mod attempted_part;
 pub mod build_components;

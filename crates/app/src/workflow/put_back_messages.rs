@@ -178,6 +178,7 @@ mod tests {
         Buried {
             receipt: body.to_owned(),
             body: body.to_owned(),
+            sender: None,
             source: Some("fh-acme--reports".into()),
             sent_at: Memory::default().now(),
             put_back: 0,

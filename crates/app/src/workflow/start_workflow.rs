@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::AppError;
 use crate::ports::{Committed, Expect, Machines, Store, Write};
-use crate::table::{self, OpenWorkflow, Stored, WorkflowEntry, put};
+use crate::table::{self, Look, OpenWorkflow, Stored, WorkflowEntry, put};
 
 /// A request for work.
 #[derive(Debug, Clone, Copy)]
@@ -130,14 +130,21 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
 /// # Errors
 /// Internal when the rows cannot be written as JSON.
 pub fn workflow_writes(workflow: &Workflow) -> Result<Vec<Write>, AppError> {
-    let open =
-        OpenWorkflow { workflow: workflow.id.clone(), install: workflow.install.clone(), since: workflow.created_at };
+    let (id, install) = (workflow.id.clone(), workflow.install.clone());
+    let since = workflow.created_at;
+    let open = OpenWorkflow { workflow: id.clone(), install, since, look: Some(since) };
+    let look = Look { workflow: id, from: since };
     let entry = WorkflowEntry {
         workflow: workflow.id.clone(),
         install: workflow.install.clone(),
         created_at: workflow.created_at,
     };
-    Ok(vec![table::put_workflow(workflow, Expect::Absent)?, put(&open, Expect::Any)?, put(&entry, Expect::Any)?])
+    Ok(vec![
+        table::put_workflow(workflow, Expect::Absent)?,
+        put(&open, Expect::Any)?,
+        put(&look, Expect::Any)?,
+        put(&entry, Expect::Any)?,
+    ])
 }
 
 /// Returns the digest of a request's body. A sealed value counts without its ciphertext, because each sealing of the same

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use freehold_domain::job::{Job, JobEvent, JobState};
 use freehold_domain::workflow::{NodeState, Workflow, WorkflowState};
 use freehold_protocol::limits::MAX_JOB_SECS;
-use freehold_protocol::{JobId, Timestamp};
+use freehold_protocol::{JobId, Timestamp, WorkflowId};
+use futures_util::StreamExt as _;
 use serde_json::json;
 
 use crate::AppError;
 use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
-use crate::ports::{BuildMachine, Callbacks, Clock, Machines, Outbox, Store, Write};
-use crate::table::{self, OpenWorkflow, Phase, Stored, TaskToken, load, load_all, open_key, token_key};
+use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
+use crate::table::{
+    self, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, load_all, open_key, put, token_key,
+};
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
 use crate::workflow::finish_workflow::FinishWorkflow;
@@ -35,6 +38,14 @@ const STUCK_SECS: u64 = 600;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
+/// The time in seconds after which the sweep looks again at a workflow that waits for its customer. What the customer does
+/// resumes the workflow at once; the look is for when that was lost.
+const WAITING_SECS: u64 = 900;
+/// The number of workflows that are looked at at the same time.
+const AT_ONCE: usize = 16;
+/// The time after which a sweep begins no further look, in seconds. The next sweep goes on. Both fit into the time limit of
+/// the function, with what else it does.
+const LOOKING_SECS: u64 = 25;
 /// The interval in minutes at which the number of machines is set to zero while there is no build. Then a machine that
 /// could not set it itself is not replaced when it ends.
 const REST_EVERY_MINUTES: u64 = 10;
@@ -54,7 +65,10 @@ pub struct Sweep {
 /// The numbers of workflows and jobs that one sweep handled, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Swept {
-    pub open: u32,
+    /// The number of workflows that were due for a look.
+    pub due: u32,
+    /// The number of these that this sweep had no time for.
+    pub postponed: u32,
     pub resent: u32,
     pub lost: u32,
     pub stuck: u32,
@@ -66,20 +80,55 @@ pub struct Swept {
     pub failed: u32,
 }
 
+impl Swept {
+    fn add(&mut self, one: Self) {
+        self.due += one.due;
+        self.postponed += one.postponed;
+        self.resent += one.resent;
+        self.lost += one.lost;
+        self.stuck += one.stuck;
+        self.builds += one.builds;
+        self.lost_builds += one.lost_builds;
+        self.failed += one.failed;
+    }
+}
+
+/// What becomes of a look.
+enum Next {
+    /// The next sweep looks again.
+    Soon,
+    /// The workflow waits for somebody; it is looked at again at this time.
+    At(Timestamp),
+    /// Nothing is left to do for the workflow.
+    Never,
+}
+
 impl Sweep {
-    /// Handles every workflow that has not ended. A failure in one workflow does not stop the others.
+    /// Handles every workflow that is due for a look. A failure in one workflow does not stop the others.
     ///
     /// # Errors
-    /// The store's errors when the list of open workflows cannot be read.
+    /// The store's errors when the list of looks cannot be read.
     pub async fn sweep(&self) -> Result<Swept, AppError> {
-        let open: Vec<OpenWorkflow> = load_all(&*self.store, "open", "").await?;
-        let mut swept = Swept { open: u32::try_from(open.len()).unwrap_or(u32::MAX), ..Swept::default() };
-        for entry in open {
-            if let Err(error) = self.look_at(&entry, &mut swept).await {
-                tracing::warn!(workflow.id = %entry.workflow, "Could not handle workflow `{}`; the next sweep tries again: {error}", entry.workflow);
-                swept.failed += 1;
-            }
+        let now = self.clock.now();
+        if is_rest_due(now) {
+            self.adopt(now).await?;
         }
+        let mut due = table::due_looks(&*self.store, now).await?;
+        // A sweep that has no time for all begins elsewhere the next time, so none is left out twice in a row.
+        if !due.is_empty() {
+            let first = usize::try_from(now.as_millis() / 60_000).unwrap_or(0).wrapping_mul(7919) % due.len();
+            due.rotate_left(first);
+        }
+        let until = now.plus_secs(LOOKING_SECS);
+        let looks = futures_util::stream::iter(due.iter().map(|look| self.look(look, until)));
+        let mut swept = looks
+            .buffer_unordered(AT_ONCE)
+            .fold(Swept::default(), |mut all, one| async move {
+                all.add(one);
+                all
+            })
+            .await;
+        swept.due = u32::try_from(due.len()).unwrap_or(u32::MAX);
         if let Some(machine) = &self.build_machine
             && let Err(error) = self.set_machine(&**machine, swept).await
         {
@@ -88,11 +137,59 @@ impl Sweep {
         Ok(swept)
     }
 
-    async fn look_at(&self, entry: &OpenWorkflow, swept: &mut Swept) -> Result<(), AppError> {
-        let workflow = table::workflow(&*self.store, &entry.workflow).await?.value;
+    /// Gives a look to the workflows of the version before, which have none.
+    async fn adopt(&self, now: Timestamp) -> Result<(), AppError> {
+        let open: Vec<Stored<OpenWorkflow>> = table::load_all_stored(&*self.store, "open", "").await?;
+        for entry in open.into_iter().filter(|entry| entry.value.look.is_none()) {
+            let look = put(&Look { workflow: entry.value.workflow.clone(), from: now }, Expect::Any)?;
+            let marked = put(&OpenWorkflow { look: Some(now), ..entry.value }, Expect::Rev(entry.rev))?;
+            // A conflict means that the workflow has ended meanwhile.
+            let _ = self.store.commit(vec![look, marked]).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks at one workflow, unless the time is up, and moves or removes the look.
+    async fn look(&self, look: &Look, until: Timestamp) -> Swept {
+        let mut swept = Swept::default();
+        if self.clock.now() >= until {
+            swept.postponed = 1;
+            return swept;
+        }
+        if let Err(error) = self.look_and_move(look, &mut swept).await {
+            let id = &look.workflow;
+            tracing::warn!(workflow.id = %id, "Could not handle workflow `{id}`; the next sweep tries again: {error}");
+            swept.failed = 1;
+        }
+        swept
+    }
+
+    async fn look_and_move(&self, look: &Look, swept: &mut Swept) -> Result<(), AppError> {
+        let mut writes = vec![Write::Delete { key: look.key() }];
+        match self.look_at(&look.workflow, swept).await? {
+            // The look is due already, so the next sweep finds it without a write.
+            Next::Soon => return Ok(()),
+            Next::Never => {}
+            Next::At(from) => {
+                let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&look.workflow)).await?;
+                if let Some(open) = open {
+                    writes.push(put(&Look { workflow: look.workflow.clone(), from }, Expect::Any)?);
+                    writes.push(put(&OpenWorkflow { look: Some(from), ..open.value }, Expect::Rev(open.rev))?);
+                }
+            }
+        }
+        // A conflict means that the workflow has ended meanwhile; the next sweep looks again.
+        let _ = self.store.commit(writes).await?;
+        Ok(())
+    }
+
+    async fn look_at(&self, id: &WorkflowId, swept: &mut Swept) -> Result<Next, AppError> {
+        // The workflow of a forgotten install is gone.
+        let Some(found) = table::find_workflow(&*self.store, id).await? else { return Ok(Next::Never) };
+        let workflow = found.value;
         match &workflow.state {
             WorkflowState::Pending => self.pending(&workflow, swept).await,
-            WorkflowState::Running { .. } => self.running(&workflow, swept).await,
+            WorkflowState::Running { .. } => self.running(&workflow, swept).await.map(|()| Next::Soon),
             WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
                 self.ended(&workflow, swept).await
             }
@@ -101,25 +198,26 @@ impl Sweep {
 
     /// Handles a workflow that has ended. Its entry stays until its cancelled jobs have ended: by a report of their
     /// runner, or by expiry.
-    async fn ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
+    async fn ended(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let mut waits = false;
         for id in workflow.active_jobs() {
             let job = table::job(&*self.store, id).await?.value;
             waits |= self.active_job(id, &job, self.clock.now(), swept).await?;
         }
-        if !waits {
-            // The provisioning of a deleted install has ended while its state machine still waits for a runner. No
-            // other ended workflow waits for a runner.
-            let token = load::<TaskToken>(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
-            if let Some(token) = token {
-                self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
-            }
-            let _ = self.store.commit(vec![Write::Delete { key: open_key(&workflow.id) }]).await?;
+        if waits {
+            return Ok(Next::Soon);
         }
-        Ok(())
+        // The provisioning of a deleted install has ended while its state machine still waits for a runner. No other
+        // ended workflow waits for a runner.
+        let token = load::<TaskToken>(&*self.store, &token_key(&workflow.id, Phase::AwaitRunner)).await?;
+        if let Some(token) = token {
+            self.callbacks.succeed(&token.value.token, &json!({ "result": "deleted" })).await?;
+        }
+        let _ = self.store.commit(vec![Write::Delete { key: open_key(&workflow.id) }]).await?;
+        Ok(Next::Never)
     }
 
-    async fn pending(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
+    async fn pending(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
         let age = now.since(workflow.created_at) / 1000;
         let install = table::install(&*self.store, &workflow.install).await?.value;
@@ -130,12 +228,12 @@ impl Sweep {
             Some(token) if is_ready(&token) || workflow.cancel_requested.is_some() => {
                 self.callbacks.succeed(&token.value.token, &json!({ "result": "announced" })).await?;
             }
-            Some(_) => return Ok(()),
+            Some(_) => return Ok(Next::At(now.plus_secs(WAITING_SECS))),
             // The execution may not exist, because the function may have crashed between the commit and the start.
             None if age >= 60 => self.machines.start(workflow.kind, &workflow.id, &workflow.install).await?,
             None => {}
         }
-        let Some(runner) = &install.runner else { return Ok(()) };
+        let Some(runner) = &install.runner else { return Ok(Next::Soon) };
         let ready = now.since(workflow.created_at.max(runner.since).max(install.sealed_at)) / 1000;
         if ready > STUCK_SECS {
             self.stuck(workflow, swept);
@@ -143,7 +241,7 @@ impl Sweep {
         if ready > OUTLIVED_SECS {
             self.finisher().finish(&workflow.id, Some("the workflow did not end before its deadline")).await?;
         }
-        Ok(())
+        Ok(Next::Soon)
     }
 
     async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {

@@ -1,7 +1,7 @@
 //! Doubles of the ports that `memory` leaves out: signer, root key, registry, queue administration. All fail
 //! through the one fault injector of the control plane's memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::order::{Artifact, Descriptor};
 use freehold_protocol::provenance::Statement;
-use freehold_protocol::{AccountId, Digest, Envelope, InstallId, KeyUse, KeyUses, TenantName, Timestamp};
+use freehold_protocol::{AccountId, Digest, Envelope, InstallId, KeyUse, KeyUses, TenantName, Timestamp, names};
 
 /// Holds the tenant's root key and certifies delegates with it.
 pub(crate) struct Keys {
@@ -155,9 +155,16 @@ impl Store for Racing {
 pub(crate) struct MemoryQueues {
     pub(crate) memory: Arc<Memory>,
     pub(crate) created: Mutex<BTreeMap<InstallId, AccountId>>,
-    pub(crate) reporters: Mutex<Vec<(InstallId, AccountId)>>,
+    /// The accounts whose runners may send, by the number of the reports queue.
+    pub(crate) reporters: Mutex<BTreeMap<u32, BTreeSet<AccountId>>>,
     /// Runs once, before the next policy is written.
     pub(crate) meanwhile: Mutex<Option<Meanwhile>>,
+}
+
+/// Returns the URL of a reports queue.
+pub(crate) fn reports_url(shard: u32) -> String {
+    let name = names::reports_queue(&"acme".parse().unwrap(), shard);
+    format!("https://sqs.eu-west-1.amazonaws.com/111111111111/{name}")
 }
 
 /// Returns the URL of an install's orders queue.
@@ -182,12 +189,21 @@ impl QueueAdmin for MemoryQueues {
         })
     }
 
-    async fn allow_reporters(&self, runners: &[(InstallId, AccountId)]) -> Result<(), PortError> {
+    async fn create_reports_queue(&self, shard: u32) -> Result<String, PortError> {
+        self.memory.faults.run("create_reports_queue", || {
+            self.reporters.lock().unwrap().entry(shard).or_default();
+            reports_url(shard)
+        })
+    }
+
+    async fn allow_reporters(&self, shard: u32, accounts: &BTreeSet<AccountId>) -> Result<(), PortError> {
         let meanwhile = self.meanwhile.lock().unwrap().take();
         if let Some(meanwhile) = meanwhile {
             meanwhile.await;
         }
-        self.memory.faults.run("allow_reporters", || *self.reporters.lock().unwrap() = runners.to_vec())
+        self.memory.faults.run("allow_reporters", || {
+            self.reporters.lock().unwrap().insert(shard, accounts.clone());
+        })
     }
 }
 
@@ -222,6 +238,7 @@ impl MemoryLetters {
             receipt,
             body: body.to_owned(),
             source: source.map(str::to_owned),
+            sender: None,
             sent_at: self.memory.now(),
             put_back: 0,
             reason: reason.map(str::to_owned),

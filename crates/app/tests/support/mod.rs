@@ -204,6 +204,7 @@ impl World {
     pub(crate) async fn forgotten(&mut self) {
         for _ in 0..8 {
             // A call that fails is made up for by the next one.
+            let _ = self.sweeper().sweep().await;
             let _ = self.remove_forgotten().remove().await;
             self.run().await;
             self.memory.advance_secs(60);

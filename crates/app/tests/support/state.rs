@@ -73,8 +73,8 @@ impl World {
         for (queue, group, dedup, _) in self.memory.orders.lock().unwrap().iter() {
             lines.insert(format!("message {queue} {group} {dedup}"));
         }
-        for (install, account) in self.queues.reporters.lock().unwrap().iter() {
-            lines.insert(format!("reporter {install} {account}"));
+        for (shard, accounts) in self.queues.reporters.lock().unwrap().iter() {
+            lines.insert(format!("reporters {shard} {accounts:?}"));
         }
         for (install, runner) in &self.runners {
             let mut started = runner.started.clone();

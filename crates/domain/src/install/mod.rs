@@ -60,6 +60,13 @@ pub struct Install {
     /// The URL of the install's orders queue; absent until the queue exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
+    /// The number of the reports queue to which the install's runner sends ([`crate::report_shards`]); absent until the
+    /// install is registered. An install keeps its queue for life, because the install stack names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reports_shard: Option<u32>,
+    /// The URL of that queue; absent until the queue exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reports_queue_url: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<Runner>,
     /// Keys of runners that were replaced; reports signed with them are refused. For the build runner, only the newest
@@ -195,6 +202,8 @@ impl Install {
             secrets: BTreeMap::new(),
             accepted_contract: None,
             orders_queue_url: None,
+            reports_shard: None,
+            reports_queue_url: None,
             runner: None,
             retired: BTreeSet::new(),
             replaced_at: BTreeMap::new(),

@@ -27,6 +27,26 @@ pub fn orders_queue(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}.fifo")
 }
 
+/// Returns the name of the reports queue with the number `shard`. The first one is part of the tenant stack.
+pub fn reports_queue(tenant: &TenantName, shard: u32) -> String {
+    match shard {
+        0 | 1 => tenant_part(tenant, "reports"),
+        later => format!("fh-{tenant}--reports--{later}"),
+    }
+}
+
+/// Returns the name of the queue with this URL.
+pub fn queue_of(url: &str) -> &str {
+    url.rsplit('/').next().unwrap_or(url)
+}
+
+/// Returns whether `name` is the name of one of the tenant's reports queues.
+pub fn is_reports_queue(tenant: &TenantName, name: &str) -> bool {
+    let number = name.strip_prefix(&reports_queue(tenant, 1)).and_then(|rest| rest.strip_prefix("--"));
+    let shard = number.and_then(|number| number.parse().ok()).unwrap_or(1);
+    reports_queue(tenant, shard) == name
+}
+
 /// Returns the prefix of the names of all resources in an install stack.
 pub fn install(tenant: &TenantName, install: &InstallId) -> String {
     format!("fh-{tenant}--{install}")
@@ -99,6 +119,31 @@ mod tests {
         assert!(orders_queue(&vendor, &id).len() <= 80);
         // API reference of CloudFormation, `CreateStack`.
         assert!(install_stack(&vendor, &id).len() <= 128);
+    }
+
+    #[test]
+    fn the_name_of_a_reports_queue_has_one_form() {
+        let acme: TenantName = "acme".parse().unwrap();
+
+        assert_eq!(
+            [1, 2, 10].map(|shard| reports_queue(&acme, shard)),
+            ["fh-acme--reports", "fh-acme--reports--2", "fh-acme--reports--10"]
+        );
+        for name in ["fh-acme--reports", "fh-acme--reports--2", "fh-acme--reports--10"] {
+            assert!(is_reports_queue(&acme, name), "{name}");
+        }
+        for name in [
+            "fh-acme--reports--1",
+            "fh-acme--reports--0",
+            "fh-acme--reports--02",
+            "fh-acme--reports--+2",
+            "fh-acme--reports--",
+            "fh-acme--reports--x",
+            "fh-acme--reports.fifo",
+            "fh-initech--reports",
+        ] {
+            assert!(!is_reports_queue(&acme, name), "{name}");
+        }
     }
 
     #[test]

@@ -45,7 +45,7 @@ fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Va
         "region": names.region,
         "orders_queue_arn": arn(names::orders_queue(tenant, install)),
         "orders_queue_url": quoted(&names.orders_queue_url),
-        "reports_queue_arn": arn(names::tenant_part(tenant, "reports")),
+        "reports_queue_arn": arn(names::queue_of(&names.reports_queue_url).to_owned()),
         "reports_queue_url": quoted(&names.reports_queue_url),
         "private_endpoints": names.region == *tenant_region,
         "runner_url": quoted(&names.runner_url),

@@ -67,10 +67,13 @@ impl Source<'_> {
         let runner = self.runner();
         let (tenant, install) = (tenant?, install?);
         let (tenant_region, tenant_account) = self.vendor(&tenant, &install)?;
-        let queue = |name: String| is_queue(&tenant_region, &tenant_account, name);
-        let orders = self.text(&["Outputs", "OrdersQueueUrl", "Value"], queue(names::orders_queue(&tenant, &install)));
-        let reports =
-            self.text(&["Outputs", "ReportsQueueUrl", "Value"], queue(names::tenant_part(&tenant, "reports")));
+        let is_queue = |url: &str, name: &str| is_queue(&tenant_region, &tenant_account, name, url);
+        let orders_queue = names::orders_queue(&tenant, &install);
+        let orders = self.text(&["Outputs", "OrdersQueueUrl", "Value"], |url| is_queue(url, &orders_queue));
+        let reports = self.text(&["Outputs", "ReportsQueueUrl", "Value"], |url| {
+            let name = names::queue_of(url);
+            names::is_reports_queue(&tenant, name) && is_queue(url, name)
+        });
         let (region, account) = bound?;
         let (runner_url, runner_sha256) = runner?;
         Some(Names {
@@ -179,14 +182,12 @@ fn is_hex(text: &str, digits: usize) -> bool {
     text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Returns a function that checks whether a text is the URL of the queue `name`, in SQS or in a cloud on this machine.
-fn is_queue(region: &str, account: &AccountId, name: String) -> impl Fn(&str) -> bool {
+/// Returns whether a text is the URL of the queue `name`, in SQS or in a cloud on this machine.
+fn is_queue(region: &str, account: &AccountId, name: &str, url: &str) -> bool {
     let (aws, path) = (format!("https://sqs.{region}.amazonaws.com"), format!("/{account}/{name}"));
-    move |url| {
-        let Some(host) = url.strip_suffix(&path) else { return false };
-        let port = ["http://localhost:", "http://127.0.0.1:"].iter().find_map(|local| host.strip_prefix(local));
-        host == aws || port.is_some_and(|port| port.parse::<u16>().is_ok_and(|number| number.to_string() == port))
-    }
+    let Some(host) = url.strip_suffix(&path) else { return false };
+    let port = ["http://localhost:", "http://127.0.0.1:"].iter().find_map(|local| host.strip_prefix(local));
+    host == aws || port.is_some_and(|port| port.parse::<u16>().is_ok_and(|number| number.to_string() == port))
 }
 
 #[cfg(test)]
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn a_queue_is_in_sqs_or_on_this_machine() {
         let account = "111111111111".parse().unwrap();
-        let fits = is_queue("eu-west-1", &account, "q".to_owned());
+        let fits = |url| is_queue("eu-west-1", &account, "q", url);
 
         for url in [
             "https://sqs.eu-west-1.amazonaws.com/111111111111/q",

@@ -8,8 +8,8 @@ use crate::AppError;
 use crate::ports::{Key, Row, Store, Write};
 use crate::table::evidence::{artifact_pk, uses_prefix};
 use crate::table::{
-    self, Due, PAGE, Record as _, Stored, WorkflowEntry, grants_pk, install_key, install_pk, job_pk, load_all,
-    open_key, parse, token_pk, workflow_pk,
+    self, Due, INSTALL_SENDERS_PREFIX, InstallSender, OpenWorkflow, PAGE, Record as _, Stored, WorkflowEntry,
+    grants_pk, install_key, install_pk, job_pk, load, load_all, open_key, parse, token_pk, workflow_pk,
 };
 
 /// The maximum number of workflows that one run removes; the next run continues.
@@ -40,6 +40,8 @@ pub(in crate::install) async fn remove_workflows(store: &dyn Store, install: &In
 pub(in crate::install) async fn remove_remaining(store: &dyn Store, install: &InstallId) -> Result<(), AppError> {
     let due: Vec<Due> = load_all(store, "due", "").await?;
     remove(store, due.iter().filter(|due| due.install == *install).map(Due::key).collect()).await?;
+    let senders: Vec<InstallSender> = load_all(store, &install_pk(install), INSTALL_SENDERS_PREFIX).await?;
+    remove(store, senders.iter().map(|sender| sender.0.key()).collect()).await?;
     let kept = install_key(install);
     remove_partition(store, &kept.pk, "", |row| row.key != kept).await
 }
@@ -59,7 +61,8 @@ async fn remove_jobs(store: &dyn Store, install: &InstallId, workflow: &Workflow
 
 /// Removes the rows of a workflow in one commit, with its entry in the list of its install.
 async fn remove_workflow(store: &dyn Store, workflow: &WorkflowId, entry: &Key) -> Result<(), AppError> {
-    let mut keys = vec![open_key(workflow)];
+    let open: Option<Stored<OpenWorkflow>> = load(store, &open_key(workflow)).await?;
+    let mut keys = open.map(|open| open.value.keys()).unwrap_or_default();
     for pk in [token_pk(workflow), workflow_pk(workflow)] {
         keys.extend(store.query(&pk, "", None, PAGE).await?.into_iter().map(|row| row.key));
     }

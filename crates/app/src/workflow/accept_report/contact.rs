@@ -5,17 +5,34 @@ use freehold_domain::reported_head::ReportedHead;
 use freehold_protocol::report::{AttemptEvent, AttemptReport};
 use freehold_protocol::{InstallId, Timestamp};
 
-use super::AcceptReport;
+use super::{AcceptReport, Arrival};
 use crate::AppError;
 use crate::ports::Expect;
 use crate::table::{
-    self, Contact, Decided, LOG_TTL_SECS, LogRecord, Phase, Stored, TaskToken, change, load, put, put_until, token_key,
+    self, Contact, Decided, InstallSender, KnownSender, LOG_TTL_SECS, LogRecord, Phase, Record as _, Stored, TaskToken,
+    change, load, put, put_until, token_key,
 };
 
 /// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
 const CONTACT_SECS: u64 = 600;
 
 impl AcceptReport {
+    /// Notes that the sender's role is a role of the install's runner, once: the runner's key has signed what came from
+    /// it.
+    pub(super) async fn note_sender(&self, install: &InstallId, arrival: &Arrival) -> Result<(), AppError> {
+        let (Some(sender), None) = (&arrival.sender, &arrival.install) else { return Ok(()) };
+        let sender = KnownSender { sender: sender.clone(), install: install.clone() };
+        let known: Option<Stored<KnownSender>> = load(&*self.store, &sender.key()).await?;
+        if known.as_ref().is_some_and(|known| known.value == sender) {
+            return Ok(());
+        }
+        let expect = known.map_or(Expect::Absent, |known| Expect::Rev(known.rev));
+        let entry = put(&InstallSender(sender.clone()), Expect::Any)?;
+        // A conflict means that another report of the sender notes it at this moment.
+        let _ = self.store.commit(vec![put(&sender, expect)?, entry]).await?;
+        Ok(())
+    }
+
     pub(super) async fn store_log(&self, report: &AttemptReport, now: Timestamp) -> Result<(), AppError> {
         let text = match &report.event {
             AttemptEvent::Progress { log } | AttemptEvent::Finished { log, .. } => log,

@@ -34,6 +34,7 @@ impl AcceptReport {
             tracing::warn!(install.id = %install.id, "Refused a hello: {reason}");
             return Ok(Accepted::Refused(reason));
         }
+        self.note_sender(&install.id, arrival).await?;
         let too_much = too_much(hello);
         if let Some(reason) = &too_much {
             tracing::warn!(install.id = %install.id, "Refused the customer's answers in a hello: {reason}");

@@ -15,7 +15,7 @@ use freehold_domain::install::Install;
 use freehold_domain::reported_head::ReportedHead;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
-use freehold_protocol::{Envelope, KeyId, TenantName, Timestamp};
+use freehold_protocol::{Envelope, InstallId, KeyId, TenantName, Timestamp};
 
 use crate::AppError;
 use crate::ports::{Callbacks, CallerIdentity, Clock, Outbox, Store};
@@ -55,13 +55,15 @@ pub struct Arrival {
     pub sent_at: Timestamp,
     /// The time at which the queue took this copy. A sender cannot set it.
     pub taken_at: Timestamp,
-    /// The unique id of the role that sent this copy.
+    /// The unique id of the role that sent the first copy.
     pub sender: Option<String>,
+    /// The install whose runner is known to have this role; absent for a role that is not known yet.
+    pub install: Option<InstallId>,
 }
 
 impl From<Timestamp> for Arrival {
     fn from(at: Timestamp) -> Self {
-        Self { sent_at: at, taken_at: at, sender: None }
+        Self { sent_at: at, taken_at: at, sender: None, install: None }
     }
 }
 
@@ -78,6 +80,9 @@ impl AcceptReport {
         let claimed: Report = envelope.peek().map_err(unbelievable)?;
         if claimed.tenant != self.tenant {
             return Err(AppError::invalid(format!("the report is for another tenant, `{}`", claimed.tenant)));
+        }
+        if let Some(own) = arrival.install.as_ref().filter(|own| **own != claimed.install) {
+            return Ok(of_another_install(own, &claimed.install));
         }
         let install: Option<Stored<Install>> = load(&*self.store, &table::install_key(&claimed.install)).await?;
         let Some(install) = install.filter(|install| install.value.forgetting.is_none()) else {
@@ -101,6 +106,7 @@ impl AcceptReport {
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         let sent_at = arrival.sent_at;
+        self.note_sender(&report.install, &arrival).await?;
         let (rare, head) = (is_rare(&report.body), reported_head(&report, sent_at));
         self.note_contact_at(&report.install, sent_at, rare, head).await?;
         match report.body {
@@ -122,6 +128,12 @@ fn unknown_install(report: &Report) -> Accepted {
     let install = &report.install;
     tracing::warn!(install.id = %install, "Refused a report of `{install}`, which does not exist or is being forgotten");
     Accepted::Refused(format!("install `{install}` does not exist or is being forgotten"))
+}
+
+/// Refuses a report about another install than its sender's. Nothing is stored: a sender could fill another's rows.
+fn of_another_install(own: &InstallId, claimed: &InstallId) -> Accepted {
+    tracing::warn!(install.id = %own, "Refused a report about install `{claimed}` from the runner's role of `{own}`");
+    Accepted::Refused(format!("the sender's role belongs to install `{own}`, not to `{claimed}`"))
 }
 
 /// Refuses a report that the queue took before the install was made: it is from a forgotten install that had the same

@@ -1,12 +1,13 @@
 //! Forgetting: it is refused while something is there, nothing of the install is left afterwards, and late messages do
 //! nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_app::messages::{DispatchMessage, GrantMessage};
 use freehold_app::ports::{DeadLetters as _, Expect, LOOK_HIDES_SECS, Row, Store as _};
 use freehold_app::table::{Forgetting, put};
-use freehold_app::workflow::accept_report::Accepted;
+use freehold_app::workflow::accept_report::{Accepted, Arrival};
+use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
 use freehold_app::{Kind, read};
 use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
 use freehold_protocol::report::{AttemptEvent, Fence};
@@ -33,9 +34,11 @@ fn gone() -> ForgetInstallRequest {
 #[derive(Debug, PartialEq)]
 struct Tenant {
     rows: Vec<Row>,
+    swept: Vec<String>,
+    shards: Vec<String>,
     versions: usize,
     queues: BTreeMap<InstallId, AccountId>,
-    reporters: Vec<(InstallId, AccountId)>,
+    reporters: BTreeSet<AccountId>,
     orders: Vec<(String, String, String, String)>,
     letters: Vec<String>,
 }
@@ -46,11 +49,25 @@ fn everything(world: &World) -> Tenant {
     let shared = |row: &Row| row.key.pk.starts_with("text#") || row.key.pk == "gone";
     let (shared, rows): (Vec<Row>, Vec<Row>) = world.memory.rows().into_iter().partition(shared);
     assert!(shared.iter().all(|row| !format!("{row:?}").contains("globex")), "{shared:?}");
+    // A sweep moves the look of an open workflow, and removes that of an ended one.
+    let is_open = |row: &Row| rows.iter().any(|open| open.key.pk == "open" && row.key.sk.ends_with(&open.key.sk));
+    let moves = |row: &Row| ["look", "open"].contains(&row.key.pk.as_str());
+    let swept = rows.iter().filter(|row| moves(row) && is_open(row)).map(|row| {
+        let workflow = row.key.sk.rsplit('#').next().unwrap();
+        format!("{} {workflow}", row.key.pk)
+    });
+    let swept = swept.collect();
+    let rows: Vec<Row> = rows.iter().filter(|row| !moves(row)).cloned().collect();
+    // The row of a reports queue stays without installs.
+    let (queues, rows): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(|row| row.key.pk == "reports");
+    let shards = queues.into_iter().map(|row| row.body).filter(|body| !body.contains("\"installs\":{}")).collect();
     Tenant {
         rows,
+        swept,
+        shards,
         versions: world.memory.versions.lock().unwrap().len(),
         queues: world.queues.created.lock().unwrap().clone(),
-        reporters: world.queues.reporters.lock().unwrap().clone(),
+        reporters: world.queues.reporters.lock().unwrap().values().flatten().cloned().collect(),
         orders: world.memory.orders.lock().unwrap().clone(),
         letters: world.letters.iter().flat_map(|letters| letters.bodies()).collect(),
     }
@@ -70,6 +87,7 @@ async fn live(world: &mut World) {
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     refuse_some(world, &job).await;
+    send_many(world).await;
     world.cancel_workflow().cancel(&workflow, member()).await.unwrap();
     world.settle().await;
     world.runner("globex").behaviours.clear();
@@ -87,6 +105,18 @@ async fn refuse_some(world: &World, job: &JobId) {
     let stale = world.runners["globex"].says(job, Fence { dispatch: 1, receive: 0 }, 1, AttemptEvent::Started, now);
     let said = world.accept_report().accept(&stale, now).await.unwrap();
     assert!(matches!(said, Accepted::Refused(_)), "{said:?}");
+}
+
+/// Leaves the role of the runner, and its budget of reports.
+async fn send_many(world: &World) {
+    let (now, sender) = (world.now(), Some("AROAGLOBEX".to_owned()));
+    let hello = world.runners["globex"].hello(now);
+    let arrival = Arrival { sender, ..Arrival::from(now) };
+    assert_eq!(world.accept_report().accept(&hello, arrival).await.unwrap(), Accepted::Taken);
+    let admit = AdmitReport::new(world.memory.clone(), world.memory.clone());
+    for _ in 0..100 {
+        assert_eq!(admit.admit(Some("AROAGLOBEX")).await.unwrap(), Admitted::Handle(Some(globex())));
+    }
 }
 
 /// A request for a grant that the job does not have.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use freehold_app::ports::{Expect, Store as _};
-use freehold_app::table::{OpenWorkflow, put};
+use freehold_app::ports::{Committed, Expect, Key, PortError, Row, Store, Write};
+use freehold_app::table::{self, Look, OpenWorkflow, Record as _, TaskToken, due_looks, open_key, put};
 use freehold_app::testing::{Fault, Memory};
-use freehold_app::workflow::sweep::Swept;
+use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_domain::JobState;
 use freehold_protocol::WorkflowId;
 
@@ -81,7 +81,7 @@ async fn a_settled_workflow_that_was_not_resumed_is_resumed() {
     let swept = sweep_after(&world, 60).await;
     world.run().await;
 
-    assert_eq!((swept.open, swept.stuck), (1, 0));
+    assert_eq!((swept.failed, swept.stuck), (0, 0));
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
 }
 
@@ -144,10 +144,12 @@ async fn a_workflow_that_waits_for_its_customer_is_left_alone() {
     let workflow = world.create().await;
     world.run().await;
     let resumed = world.memory.resumed.lock().unwrap().len();
+    // The build that made the app's artifacts has ended.
+    sweep_after(&world, 0).await;
 
     let swept = sweep_after(&world, 3 * 24 * 3600).await;
 
-    assert_eq!(swept, Swept { open: 1, ..Swept::default() });
+    assert_eq!(swept, Swept { due: 1, ..Swept::default() });
     assert_eq!(world.memory.resumed.lock().unwrap().len(), resumed);
     // Announced, and not planned yet: late, but not stuck.
     let hello = world.runners["globex"].hello(world.now());
@@ -182,7 +184,7 @@ async fn a_job_whose_workflow_ended_before_it_still_ends() {
     let last = sweep_after(&world, 60).await;
 
     assert!(matches!(world.job(&job).await.state, JobState::Cancelled { .. }));
-    assert_eq!(last.open, 0);
+    assert_eq!(last.due, 0);
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "failed");
 }
 
@@ -209,15 +211,116 @@ async fn a_pending_workflow_whose_machine_is_gone_lets_go_of_its_install_in_the_
 async fn one_workflow_that_cannot_be_looked_at_keeps_no_other_waiting() {
     let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
     for cause in ["a", "b"] {
-        let missing = WorkflowId::derive("gone", cause);
-        let open = OpenWorkflow { workflow: missing, install: crate::support::globex(), since: world.now() };
-        let _ = world.memory.commit(vec![put(&open, Expect::Any).unwrap()]).await.unwrap();
+        let unreadable = WorkflowId::derive("unreadable", cause);
+        let key = Key { pk: table::workflow_pk(&unreadable), sk: "state".into() };
+        let row = Write::Put { key, body: "{}".into(), expect: Expect::Any, expires: None };
+        let look = Look { workflow: unreadable, from: world.now() };
+        let _ = world.memory.commit(vec![row, put(&look, Expect::Any).unwrap()]).await.unwrap();
     }
 
     let swept = sweep_after(&world, 3600 + 600 + 120).await;
     world.run().await;
 
-    assert_eq!((swept.open, swept.failed, swept.lost), (3, 2, 1));
+    assert_eq!((swept.failed, swept.lost), (2, 1));
+    assert!(world.workflow(&workflow).await.state.is_terminal());
+}
+
+/// A sweep reads what is due, however many workflows wait for their customers.
+#[tokio::test]
+async fn workflows_that_wait_for_their_customers_are_looked_at_when_they_are_due() {
+    let world = World::with_app().await;
+    for number in 0..300 {
+        let name = format!("c{number:05}");
+        world.create_install().create(&world.creation(&name), member()).await.unwrap();
+        let provisioning = WorkflowId::derive(&name, "provision");
+        let token = TaskToken {
+            workflow: provisioning,
+            phase: table::Phase::AwaitRunner,
+            token: name,
+            needs: std::collections::BTreeSet::new(),
+        };
+        let _ = world.memory.commit(vec![put(&token, Expect::Any).unwrap()]).await.unwrap();
+    }
+
+    let mut due = Vec::new();
+    for _ in 0..32 {
+        due.push(sweep_after(&world, 60).await.due);
+    }
+
+    let busy: Vec<(usize, u32)> = due.into_iter().enumerate().filter(|(_, due)| *due > 0).collect();
+    assert_eq!(busy, [(0, 300), (15, 300), (30, 300)]);
+}
+
+/// A sweep that runs out of time leaves some for the next one, and begins elsewhere then.
+#[tokio::test]
+async fn a_sweep_without_time_for_all_leaves_none_out_for_long() {
+    let (world, _) = World::deploying(Behaviour::Ignores).await;
+    for number in 0..200 {
+        let name = format!("c{number:05}");
+        world.create_install().create(&world.creation(&name), member()).await.unwrap();
+    }
+    // Each read of a workflow takes two seconds, so a sweep has time for a dozen.
+    let seen = Arc::new(std::sync::Mutex::new(std::collections::BTreeSet::new()));
+    let mut sweeps = 0;
+    while seen.lock().unwrap().len() < 201 {
+        let (memory, looked) = (world.memory.clone(), Arc::clone(&seen));
+        let slow = Slow { memory: memory.clone(), looked };
+        let sweep = Sweep { store: Arc::new(slow), ..world.sweeper() };
+        world.memory.advance_secs(35);
+        let swept = sweep.sweep().await.unwrap();
+        assert!(swept.postponed > 0 && swept.failed == 0, "{swept:?}");
+        sweeps += 1;
+        assert!(sweeps < 200, "{} workflows were looked at", seen.lock().unwrap().len());
+    }
+}
+
+/// A table in which each read of a workflow takes two seconds.
+struct Slow {
+    memory: Arc<Memory>,
+    looked: Arc<std::sync::Mutex<std::collections::BTreeSet<String>>>,
+}
+
+#[async_trait::async_trait]
+impl Store for Slow {
+    async fn get(&self, key: &Key) -> Result<Option<Row>, PortError> {
+        if key.pk.starts_with("workflow#") && key.sk == "state" {
+            self.memory.advance_secs(2);
+            self.looked.lock().unwrap().insert(key.pk.clone());
+        }
+        self.memory.get(key).await
+    }
+
+    async fn query(&self, pk: &str, prefix: &str, after: Option<&str>, limit: u32) -> Result<Vec<Row>, PortError> {
+        self.memory.query(pk, prefix, after, limit).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Committed, PortError> {
+        self.memory.commit(writes).await
+    }
+}
+
+/// The version before kept no looks.
+#[tokio::test]
+async fn workflows_of_the_version_before_are_looked_at_within_ten_minutes() {
+    let (mut world, workflow) = World::deploying(Behaviour::Ignores).await;
+    let looks = due_looks(&*world.memory, world.now()).await.unwrap();
+    let mut writes: Vec<Write> = looks.iter().map(|look| Write::Delete { key: look.key() }).collect();
+    let older =
+        OpenWorkflow { workflow: workflow.clone(), install: crate::support::globex(), since: world.now(), look: None };
+    let body = serde_json::to_string(&older).unwrap();
+    assert!(!body.contains("look"), "{body}");
+    writes.push(Write::Put { key: open_key(&workflow), body, expect: Expect::Any, expires: None });
+    assert_eq!(world.memory.commit(writes).await.unwrap(), Committed::Done);
+
+    let mut lost = 0;
+    for _ in 0..10 {
+        lost += sweep_after(&world, 60).await.lost;
+    }
+    assert_eq!(lost, 0);
+    lost += sweep_after(&world, 3600 + 600 + 120).await.lost;
+    world.run().await;
+
+    assert_eq!(lost, 1);
     assert!(world.workflow(&workflow).await.state.is_terminal());
 }
 
@@ -320,7 +423,7 @@ async fn a_build_that_begins_during_a_sweep_has_its_machine_after_it() {
         tried += 1;
     }
 
-    assert_eq!((tried, asked(&world)), (4, vec![false]), "without a build, the sweep looks, rests and looks again");
+    assert_eq!((tried, asked(&world)), (5, vec![false]), "without a build, the sweep looks, rests and looks again");
 }
 
 #[tokio::test]

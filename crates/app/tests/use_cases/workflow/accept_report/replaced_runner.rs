@@ -54,7 +54,7 @@ async fn a_report_that_the_queue_took_before_the_key_was_replaced_counts() {
     world.memory.advance_secs(60);
     accept(&world, &new.hello(world.now())).await.unwrap();
 
-    let claimed = Arrival { sent_at, taken_at: world.now(), sender: None };
+    let claimed = Arrival { sent_at, taken_at: world.now(), sender: None, install: None };
     let claimed = world.accept_report().accept(&end, claimed).await.unwrap();
     let unchanged = world.job(&job).await.state;
     let taken = world.accept_report().accept(&end, sent_at).await.unwrap();

@@ -1,0 +1,187 @@
+//! Admitting reports: one sender's flood is handled up to its budget, and costs the others nothing.
+
+use std::sync::Arc;
+
+use freehold_app::table::{BudgetRecord, Budgeted, Stored, budget_key, load};
+use freehold_app::testing::Fault;
+use freehold_app::workflow::accept_report::{Accepted, Arrival};
+use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
+use freehold_domain::report_budget::Rates;
+use freehold_protocol::InstallId;
+
+use crate::support::{World, globex};
+
+const GLOBEX: &str = "AROAGLOBEX";
+
+/// What became of some reports.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+struct Counts {
+    handled: u64,
+    waiting: u64,
+    dropped: u64,
+}
+
+impl Counts {
+    fn add(&mut self, admitted: &Admitted) {
+        match admitted {
+            Admitted::Handle(_) => self.handled += 1,
+            Admitted::Wait(_) => self.waiting += 1,
+            Admitted::Drop => self.dropped += 1,
+        }
+    }
+}
+
+fn function(world: &World) -> AdmitReport {
+    AdmitReport::new(world.memory.clone(), world.memory.clone())
+}
+
+fn from(world: &World, sender: &str) -> Arrival {
+    Arrival { sender: Some(sender.to_owned()), ..Arrival::from(world.now()) }
+}
+
+/// Returns a world whose runner of `globex` has announced itself, from the role `GLOBEX`.
+async fn announced() -> World {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+    let hello = world.runners["globex"].hello(world.now());
+    let arrival = from(&world, GLOBEX);
+    assert_eq!(world.accept_report().accept(&hello, arrival).await.unwrap(), Accepted::Taken);
+    world
+}
+
+async fn budget(world: &World, of: &Budgeted) -> BudgetRecord {
+    let found: Option<Stored<BudgetRecord>> = load(&*world.memory, &budget_key(of)).await.unwrap();
+    found.unwrap().value
+}
+
+#[tokio::test]
+async fn a_role_is_known_once_its_runner_has_signed_what_it_sent() {
+    let world = World::with_app().await;
+    let before = function(&world).admit(Some(GLOBEX)).await.unwrap();
+
+    let world = announced().await;
+
+    assert_eq!(before, Admitted::Handle(None));
+    assert_eq!(function(&world).admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
+    assert_eq!(function(&world).admit(Some("AROAOTHER")).await.unwrap(), Admitted::Handle(None));
+    assert_eq!(function(&world).admit(None).await.unwrap(), Admitted::Handle(None), "from the tenant's own account");
+}
+
+#[tokio::test]
+async fn a_role_of_one_install_cannot_speak_of_another() {
+    let world = announced().await;
+    let rows = world.memory.rows();
+    let hello = world.runners["globex"].hello(world.now());
+    let initech: InstallId = "initech".parse().unwrap();
+
+    let arrival = Arrival { install: Some(initech), ..from(&world, "AROAINITECH") };
+    let said = world.accept_report().accept(&hello, arrival).await.unwrap();
+
+    assert!(matches!(&said, Accepted::Refused(why) if why.contains("belongs to install `initech`")), "{said:?}");
+    assert_eq!(world.memory.rows(), rows);
+}
+
+/// One million messages within a minute, at twenty copies of the function, with the reports of another install among
+/// them.
+#[tokio::test]
+async fn a_flood_of_one_million_costs_its_install_and_nobody_else() {
+    const FLOOD: u64 = 1_000_000;
+    const COPIES: usize = 20;
+    let world = announced().await;
+    let copies: Vec<AdmitReport> = (0..COPIES).map(|_| function(&world)).collect();
+    let (mut flood, mut other) = (Counts::default(), Counts::default());
+
+    for number in 0..FLOOD {
+        let copy = &copies[usize::try_from(number).unwrap() % COPIES];
+        flood.add(&copy.admit(Some(GLOBEX)).await.unwrap());
+        if number % 10_000 == 0 {
+            let admitted = copies[usize::try_from(number / 10_000).unwrap() % COPIES].admit(Some("AROAINITECH")).await;
+            other.add(&admitted.unwrap());
+        }
+        if number % (FLOOD / 60) == 0 {
+            world.memory.advance_secs(1);
+        }
+    }
+
+    assert_eq!(other, Counts { handled: 100, ..Counts::default() });
+    let Rates { handled, waiting } = Rates::INSTALL;
+    // Each copy handles some reports without a claim: 30 at once, and one more every three seconds.
+    let free = COPIES as u64 * (30 + 60 / 3);
+    let most = |rate: freehold_domain::report_budget::Rate| u64::from(rate.most) + 61 * u64::from(rate.per_hour) / 3600;
+    assert!(flood.handled <= most(handled) + free, "{flood:?}");
+    assert!(flood.waiting <= most(waiting), "{flood:?}");
+    assert_eq!(flood.handled + flood.waiting + flood.dropped, FLOOD);
+    let counted = budget(&world, &Budgeted::Install(globex())).await.budget.dropped;
+    // A copy of the function counts its drops in the table every ten seconds.
+    assert!(counted > flood.dropped / 2 && counted <= flood.dropped, "{counted} of {flood:?}");
+}
+
+#[tokio::test]
+async fn a_flood_asks_the_table_by_the_dozen_and_not_for_each_message() {
+    let world = announced().await;
+    let copy = function(&world);
+    let calls = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let seen = Arc::clone(&calls);
+    world.memory.faults.set(move |_| {
+        seen.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        None
+    });
+
+    for _ in 0..100_000 {
+        let _ = copy.admit(Some(GLOBEX)).await.unwrap();
+    }
+
+    // 25,000 reports are claimed, 50 at a time; a claim reads a row and writes it.
+    let calls = calls.load(std::sync::atomic::Ordering::Relaxed);
+    assert!(calls < 1_100, "{calls}");
+}
+
+#[tokio::test]
+async fn an_unknown_role_has_a_small_budget_of_its_own_and_its_row_is_not_kept() {
+    let world = announced().await;
+    let copy = function(&world);
+    let mut stranger = Counts::default();
+
+    for _ in 0..2_000 {
+        stranger.add(&copy.admit(Some("AROASTRANGER")).await.unwrap());
+    }
+    let other = copy.admit(Some("AROANEW")).await.unwrap();
+
+    assert_eq!(stranger, Counts { handled: 30 + 60, waiting: 1_000, dropped: 2_000 - 1_090 });
+    assert_eq!(other, Admitted::Handle(None));
+}
+
+#[tokio::test]
+async fn a_budget_comes_back_with_time() {
+    let world = announced().await;
+    let copy = function(&world);
+    for _ in 0..30_000 {
+        let _ = copy.admit(Some(GLOBEX)).await.unwrap();
+    }
+    let used_up = copy.admit(Some(GLOBEX)).await.unwrap();
+
+    world.memory.advance_secs(600);
+    let mut later = Counts::default();
+    for _ in 0..1_000 {
+        later.add(&copy.admit(Some(GLOBEX)).await.unwrap());
+    }
+
+    assert_eq!((used_up, later), (Admitted::Drop, Counts { handled: 1_000, ..Counts::default() }));
+}
+
+#[tokio::test]
+async fn while_the_table_does_not_answer_nothing_is_dropped() {
+    let world = announced().await;
+    let copy = function(&world);
+    for _ in 0..30 {
+        let _ = copy.admit(Some(GLOBEX)).await.unwrap();
+    }
+    world.memory.faults.set(|what| (what == "commit").then_some(Fault::Before));
+
+    let asked = copy.admit(Some(GLOBEX)).await;
+
+    assert!(asked.unwrap_err().is_transient());
+    world.memory.faults.set(|_| None);
+    assert_eq!(copy.admit(Some(GLOBEX)).await.unwrap(), Admitted::Handle(Some(globex())));
+}

@@ -1,0 +1,192 @@
+//! How many reports of one install, or of one unknown sender, are handled, wait or are dropped. One install's flood then
+//! costs the others nothing.
+
+use freehold_protocol::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A number of reports that is available at once, and how it comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    pub most: u32,
+    pub per_hour: u32,
+}
+
+/// The rates of one sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rates {
+    /// The reports that are handled when they come.
+    pub handled: Rate,
+    /// The reports beyond these that wait for a later try.
+    pub waiting: Rate,
+}
+
+impl Rates {
+    /// The rates of an install. A runner keeps at most 20,000 reports while it cannot send, so that a runner that was cut
+    /// off for days loses nothing: this many are handled or wait.
+    pub const INSTALL: Self =
+        Self { handled: Rate { most: 5_000, per_hour: 7_200 }, waiting: Rate { most: 20_000, per_hour: 3_600 } };
+    /// The rates of a role that no runner has proved to have: enough to announce a runner. A customer can make many such
+    /// roles.
+    pub const UNKNOWN: Self =
+        Self { handled: Rate { most: 60, per_hour: 360 }, waiting: Rate { most: 1_000, per_hour: 60 } };
+}
+
+/// What is left of a rate at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    pub count: u32,
+    pub at: Timestamp,
+}
+
+impl Left {
+    /// Returns all of the rate.
+    pub const fn all(rate: Rate, now: Timestamp) -> Self {
+        Self { count: rate.most, at: now }
+    }
+
+    /// Takes at most `wanted`. Returns how many were taken, and what is left.
+    #[must_use]
+    pub fn take(self, rate: Rate, wanted: u32, now: Timestamp) -> (u32, Self) {
+        let now = now.max(self.at);
+        let back = now.since(self.at).saturating_mul(u64::from(rate.per_hour)) / HOUR_MILLIS;
+        let back = u32::try_from(back).unwrap_or(u32::MAX);
+        let count = self.count.saturating_add(back).min(rate.most);
+        let taken = wanted.min(count);
+        // What has not come back as a whole report yet is not lost: its time counts on.
+        let since = match u64::from(back).saturating_mul(HOUR_MILLIS).checked_div(u64::from(rate.per_hour)) {
+            Some(used) if count < rate.most => Timestamp::from_millis(self.at.as_millis().saturating_add(used)),
+            Some(_) | None => now,
+        };
+        (taken, Self { count: count - taken, at: since })
+    }
+}
+
+const HOUR_MILLIS: u64 = 3_600_000;
+
+/// The budget of one sender.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReportBudget {
+    pub handled: Left,
+    pub waiting: Left,
+    /// The number of reports that were dropped, ever.
+    #[serde(default)]
+    pub dropped: u64,
+    /// The time of the last drop that is counted; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dropped_at: Option<Timestamp>,
+}
+
+/// What a function may do with the next reports of a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Claim {
+    /// This many are handled.
+    Handle(u32),
+    /// This many wait.
+    Wait(u32),
+    /// The sender has used up both rates.
+    Drop,
+}
+
+impl ReportBudget {
+    /// Returns the budget of a sender that has sent nothing.
+    pub const fn new(rates: Rates, now: Timestamp) -> Self {
+        Self {
+            handled: Left::all(rates.handled, now),
+            waiting: Left::all(rates.waiting, now),
+            dropped: 0,
+            dropped_at: None,
+        }
+    }
+
+    /// Claims up to `wanted` reports, after `dropped` were dropped since the last claim.
+    pub fn claim(&self, rates: Rates, wanted: u32, dropped: u32, now: Timestamp) -> (Claim, Self) {
+        let (handled, left) = self.handled.take(rates.handled, wanted, now);
+        let mut next = Self { handled: left, ..self.clone() };
+        if dropped > 0 {
+            next.dropped = next.dropped.saturating_add(u64::from(dropped));
+            next.dropped_at = Some(now);
+        }
+        if handled > 0 {
+            return (Claim::Handle(handled), next);
+        }
+        let (waiting, left) = self.waiting.take(rates.waiting, wanted, now);
+        next.waiting = left;
+        (if waiting > 0 { Claim::Wait(waiting) } else { Claim::Drop }, next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const RATES: Rates = Rates { handled: Rate { most: 10, per_hour: 3_600 }, waiting: Rate { most: 4, per_hour: 60 } };
+
+    fn at(millis: u64) -> Timestamp {
+        Timestamp::from_millis(1_700_000_000_000 + millis)
+    }
+
+    #[test]
+    fn reports_are_handled_then_wait_then_are_dropped_and_come_back_with_time() {
+        let budget = ReportBudget::new(RATES, at(0));
+
+        let (first, budget) = budget.claim(RATES, 8, 0, at(0));
+        let (second, budget) = budget.claim(RATES, 8, 0, at(0));
+        let (third, budget) = budget.claim(RATES, 8, 0, at(0));
+        let (fourth, budget) = budget.claim(RATES, 8, 0, at(999));
+        let (fifth, budget) = budget.claim(RATES, 8, 7, at(1000));
+
+        assert_eq!(
+            [first, second, third, fourth, fifth],
+            [Claim::Handle(8), Claim::Handle(2), Claim::Wait(4), Claim::Drop, Claim::Handle(1)]
+        );
+        assert_eq!((budget.dropped, budget.dropped_at), (7, Some(at(1000))));
+    }
+
+    #[test]
+    fn what_a_runner_keeps_while_it_is_cut_off_is_never_dropped() {
+        const SPOOL: u32 = 20_000;
+        let mut budget = ReportBudget::new(Rates::INSTALL, at(0));
+        let mut taken = 0;
+
+        while taken < SPOOL {
+            let (claim, next) = budget.claim(Rates::INSTALL, 50, 0, at(0));
+            taken += match claim {
+                Claim::Handle(count) | Claim::Wait(count) => count,
+                Claim::Drop => panic!("dropped after {taken}"),
+            };
+            budget = next;
+        }
+    }
+
+    proptest! {
+        /// However often and whenever reports are claimed, no more are taken than the rate gives in that time.
+        #[test]
+        fn a_rate_is_never_exceeded(steps in prop::collection::vec((0_u64..5_000, 0_u32..6), 1..200)) {
+            let rate = RATES.handled;
+            let (mut left, mut now, mut taken) = (Left::all(rate, at(0)), 0, 0_u64);
+            for (pause, wanted) in steps {
+                now += pause;
+                let (some, next) = left.take(rate, wanted, at(now));
+                taken += u64::from(some);
+                left = next;
+            }
+            prop_assert!(taken <= u64::from(rate.most) + now * u64::from(rate.per_hour) / 3_600_000);
+        }
+
+        /// Small steps give back as much as one large step.
+        #[test]
+        fn no_time_is_lost_between_claims(pauses in prop::collection::vec(1_u64..900, 1..9)) {
+            let rate = RATES.handled;
+            let empty = Left { count: 0, at: at(0) };
+            let (mut stepped, mut now) = (empty, 0);
+            for pause in pauses {
+                now += pause;
+                stepped = stepped.take(rate, 0, at(now)).1;
+            }
+            prop_assert_eq!(stepped.count, empty.take(rate, 0, at(now)).1.count);
+        }
+    }
+}
