@@ -80,6 +80,7 @@ impl Bucket {
             work: order.work.kind().to_owned(),
             mode: order.mode,
             group: None,
+            serial: None,
             role: None,
             asked_by: Some(asker(story.recorded)),
             order: bucket.order.clone(),

@@ -57,6 +57,7 @@ fn stranger(cell: &Cell, install: &str, rng: &mut Rng) -> anyhow::Result<String>
         install: install.parse()?,
         runner: freehold_protocol::envelope::PublicKey::from(key.verifying_key()).key_id(),
         at: now()?,
+        head: None,
         body: ReportBody::Heartbeat,
     };
     Ok(Envelope::seal(&report, &[&key])?.to_json()?)

@@ -68,7 +68,7 @@ async fn stands_still(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 /// writes its journal, its spool or its audit file.
 async fn killed(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let kill = point.of(&["kill-before", "kill-after"]);
-    let (action, skip) = (if point.round(2) % 2 == 0 { "again" } else { "note" }, point.round(4));
+    let (action, skip) = (if point.round(2).is_multiple_of(2) { "again" } else { "note" }, point.round(4));
     cell.on_runner(&format!("* 1 {kill} skip={skip} times=1"))?;
     let begun = cell.act(action).await?;
     let Some(killed_at) = death(cell, &begun).await? else {

@@ -19,7 +19,7 @@ async fn throttled(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 /// A write is done and its answer is lost in every try of the call: of one write of the deploy after the other.
 async fn lost_writes(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let operation = point.of(&["TransactWriteItems", "UpdateItem", "TransactWriteItems"]);
-    let fault = if point.round(3) % 2 == 0 { "drop-answer" } else { "truncate" };
+    let fault = if point.round(3).is_multiple_of(2) { "drop-answer" } else { "truncate" };
     let skip = point.round(3);
     cell.on_functions(&format!("dynamodb.{operation} 1 {fault} skip={skip} times=1 stubborn"))?;
     once_right(cell).await

@@ -60,7 +60,7 @@ fn hello(key: &SigningKey, proof: Option<RoleProof>) -> anyhow::Result<String> {
         sealing_key: None,
     };
     let (tenant, install) = ("acme".parse()?, "globex".parse()?);
-    let report = Report { tenant, install, runner, at: now()?, body: ReportBody::Hello(hello) };
+    let report = Report { tenant, install, runner, at: now()?, head: None, body: ReportBody::Hello(hello) };
     Ok(Envelope::seal(&report, &[key])?.to_json()?)
 }
 

@@ -1,6 +1,6 @@
 //! `freehold customer outside`: whether CloudTrail saw the install's roles do anything that no record names.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use aws_sdk_cloudtrail::Client;
 use aws_smithy_types::DateTime;
@@ -100,7 +100,7 @@ async fn look_up(context: &Context, from: Timestamp) -> Result<Vec<Value>> {
 }
 
 /// Reads events from the output of `aws cloudtrail lookup-events`, or from a log file of a trail.
-fn read(path: &PathBuf) -> Result<Vec<Value>> {
+fn read(path: &Path) -> Result<Vec<Value>> {
     let shown = path.display();
     let wrong = |why: String| Error::quoting(Kind::Invalid, format!("`{shown}` holds no events: {why}")).or(WAY_OUT);
     let whole: Value =

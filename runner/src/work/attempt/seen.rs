@@ -94,6 +94,7 @@ fn seen_in(event: &AuditEvent, order: &Order, receive_count: u32) -> Option<Seen
             (job, *fence)
         }
         AuditEvent::Joined { .. }
+        | AuditEvent::Sent { .. }
         | AuditEvent::Strangers { .. }
         | AuditEvent::ConnectionRefused { .. }
         | AuditEvent::KeyReplaced { .. }

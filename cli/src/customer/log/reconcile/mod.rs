@@ -219,7 +219,7 @@ impl<'a> Known<'a> {
             let over = run.end.as_ref().is_some_and(|end| call.at.as_millis() > end.at.as_millis() + SLACK_MILLIS);
             begun && !over
         };
-        if !runs.iter().any(|run| during(run)) {
+        if !runs.iter().any(during) {
             return Verdict::Unexplained(format!("job `{session}` did not run at that time, by its records"));
         }
         // A stack that a job changes makes its roles itself, and the record of the job is that of the change.
