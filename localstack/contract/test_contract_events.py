@@ -21,6 +21,13 @@ class Events(Contract):
         self.assertEqual(("CreateQueue", "sqs.amazonaws.com"), (event["eventName"], event["eventSource"]))
         self.assertEqual("traced", event["userIdentity"]["sessionContext"]["sessionIssuer"]["userName"])
 
+    def test_event_names_the_action_of_a_form(self):
+        role = self.account.role("looking", allow("iam:ListRoles"))
+
+        role.client("iam").list_roles()
+
+        self.assertEqual(["ListRoles"], [event["eventName"] for event in self._events("assumed-role/looking/contract")])
+
     def test_events_come_in_pages_without_data_events(self):
         url, arn = self.account.queue("many")
         role = self.account.role("busy", allow("sqs:*", on=arn))
