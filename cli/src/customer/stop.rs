@@ -139,6 +139,12 @@ async fn set(context: &Context, install: &InstallId, (name, value): (&str, &str)
     let (outcome, stack) = Stacks::new(&own.config).apply(&change, &progress).await?;
     drop(progress);
     let changed = outcome != Outcome::Unchanged;
+    // CloudFormation stores the value of a parameter with a change of a resource only. While the runner is off, a mode has
+    // no permissions either way, so closing it changes no resource.
+    if stack.parameters.get(name).is_none_or(|now| now != value) {
+        return Err(Error::failed(format!("stack `{}` did not store `{name}={value}`, since no resource depends on it now", stack.name))
+            .or("run `freehold customer resume` first; until this command has succeeded, the mode is as it was before the pause"));
+    }
     let answer = json!({ "stack": stack.name, "parameter": name, "value": value, "changed": changed, "does": does });
     context.out.show(&answer, |_| {
         let word = if changed { "is now" } else { "was already" };
