@@ -13,4 +13,5 @@ pub mod signer;
 #[cfg(test)]
 mod silence;
 pub mod store;
+pub mod tenant_queues;
 pub mod workflow;

@@ -17,12 +17,10 @@ use serde_json::json;
 
 use crate::error::port_error;
 use crate::reports_queue;
+use crate::tenant_queues::{RETENTION_SECS, TenantQueues};
 
 /// The number of receives after which an order goes to the dead-letter queue. A receive whose lease expired counts too.
 const MAX_RECEIVES: u32 = 10;
-/// How long an orders queue keeps a message, in seconds: 14 days, the longest time that SQS permits, as for the tenant's
-/// other queues. Without the attribute, SQS deletes a message after four days (Amazon SQS API reference, `CreateQueue`).
-pub(crate) const RETENTION_SECS: u32 = 14 * 24 * 3600;
 
 /// The internal queues of the tenant to which its functions write.
 #[derive(Debug, Clone)]
@@ -103,29 +101,6 @@ pub struct SqsAdmin {
     client: Client,
     lambda: aws_sdk_lambda::Client,
     place: TenantQueues,
-}
-
-/// The tenant, and its queues that the tenant stack has.
-#[derive(Debug, Clone)]
-pub struct TenantQueues {
-    pub tenant: TenantName,
-    pub region: String,
-    pub account: AccountId,
-    /// The URL of the first reports queue.
-    pub reports_url: String,
-    /// The ARN of the dead-letter queue of the functions' queues.
-    pub dead_letter_arn: String,
-    /// The ARN of the dead-letter queue of the orders queues.
-    pub orders_dead_letter_arn: String,
-    /// The number of copies of `accept-report` that work on one reports queue at most.
-    pub report_concurrency: i32,
-}
-
-impl TenantQueues {
-    /// Returns the ARN of the queue with this name.
-    pub(crate) fn arn(&self, name: &str) -> String {
-        format!("arn:aws:sqs:{}:{}:{name}", self.region, self.account)
-    }
 }
 
 impl SqsAdmin {

@@ -6,12 +6,12 @@ use aws_sdk_lambda::types::{FunctionResponseType, ScalingConfig};
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_app::ports::PortError;
-use freehold_domain::report_shards::ReportShard;
+use freehold_domain::reports::shards::ReportShard;
 use freehold_protocol::{AccountId, TenantName, names};
 use serde_json::json;
 
 use crate::error::port_error;
-use crate::queue::{RETENTION_SECS, TenantQueues};
+use crate::tenant_queues::{RETENTION_SECS, TenantQueues};
 
 /// The largest SQS queue policy, in bytes (Amazon SQS quotas, "Policies").
 const MAX_POLICY_BYTES: usize = 8192;
@@ -118,7 +118,7 @@ pub(crate) fn policy(arn: &str, tenant: &TenantName, accounts: &BTreeSet<Account
 
 #[cfg(test)]
 mod tests {
-    use freehold_domain::report_shards::MAX_ACCOUNTS;
+    use freehold_domain::reports::shards::MAX_ACCOUNTS;
 
     use super::*;
 

@@ -4,7 +4,8 @@ use aws_config::SdkConfig;
 use aws_sdk_sqs::types::QueueAttributeName;
 use freehold_app::ports::{DeadLetter, DeadLetters as _, OrdersQueue as _, QueueAdmin as _, SourceQueue as _};
 use freehold_aws::dead_letters::{SqsDeadLetters, SqsSource};
-use freehold_aws::queue::{SqsAdmin, SqsOrders, TenantQueues};
+use freehold_aws::queue::{SqsAdmin, SqsOrders};
+use freehold_aws::tenant_queues::TenantQueues;
 use freehold_protocol::Timestamp;
 use freehold_tests::harness::World;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
-use freehold_domain::report_shards::{ReportShard, ReportShards};
+use freehold_domain::reports::shards::{ReportShard, ReportShards};
 use freehold_protocol::InstallId;
 
 use crate::ports::{Expect, QueueAdmin, Store, Write};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
 use freehold_domain::plan::Deployed;
-use freehold_domain::reported_head::ReportedHead;
+use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::order::leftovers::Leftovers;
 use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, JobId, Timestamp};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The rows of the reports queues and of those who send to them: shards, known senders, and budgets.
 
-use freehold_domain::report_budget::ReportBudget;
-use freehold_domain::report_shards::{ReportShard, ReportShards};
+use freehold_domain::reports::budget::ReportBudget;
+use freehold_domain::reports::shards::{ReportShard, ReportShards};
 use freehold_protocol::InstallId;
 use serde::{Deserialize, Serialize};
 

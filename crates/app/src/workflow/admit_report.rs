@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use freehold_domain::report_budget::{Claim, Left, Rate, Rates, ReportBudget};
+use freehold_domain::reports::budget::{Claim, Left, Rate, Rates, ReportBudget};
 use freehold_protocol::{InstallId, Timestamp};
 
 use crate::AppError;

@@ -52,7 +52,6 @@ mod table {
 mod workflow {
     mod accept_report;
     mod admit_report;
-    mod attempted_parts;
     mod build_components;
     mod cancel_job;
     mod cancel_workflow;

@@ -60,7 +60,7 @@ pub struct Install {
     /// The URL of the install's orders queue; absent until the queue exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orders_queue_url: Option<String>,
-    /// The number of the reports queue to which the install's runner sends ([`crate::report_shards`]); absent until the
+    /// The number of the reports queue to which the install's runner sends ([`crate::reports::shards`]); absent until the
     /// install is registered. An install keeps its queue for life, because the install stack names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reports_shard: Option<u32>,

@@ -114,7 +114,7 @@ impl AcceptReport {
         if workflow.is_settled() {
             // The contact is always recorded here: once later workflows exist, the search for the last report does not
             // read this workflow.
-            self.note_contact_at(&workflow.install, sent_at, true, None).await?;
+            self.note_contact_at(&workflow.install, sent_at, 0, None).await?;
             return resume_run(&*self.store, &*self.callbacks, workflow).await;
         }
         advance::dispatch(&*self.outbox, workflow, started).await

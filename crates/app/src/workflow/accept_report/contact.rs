@@ -1,7 +1,7 @@
 //! The side effects of a report: to store its log, to record the contact, and to send a heartbeat to the waiting state.
 
 use freehold_domain::job::Job;
-use freehold_domain::reported_head::ReportedHead;
+use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::report::{AttemptEvent, AttemptReport};
 use freehold_protocol::{InstallId, Timestamp};
 
@@ -12,9 +12,6 @@ use crate::table::{
     self, Contact, Decided, InstallSender, KnownSender, LOG_TTL_SECS, LogRecord, Phase, Record as _, Stored, TaskToken,
     change, load, put, put_until, token_key,
 };
-
-/// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
-const CONTACT_SECS: u64 = 600;
 
 impl AcceptReport {
     /// Notes that the sender's role is a role of the install's runner, once: the runner's key has signed what came from
@@ -51,22 +48,21 @@ impl AcceptReport {
 
     /// Records that the runner sent a report at `sent_at`. The time at which the report is handled does not count: it
     /// may be much later, and the runner may have stopped meanwhile. A job's reports are frequent and their times are
-    /// in the job's row, so this row is written at most every ten minutes. A hello, the heartbeat of an older runner,
-    /// and the report of a job's end are `rare` and always recorded. The row also keeps the newest
+    /// in the job's row, so this row is written when the recorded time is `after_secs` old. The row also keeps the newest
     /// audit record that a report named, for the next receipt.
     pub(super) async fn note_contact_at(
         &self,
         install: &InstallId,
         sent_at: Timestamp,
-        rare: bool,
+        after_secs: u64,
         head: Option<ReportedHead>,
     ) -> Result<(), AppError> {
         let now = self.clock.now().min(sent_at);
-        let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < CONTACT_SECS * 1000;
+        let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < after_secs * 1000;
         // Reports are handled at the same time and out of order. The recorded time never goes backward.
         change(&*self.store, ("the contact of install", install), || async {
             let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
-            if known.as_ref().is_some_and(|contact| contact.value.at >= now || (!rare && fresh(contact))) {
+            if known.as_ref().is_some_and(|contact| contact.value.at >= now || fresh(contact)) {
                 return Ok(Decided::Keep(()));
             }
             let expect = known.as_ref().map_or(Expect::Absent, |contact| Expect::Rev(contact.rev));

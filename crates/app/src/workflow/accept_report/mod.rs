@@ -12,7 +12,7 @@ mod unknown_key;
 use std::sync::Arc;
 
 use freehold_domain::install::Install;
-use freehold_domain::reported_head::ReportedHead;
+use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
 use freehold_protocol::{Envelope, InstallId, KeyId, TenantName, Timestamp};
@@ -107,8 +107,8 @@ impl AcceptReport {
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         let sent_at = arrival.sent_at;
         self.note_sender(&report.install, &arrival).await?;
-        let (rare, head) = (is_rare(&report.body), reported_head(&report, sent_at));
-        self.note_contact_at(&report.install, sent_at, rare, head).await?;
+        let (after_secs, head) = (contact_secs(&report), reported_head(&report, sent_at));
+        self.note_contact_at(&report.install, sent_at, after_secs, head).await?;
         match report.body {
             ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
             ReportBody::Attempt(attempt) => {
@@ -149,13 +149,21 @@ fn of_a_namesake(report: &Report) -> Accepted {
     ))
 }
 
-/// Returns whether the contact of a report is recorded however little time has passed. The end of a job is: the next order
-/// then brings the receipt for the records of the job.
-const fn is_rare(body: &ReportBody) -> bool {
-    match body {
-        ReportBody::Heartbeat => true,
-        ReportBody::Attempt(attempt) => matches!(attempt.event, AttemptEvent::Finished { .. }),
-        ReportBody::Hello(_) | ReportBody::Refused(_) => false,
+/// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
+const CONTACT_SECS: u64 = 600;
+
+/// Returns how old the recorded contact must be for this report to replace it, in seconds. The end of a job that names an
+/// audit record does so soon: the next order then brings the receipt for the records of the job. Many jobs that end
+/// together cost few writes.
+const fn contact_secs(report: &Report) -> u64 {
+    match &report.body {
+        ReportBody::Heartbeat => 0,
+        ReportBody::Attempt(attempt)
+            if report.head.is_some() && matches!(attempt.event, AttemptEvent::Finished { .. }) =>
+        {
+            2
+        }
+        ReportBody::Hello(_) | ReportBody::Attempt(_) | ReportBody::Refused(_) => CONTACT_SECS,
     }
 }
 

@@ -13,7 +13,7 @@ use freehold_app::table::{self, InstallEntry, put};
 use freehold_app::testing::Memory;
 use freehold_app::workflow::start_workflow::{NewWorkflow, workflow_of, workflow_writes};
 use freehold_domain::install::{Install, Serves};
-use freehold_domain::report_shards::MAX_ACCOUNTS;
+use freehold_domain::reports::shards::MAX_ACCOUNTS;
 use freehold_domain::workflow::{Request, WorkflowKind};
 use freehold_protocol::order::Mode;
 use freehold_protocol::{AccountId, InstallId, WorkflowId};

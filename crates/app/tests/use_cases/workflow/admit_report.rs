@@ -6,7 +6,7 @@ use freehold_app::table::{BudgetRecord, Budgeted, Stored, budget_key, load};
 use freehold_app::testing::Fault;
 use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
-use freehold_domain::report_budget::Rates;
+use freehold_domain::reports::budget::Rates;
 use freehold_protocol::InstallId;
 
 use crate::support::{World, globex};
@@ -108,7 +108,8 @@ async fn a_flood_of_one_million_costs_its_install_and_nobody_else() {
     let Rates { handled, waiting } = Rates::INSTALL;
     // Each copy handles some reports without a claim: 30 at once, and one more every three seconds.
     let free = COPIES as u64 * (30 + 60 / 3);
-    let most = |rate: freehold_domain::report_budget::Rate| u64::from(rate.most) + 61 * u64::from(rate.per_hour) / 3600;
+    let most =
+        |rate: freehold_domain::reports::budget::Rate| u64::from(rate.most) + 61 * u64::from(rate.per_hour) / 3600;
     assert!(flood.handled <= most(handled) + free, "{flood:?}");
     assert!(flood.waiting <= most(waiting), "{flood:?}");
     assert_eq!(flood.handled + flood.waiting + flood.dropped, FLOOD);

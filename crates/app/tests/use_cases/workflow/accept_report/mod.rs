@@ -1,5 +1,6 @@
 //! Reports: which are authentic, what they change, and the answer to late reports.
 
+mod attempted_parts;
 mod heads;
 mod last_report;
 mod replaced_runner;
