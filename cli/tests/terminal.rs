@@ -98,6 +98,10 @@ fn cloud() -> String {
     let answers = answers();
     tenant_api::loopback::listen(move |_, path, body| {
         let found = answers.iter().find(|(known, _)| *known == path).map(|(_, body)| body.to_string());
+        // The tenant has no second reports queue.
+        if body.contains("--reports--") {
+            return (400, json!({ "__type": "AWS.SimpleQueueService.NonExistentQueue" }).to_string());
+        }
         found.or_else(|| aws(path, body)).map_or_else(|| (404, tenant_api::absent(path)), |body| (200, body))
     })
 }

@@ -13,7 +13,7 @@ use freehold_protocol::order::{Order, Work};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Outcome, Report, ReportBody};
 use freehold_protocol::{Digest, Envelope, KeyId, KeyUse, KeyUses, Timestamp};
 use freehold_tests::harness::forger::{Forger, now, order};
-use freehold_tests::harness::runner::on_an_empty_disk;
+use freehold_tests::harness::runner::{Signal, on_an_empty_disk};
 use freehold_tests::harness::wait::{SOON, until};
 use freehold_tests::harness::{Capability, Install, Needs, World, app};
 use serde_json::Value;
@@ -47,7 +47,7 @@ async fn a_runner_refuses_each_forged_order_for_its_own_reason() -> anyhow::Resu
         forged.push(job);
         told.push_str(&found);
     }
-    for has in ["grants", "cancels, notices, grants, contracts", "nothing"] {
+    for has in ["grants", "cancels, notices, grants, contracts, receipts", "nothing"] {
         let wanted = format!("may not sign orders: its certificate is for {has} (");
         assert!(told.contains(&wanted), "no refusal says `{wanted}`: {told}");
     }
@@ -141,14 +141,17 @@ async fn an_order_that_somebody_kept_does_nothing_on_a_new_machine() -> anyhow::
     })
     .await?;
 
-    runner.kill().await?;
+    // Stopped and not killed: the queue hands the next message to the open poll of a killed machine, so the copy would come
+    // as a second delivery.
+    runner.signal(Signal::TERM)?;
+    runner.ends(SOON).await?;
     runner.replace(&on_an_empty_disk(&install.config)?)?;
     until("the new machine is the runner", SOON, || async { Ok((runner_key(&world).await? != first).then_some(())) })
         .await?;
     send_order(&world, "the same order", &kept).await?;
 
     let refused = until("it is refused", SOON, || async {
-        Ok(refusals(&world, "none").await?.into_iter().find(|one| one.contains("replayed")))
+        Ok(refusals(&world, order.job.as_str()).await?.into_iter().find(|one| one.contains("replayed")))
     });
     let refused = refused.await?;
     assert!(refused.contains("the order is a copy: its delivery 1 was handled by another runner"), "{refused}");

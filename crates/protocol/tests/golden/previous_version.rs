@@ -114,7 +114,9 @@ fn objects(value: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 /// Parts of an order or a report that are refused with a field that the reader does not know, with the reason.
-const REFUSING: [(&str, &str); 5] = [
+const REFUSING: [(&str, &str); 7] = [
+    ("order/receipt", "it is an envelope of its own, and nothing unsigned stands in one"),
+    ("order/receipt/signatures", "they are those of an envelope"),
     ("order/secrets", "a secret is a part of the app: a runner does all that is said of it, or nothing"),
     ("order/sensitive_inputs", "an input is a part of the app, as a secret is"),
     ("report/body/event/facts", "they become a build's provenance, which is signed whole"),
