@@ -44,6 +44,13 @@ impl Texts {
     pub fn open(state_dir: &Path) -> std::io::Result<Self> {
         let directory = state_dir.join(FOLDER);
         files::make_private_dir(&directory)?;
+        // A crash left what was not written whole. Its report is still in the spool and stored again when it is sent.
+        for entry in std::fs::read_dir(&directory)? {
+            let path = entry?.path();
+            if !is_whole(&path) {
+                std::fs::remove_file(&path)?;
+            }
+        }
         Ok(Self { directory, added: Notify::new() })
     }
 
@@ -87,17 +94,23 @@ impl Texts {
         let io = |source| AuditError::Io { path: self.directory.clone(), source };
         for entry in std::fs::read_dir(&self.directory).map_err(io)? {
             let path = entry.map_err(io)?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            // A crash left a file that was not written whole; its report is sent and stored again.
-            if name.ends_with(".json") {
-                let text = std::fs::read(&path).map_err(io)?;
-                agent.audit.keep(&format!("{REPORTS}/{name}"), text, BUCKET_LIMIT).await?;
-                beat.alive();
+            // Another file is being written at this moment.
+            if !is_whole(&path) {
+                continue;
             }
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let text = std::fs::read(&path).map_err(io)?;
+            agent.audit.keep(&format!("{REPORTS}/{name}"), text, BUCKET_LIMIT).await?;
             std::fs::remove_file(&path).map_err(io)?;
+            beat.alive();
         }
         Ok(())
     }
+}
+
+/// Returns whether this is a text under its final name.
+fn is_whole(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "json")
 }
 
 /// The reports queue of a runner whose audit trail is in the customer's bucket.

@@ -95,9 +95,15 @@ async fn the_signed_order_of_a_job_that_starts_is_in_the_bucket_and_without_it_n
 async fn a_report_is_recorded_once_before_it_leaves_and_its_text_follows_into_the_bucket() {
     let bucket = Arc::new(Memory::default());
     let world = World::new(Play::Succeed).with_bucket(&bucket);
+    let folder = world.state.path().join("sent");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("1.json.new"), "of a crash").unwrap();
     let texts = Arc::new(Texts::open(world.state.path()).unwrap());
+    assert!(!folder.join("1.json.new").exists());
     let outbox = RecordedOutbox::new(world.taken.clone(), world.agent.clone(), texts.clone());
     let report = sealed(&order(1, 7));
+    let being_written = folder.join("2.json.new");
+    std::fs::write(&being_written, "half").unwrap();
 
     world.taken.deaf.store(true, Ordering::Relaxed);
     let lost = outbox.send(std::slice::from_ref(&report)).await;
@@ -114,5 +120,6 @@ async fn a_report_is_recorded_once_before_it_leaves_and_its_text_follows_into_th
     let events = sent.map(|(_, bytes)| Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event);
     let named: Vec<AuditEvent> = events.filter(|event| matches!(event, AuditEvent::Sent { .. })).collect();
     assert_eq!(named.len(), 1, "{named:?}");
-    assert_eq!(std::fs::read_dir(world.state.path().join("sent")).unwrap().count(), 0);
+    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(left, [being_written], "what is being written is left alone");
 }
