@@ -77,7 +77,8 @@ async fn act_unheard(cell: &mut Cell) -> anyhow::Result<Begun> {
     cell.wrote(&begun, "end", 0).await?;
     // The order goes when the report of the end is in the spool.
     cell.queues.empty(&format!("{}.fifo", cell.install.name)).await?;
-    let spool = cell.world.directory().join(format!("{}-state/spool", cell.install.name));
+    // Another fault may have replaced the machine; the spool of the old one is nobody's.
+    let spool = cell.runner.state_directory()?.join("spool");
     let sent = || async {
         let waiting = std::fs::read_dir(&spool)?.flatten().filter(|entry| entry.path().is_file()).count();
         Ok((waiting == 0).then_some(()))

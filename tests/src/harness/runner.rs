@@ -83,6 +83,20 @@ impl Runner {
         self.how.clone()
     }
 
+    /// Returns its state directory.
+    ///
+    /// # Errors
+    /// When its config cannot be read or names none.
+    pub fn state_directory(&self) -> anyhow::Result<PathBuf> {
+        if self.how.stack.is_some() {
+            return Ok(self.how.config.clone());
+        }
+        let text = std::fs::read_to_string(&self.how.config)?;
+        let line = text.lines().find_map(|line| line.strip_prefix("state_dir"));
+        let path = line.and_then(|line| line.split('"').nth(1)).context("the config names no state directory")?;
+        Ok(PathBuf::from(path))
+    }
+
     /// Starts it again on the state that it left, after [`Runner::kill`].
     ///
     /// # Errors
