@@ -62,7 +62,7 @@ impl Question {
             }
             Self::Changed => {
                 "The contract that you agreed to and the new one, each with the vendor's signature; the template of the \
-                 launched stack and the new template, line by line. The steps of actions are not part of the terms."
+                 launched stack and the new template, line by line. Of the steps of an action, the terms have a digest: that they changed shows, not how."
             }
             Self::Asked => {
                 "The record of each start, and the signed order that it names by digest. The vendor's control plane \

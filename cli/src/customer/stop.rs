@@ -60,7 +60,7 @@ Examples:
   freehold customer close globex break-glass-restart --tenant acme
 
 Sets the parameter of the role to `false`, such as `EnableMaintenance`. Nobody can take the role, and its live sessions may do
-nothing; a job that needs it ends as blocked."))]
+nothing; a job that needs it ends as blocked. While the runner is paused, the stack does not store this: resume it first."))]
 pub(crate) struct Close {
     /// Name of the install.
     install: InstallId,
