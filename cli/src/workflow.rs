@@ -92,10 +92,10 @@ impl WorkflowCommand {
 pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> Result<String> {
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
-        ("pending" | "running" | "queued", []) => {
+        ("pending" | "running" | "queued" | "waiting_for_runner", []) => {
             Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute"))
         }
-        ("pending" | "running" | "queued", active) => Ok(format!(
+        ("pending" | "running" | "queued" | "waiting_for_runner", active) => Ok(format!(
             "`{what}` was asked to stop; running now: `{}`; a running job receives the request after its next report, \
              or within about a minute, and keeps its result if it ends before that; see `freehold {see} {what}`",
             active.join("`, `")
@@ -146,7 +146,10 @@ fn show(view: &WorkflowView, out: Output) -> String {
     let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
     for node in &view.nodes {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
-        let reason = brief(&node.reason, IN_A_TABLE);
+        let reason = match node.waits_since {
+            Some(since) => format!("since {}", time(since)),
+            None => brief(&node.reason, IN_A_TABLE),
+        };
         table.row([node.name.clone(), state_of(node), job, node.dependencies.join(", "), reason]);
     }
     let mut head = format!("{}  {}  {}  of `{}`", view.workflow, view.kind, out.state(&view.state), view.install);

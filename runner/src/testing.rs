@@ -32,6 +32,10 @@ impl AccountDouble {
         account
     }
 
+    pub(crate) fn delete_stack(&self) {
+        *self.stack.lock().unwrap() = StackState::Gone;
+    }
+
     /// Gives the stack this one parameter.
     pub(crate) fn set(&self, parameter: &str, value: &str) {
         *self.stack.lock().unwrap() = StackState::Launched([(parameter.to_owned(), value.to_owned())].into());
@@ -73,6 +77,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         group: "action:check".parse().unwrap(),
         serial,
         issued_at: Timestamp::from_millis(1_000_000),
+        start_by: None,
         not_after: Timestamp::from_millis(5_000_000),
         timeout_secs: 600,
         mode: Mode::Maintenance,

@@ -133,8 +133,9 @@ FUNCTIONS = {
         "tokens": {READ},
         "tokens-given-back": {WRITE, UPDATE},
         # It removes what is kept about a forgotten install: its grants, its queue and its permission to report.
+        # It closes the queue of a runner that has lost its access.
         "grant-rows": {REMOVE},
-        "orders": {"sqs:DeleteQueue"},
+        "orders": {"sqs:DeleteQueue", SET},
         "dispatch-queue": {SEND},
         "grants-queue": {SEND},
         "build-group": {"autoscaling:SetDesiredCapacity"},

@@ -86,8 +86,8 @@ ALLOWED = {
     "Sweep": TABLE
     | send("DispatchQueue", "GrantsQueue", "ReportsQueue")
     | {f"sqs:{action}Message {queue}.Arn" for action in ("Receive", "Delete") for queue in DEAD}
-    # It removes what is kept about a forgotten install.
-    | {f"sqs:{action} sqs:fh-T--*.fifo" for action in ("DeleteQueue", "GetQueueUrl")}
+    # It removes what is kept about a forgotten install, and closes the queue of a runner that has lost its access.
+    | {f"sqs:{action} sqs:fh-T--*.fifo" for action in ("DeleteQueue", "GetQueueUrl", "SetQueueAttributes")}
     | {"sqs:SetQueueAttributes ReportsQueue.Arn"}
     | {f"sqs:{action} {LATER}" for action in ("SendMessage", "SetQueueAttributes", "GetQueueUrl")}
     | START

@@ -118,12 +118,19 @@ async fn the_kill_switch_holds_orders_and_takes_sessions_until_it_is_on_again() 
     let (asked, held) = tokio::join!(world.run(&order), async {
         let held = held(&world).await;
         let refused = clients::assume(&session, &mode).await.is_err();
+        let paused = connection(&world).await;
         world.change_stack(&install, &["EnableRunner=true"]).await?;
-        held.map(|job| (job, refused))
+        Ok::<_, anyhow::Error>((held?, refused, paused?))
     });
 
-    let ((job, refused), asked) = (held?, asked?);
-    assert_eq!(state_of(&job), "queued", "{job}");
+    let ((job, refused, paused), asked) = (held?, asked?);
+    assert_eq!(paused["state"], "paused", "{paused}");
+    assert!(paused["reason"].as_str().is_some_and(|why| why.contains(off)), "{paused}");
+    until("the runner says that it is back", SOON, async || {
+        Ok((connection(&world).await?["state"] == "connected").then_some(()))
+    })
+    .await?;
+    assert!(matches!(state_of(&job), "queued" | "waiting_for_runner"), "{job}");
     assert!(refused, "a session that was taken before still assumes a mode");
     assert!(asked.error.contains("waiting for the runner of `globex` for "), "{}", asked.error);
     assert_eq!(asked.code, 0, "{}\n{}", asked.error, runner.log());
@@ -136,6 +143,11 @@ async fn the_kill_switch_holds_orders_and_takes_sessions_until_it_is_on_again() 
     let askers: Vec<&Value> = audit["askers"].as_array().into_iter().flatten().map(|one| &one["asked_by"]).collect();
     assert_eq!(askers, [&asked_by]);
     Ok(())
+}
+
+/// Returns the connection of the install as the tenant's API shows it.
+async fn connection(world: &World) -> anyhow::Result<Value> {
+    Ok(world.vendor(&["install", "show", "globex"]).await?["connection"].clone())
 }
 
 /// Waits until an order has been queued for so long that the vendor was told; returns the job.

@@ -69,13 +69,18 @@ pub(crate) async fn awaited(api: &Api, view: &WorkflowView) -> Option<String> {
     sentence(api, view, waited, now).await.ok()
 }
 
+/// Returns whether a node with this state has a job that has not ended.
+fn is_open(state: &str) -> bool {
+    matches!(state, "active" | "waiting_for_runner")
+}
+
 fn now() -> Option<Timestamp> {
     u64::try_from(jiff::Timestamp::now().as_millisecond()).ok().map(Timestamp::from_millis)
 }
 
 /// Returns the time of the oldest order that no runner has taken, if there is such an order.
 async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> {
-    let active: Vec<_> = view.nodes.iter().filter(|node| node.state == "active").collect();
+    let active: Vec<_> = view.nodes.iter().filter(|node| is_open(&node.state)).collect();
     if view.nodes.is_empty() {
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;
         return Ok((install.runner.is_none() || missing_input(&install).is_some()).then_some(view.created_at));
@@ -85,10 +90,11 @@ async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> 
     let mut oldest = None;
     for job in active.into_iter().filter_map(|node| node.job.as_ref()) {
         let job: JobView = api.get(&["v1", "jobs", job.as_str()]).await?;
-        if job.state != "queued" {
+        if !matches!(job.state.as_str(), "queued" | "waiting_for_runner") {
             return Ok(None);
         }
-        oldest = Some(oldest.map_or(job.created_at, |before: Timestamp| before.min(job.created_at)));
+        let since = job.waits_since.unwrap_or(job.created_at);
+        oldest = Some(oldest.map_or(since, |before: Timestamp| before.min(since)));
     }
     Ok(oldest)
 }
@@ -124,6 +130,10 @@ fn text(tenant: &TenantView, install: &InstallId, view: Option<&InstallView>, wa
             &tenant.region,
         ),
     };
+    if let Some(away) = view.and_then(|view| view.connection.as_ref()).filter(|known| !known.reason.is_empty()) {
+        let since = duration(now.since(away.since));
+        return format!("waiting for {who} for {} ({} for {since}: {})", duration(waited), away.state, away.reason);
+    }
     let heard = heard_of(view.and_then(|view| view.runner.as_ref()), now);
     let role = format!("arn:{}:iam::{account}:role/{role}", partition(region));
     format!("waiting for {who} for {} ({heard}); it must run as {role}", duration(waited))
@@ -189,6 +199,10 @@ mod tests {
         let now = Timestamp::from_millis(100_000);
 
         insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&globex), 40_000, now), @"waiting for the runner of `globex` for 40 s (its last report came 40 s ago); it must run as arn:aws-us-gov:iam::222222222222:role/fh-acme--globex--runner");
+        let paused =
+            json!({ "state": "paused", "since": 70_000, "reason": "the customer has switched this runner off" });
+        let paused = InstallView { connection: serde_json::from_value(paused).unwrap(), ..globex.clone() };
+        insta::assert_snapshot!(text(&tenant(), &name("globex"), Some(&paused), 40_000, now), @"waiting for the runner of `globex` for 40 s (paused for 30 s: the customer has switched this runner off)");
         insta::assert_snapshot!(text(&tenant(), &name("build"), None, 9_000, now), @"waiting for the build runner for 9 s (it has not announced itself yet); it must run as arn:aws:iam::111111111111:role/fh-acme--build-runner");
     }
 }

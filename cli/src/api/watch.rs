@@ -131,7 +131,7 @@ fn way_out(view: &WorkflowView) -> Option<String> {
 }
 
 fn is_bad(node: &NodeView) -> bool {
-    !matches!(node.state.as_str(), "waiting" | "active" | "skipped" | "succeeded" | "cancelled")
+    !matches!(node.state.as_str(), "waiting" | "active" | "waiting_for_runner" | "skipped" | "succeeded" | "cancelled")
 }
 
 #[cfg(test)]

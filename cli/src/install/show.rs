@@ -1,7 +1,7 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{InstallView, PartialView, RunnerView};
+use freehold_protocol::api::{ConnectionView, InstallView, PartialView, RunnerView};
 use freehold_protocol::audit::verify::Position;
 
 use crate::context::Context;
@@ -17,12 +17,14 @@ pub(super) async fn list(context: &Context) -> Result<()> {
         if all.is_empty() {
             return "there is no install yet; `freehold install create --help` shows how to create one".to_owned();
         }
-        let mut table = Table::new(&["INSTALL", "APP", "STATE", "VERSION", "ACCOUNT", "REGION", "LAST REPORT"]);
+        let mut table =
+            Table::new(&["INSTALL", "APP", "STATE", "CONNECTION", "VERSION", "ACCOUNT", "REGION", "LAST REPORT"]);
         for one in all {
             table.row([
                 one.install.to_string(),
                 one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
                 one.state.clone(),
+                one.connection.as_ref().map(connection).unwrap_or_default(),
                 one.version.as_ref().map(short).unwrap_or_default(),
                 one.account.to_string(),
                 one.region.clone(),
@@ -37,6 +39,11 @@ pub(super) async fn list(context: &Context) -> Result<()> {
 pub(super) async fn show(context: &Context, install: &InstallId) -> Result<()> {
     let view: InstallView = context.api().await?.get(&["v1", "installs", install.as_str()]).await?;
     context.out.show(&view, |view| render(view, context.out))
+}
+
+/// Returns the state of a connection, and since when it has the state.
+fn connection(connection: &ConnectionView) -> String {
+    format!("{} since {}", connection.state, time(connection.since))
 }
 
 fn heard_of(runner: &RunnerView) -> String {
@@ -92,6 +99,10 @@ fn render(view: &InstallView, out: Output) -> String {
             );
             fact("runner", text);
         }
+    }
+    if let Some(known) = &view.connection {
+        let reason = if known.reason.is_empty() { String::new() } else { format!("; {}", known.reason) };
+        fact("connection", format!("{} since {}{reason}", out.state(&known.state), time(known.since)));
     }
     if let Some(url) = &view.orders_queue_url {
         fact("orders", url.clone());

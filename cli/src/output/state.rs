@@ -3,10 +3,11 @@
 /// Returns the name of a state in its colour.
 pub(super) fn coloured(word: &str) -> String {
     let code = match word {
-        "succeeded" | "ready" | "built" | "deployed" | "ok" | "pass" => 32,
-        "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out" => 31,
+        "succeeded" | "ready" | "connected" | "built" | "deployed" | "ok" | "pass" => 32,
+        "failed" | "fail" | "broken" | "disabled" | "lost" | "interrupted" | "refused" | "blocked" | "timed_out"
+        | "cut_off" => 31,
         "running" | "active" | "building" | "provisioning" | "deploying" | "tearing down" | "pending" | "queued"
-        | "dispatched" | "warn" => 33,
+        | "dispatched" | "warn" | "waiting_for_runner" | "paused" | "silent" => 33,
         "skipped" | "waiting" | "cancelled" | "idle" => 90,
         word if word.ends_with("FAILED") || word.contains("ROLLBACK") => 31,
         word if word.ends_with("_COMPLETE") => 32,

@@ -251,6 +251,10 @@ pub trait QueueAdmin: Send + Sync {
     /// the queue.
     async fn create_orders_queue(&self, install: &InstallId, account: &AccountId) -> Result<String, PortError>;
 
+    /// Lets the install's runner role in `account` receive from the orders queue if `open` is true, and nobody otherwise. A
+    /// missing queue is left alone.
+    async fn turn_orders_queue(&self, install: &InstallId, account: &AccountId, open: bool) -> Result<(), PortError>;
+
     /// Removes the orders queue of `install` with its messages. A missing queue counts as removed.
     async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError>;
 

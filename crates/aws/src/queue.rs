@@ -125,6 +125,18 @@ impl SqsAdmin {
         set.send().await.map_err(|e| port_error("orders queue", e))?;
         Ok(url)
     }
+
+    /// Returns the URL of the orders queue of `install`; `None` if the queue does not exist.
+    async fn orders_queue(&self, install: &InstallId) -> Result<Option<String>, PortError> {
+        let name = names::orders_queue(&self.place.tenant, install);
+        match self.client.get_queue_url().queue_name(name).send().await {
+            Ok(found) => {
+                found.queue_url.map(Some).ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))
+            }
+            Err(error) if error.as_service_error().is_some_and(GetQueueUrlError::is_queue_does_not_exist) => Ok(None),
+            Err(error) => Err(port_error("orders queue", error)),
+        }
+    }
 }
 
 #[async_trait]
@@ -163,16 +175,21 @@ impl QueueAdmin for SqsAdmin {
         made.queue_url.ok_or_else(|| failed("orders queue", "SQS created it, but the answer has no URL"))
     }
 
+    async fn turn_orders_queue(&self, install: &InstallId, account: &AccountId, open: bool) -> Result<(), PortError> {
+        let Some(url) = self.orders_queue(install).await? else { return Ok(()) };
+        let TenantQueues { tenant, account: vendor, .. } = &self.place;
+        let arn = self.place.arn(&names::orders_queue(tenant, install));
+        let mut policy = orders_policy(&arn, vendor, tenant, install, account);
+        if !open {
+            close(&mut policy);
+        }
+        let set = self.client.set_queue_attributes().queue_url(url);
+        let set = set.attributes(QueueAttributeName::Policy, policy.to_string());
+        set.send().await.map(drop).map_err(|e| port_error("orders queue", e))
+    }
+
     async fn remove_orders_queue(&self, install: &InstallId) -> Result<(), PortError> {
-        let found =
-            self.client.get_queue_url().queue_name(names::orders_queue(&self.place.tenant, install)).send().await;
-        let url = match found {
-            Ok(found) => found.queue_url.ok_or_else(|| failed("orders queue", "the answer of SQS has no URL"))?,
-            Err(error) if error.as_service_error().is_some_and(GetQueueUrlError::is_queue_does_not_exist) => {
-                return Ok(());
-            }
-            Err(error) => return Err(port_error("orders queue", error)),
-        };
+        let Some(url) = self.orders_queue(install).await? else { return Ok(()) };
         match self.client.delete_queue().queue_url(url).send().await {
             Ok(_) => Ok(()),
             Err(error) if error.as_service_error().is_some_and(DeleteQueueError::is_queue_does_not_exist) => Ok(()),
@@ -232,6 +249,13 @@ fn orders_policy(
     })
 }
 
+/// Removes the permission to receive orders from the policy of an orders queue.
+fn close(policy: &mut serde_json::Value) {
+    if let Some(statements) = policy.get_mut("Statement").and_then(serde_json::Value::as_array_mut) {
+        statements.retain(|statement| statement.get("Effect").is_some_and(|effect| effect != "Allow"));
+    }
+}
+
 fn body<T: serde::Serialize>(message: &T) -> Result<String, PortError> {
     serde_json::to_string(message).map_err(|e| failed("message", e))
 }
@@ -286,6 +310,15 @@ mod tests {
                 ])
             )
         );
+    }
+
+    #[test]
+    fn from_a_closed_orders_queue_nobody_receives_and_everybody_else_stays_denied() {
+        let (open, mut closed) = (globex_orders("arn:q"), globex_orders("arn:q"));
+
+        close(&mut closed);
+
+        assert_eq!(closed["Statement"], json!([open["Statement"][1], open["Statement"][2]]));
     }
 
     fn globex_orders(arn: &str) -> serde_json::Value {

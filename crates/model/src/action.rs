@@ -42,6 +42,9 @@ pub enum Action {
     Sweep {
         j: usize,
     },
+    Wait {
+        j: usize,
+    },
     // Time.
     OrderExpires {
         j: usize,
@@ -50,10 +53,16 @@ pub enum Action {
     GraceEnds {
         j: usize,
     },
+    PatienceEnds {
+        j: usize,
+    },
     LeaseEnds {
         j: usize,
         dispatch: u8,
     },
+    // The customer.
+    SwitchOff,
+    SwitchOn,
     // Machines.
     Boot,
     LoseMachine,
@@ -76,9 +85,11 @@ pub enum Action {
         r: usize,
         j: usize,
     },
+    /// Decides about a delivery. The note about an order that is given back may fail.
     Accept {
         r: usize,
         j: usize,
+        noted: bool,
     },
     Start {
         r: usize,
@@ -146,7 +157,7 @@ impl Protocol {
             }
         }
         if !part.job.has_ended() {
-            actions.push(Action::Sweep { j });
+            actions.extend([Action::Sweep { j }, Action::Wait { j }, Action::PatienceEnds { j }]);
             if world.spent.cancels < bounds.cancels {
                 actions.push(Action::Cancel { j });
             }
@@ -164,12 +175,20 @@ impl Protocol {
 
     fn runner_actions(world: &World, r: usize, j: usize, actions: &mut Vec<Action>) {
         let runner = &world.runners[r];
+        if !runner.spool[j].is_empty() {
+            actions.push(Action::Send { r, j });
+        }
+        // A runner that is switched off may only report.
+        if world.paused {
+            actions.extend(runner.attempts[j].is_working().then_some(Action::Effect { r, j }));
+            return;
+        }
         match runner.attempts[j] {
             Attempt::Idle => {
                 actions.extend((1..=world.jobs[j].job.dispatch).map(|dispatch| Action::Receive { r, j, dispatch }));
             }
             Attempt::Coming { .. } => {
-                actions.push(Action::Accept { r, j });
+                actions.extend([false, true].map(|noted| Action::Accept { r, j, noted }));
                 actions.extend([false, true].map(|noted| Action::PutBack { r, j, noted }));
             }
             Attempt::Ready { .. } => {
@@ -187,9 +206,6 @@ impl Protocol {
                 });
             }
             Attempt::Done { .. } => actions.push(Action::Delete { r, j }),
-        }
-        if !runner.spool[j].is_empty() {
-            actions.push(Action::Send { r, j });
         }
         if world.jobs[j].cancel != 0 {
             actions.push(Action::TakeCancel { r, j });
@@ -218,7 +234,7 @@ impl Model for Protocol {
                 Self::runner_actions(world, r, j, actions);
             }
         }
-        actions.extend([Action::Enrol, Action::Boot, Action::LoseMachine]);
+        actions.extend([Action::Enrol, Action::Boot, Action::LoseMachine, Action::SwitchOff, Action::SwitchOn]);
         actions.extend((0..RUNNERS).map(|r| Action::Crash { r }));
     }
 
@@ -233,6 +249,10 @@ impl Model for Protocol {
             Action::Cancel { j } => self.cancel(&mut next, j),
             Action::Retry { j } => self.retry(&mut next, j),
             Action::Sweep { j } => self.sweep(&mut next, j),
+            Action::Wait { j } => self.wait(&mut next, j),
+            Action::PatienceEnds { j } => self.patience_ends(&mut next, j),
+            Action::SwitchOff => self.switch_off(&mut next),
+            Action::SwitchOn => Self::switch_on(&mut next),
             Action::OrderExpires { j, dispatch } => self.order_expires(&mut next, j, dispatch),
             Action::GraceEnds { j } => self.grace_ends(&mut next, j),
             Action::LeaseEnds { j, dispatch } => self.lease_ends(&mut next, j, dispatch),
@@ -242,7 +262,7 @@ impl Model for Protocol {
             Action::Receive { r, j, dispatch } => self.receive(&mut next, r, j, dispatch),
             Action::Twin { j, dispatch } => self.twin(&mut next, j, dispatch),
             Action::ReceiveTwice { r, j } => self.receive_twice(&mut next, r, j),
-            Action::Accept { r, j } => self.accept(&mut next, r, j),
+            Action::Accept { r, j, noted } => self.accept(&mut next, r, j, noted),
             Action::PutBack { r, j, noted } => self.put_back(&mut next, r, j, noted),
             Action::Start { r, j } => self.start(&mut next, r, j),
             Action::Drop { r, j } => self.drop_order(&mut next, r, j),

@@ -38,6 +38,12 @@ pub struct Bounds {
     pub progress: bool,
     /// A runner may put an order back that it has not started. Each time costs a receive.
     pub puts_back: bool,
+    /// Jobs wait for their runner past the expiry of their order.
+    pub waits: bool,
+    /// Orders of one job that a runner may give back.
+    pub returns: u8,
+    /// Times that the customer switches the runner off and on again.
+    pub pauses: u8,
     pub seed: Seed,
 }
 
@@ -63,6 +69,9 @@ impl Bounds {
         twins: 0,
         progress: false,
         puts_back: false,
+        waits: false,
+        returns: 0,
+        pauses: 0,
         seed: NO_BUG,
     };
 
@@ -134,8 +143,38 @@ impl Bounds {
         ..Self::ONE_THING
     };
 
+    /// One job of either kind that waits for its runner, and whose order comes back once.
+    pub const WAITING: Self =
+        Self { name: "waiting", waits: true, returns: 1, dispatches: 1, acks: 0, ..Self::ONE_JOB };
+
+    /// One job whose order comes back twice, on two machines: the customer replaces the machine meanwhile.
+    pub const WAITING_ELSEWHERE: Self = Self {
+        name: "waiting_elsewhere",
+        waits: true,
+        returns: 2,
+        lapses: 0,
+        crashes: 0,
+        lates: 0,
+        acks: 0,
+        ..Self::REPLACEMENT
+    };
+
+    /// One job during whose life the customer switches the runner off and on again, and may replace its machine.
+    pub const PAUSE: Self = Self {
+        name: "pause",
+        waits: true,
+        returns: 1,
+        pauses: 1,
+        lapses: 0,
+        crashes: 0,
+        lates: 0,
+        acks: 0,
+        cancels: 0,
+        ..Self::REPLACEMENT
+    };
+
     /// Every space that must hold.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::ONE_JOB,
         Self::REPLACEMENT,
         Self::RETRY_ELSEWHERE,
@@ -144,6 +183,9 @@ impl Bounds {
         Self::TWINS,
         Self::ONE_THING,
         Self::TWO_THINGS,
+        Self::WAITING,
+        Self::WAITING_ELSEWHERE,
+        Self::PAUSE,
     ];
 
     /// Returns a space in which `bug` must break a rule.
@@ -154,6 +196,12 @@ impl Bounds {
             Bug::RetiredKeyAccepted | Bug::DeduplicationIgnored => Self::REPLACEMENT,
             Bug::GroupPerJob | Bug::SerialNotChecked => Self::ONE_THING,
             Bug::PutBackForgetsStart | Bug::PutBackCountsForOthers | Bug::AnyNoteCounts => Self::PUT_BACK,
+            Bug::StartedIsGivenBack | Bug::GivenBackStarts | Bug::LostWhileItWaits | Bug::WaitingIgnoresOutcome => {
+                Self::WAITING
+            }
+            Bug::StaleReturnCounts | Bug::CancelledIsOrderedAgain => Self::WAITING,
+            Bug::ReturnOverridesEnd => Self { dispatches: 2, ..Self::WAITING },
+            Bug::WorksWhilePaused => Self::PAUSE,
             Bug::FenceNotCompared
             | Bug::OldDispatchAccepted
             | Bug::SequenceIgnored

@@ -64,12 +64,28 @@ pub enum Bug {
     PutBackCountsForOthers,
     /// A note of any earlier delivery counts, not only that of the last one.
     AnyNoteCounts,
+    /// A runner gives an order back whose attempt may have begun, although the job must not start twice.
+    StartedIsGivenBack,
+    /// A runner gives an order back and starts it nevertheless.
+    GivenBackStarts,
+    /// An old order that comes back counts although a newer one is out.
+    StaleReturnCounts,
+    /// An order that comes back revives a job that has ended.
+    ReturnOverridesEnd,
+    /// A job that somebody wants cancelled is ordered again when its order comes back.
+    CancelledIsOrderedAgain,
+    /// A report of the end of a job that waits for its runner is refused.
+    WaitingIgnoresOutcome,
+    /// A job is called lost while its order waits for the runner.
+    LostWhileItWaits,
+    /// A runner that is switched off works on.
+    WorksWhilePaused,
 }
 
 #[cfg(any(test, feature = "mutants"))]
 impl Bug {
     /// Every mistake.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 38] = [
         Self::FenceNotCompared,
         Self::EqualFenceSecondWins,
         Self::OldDispatchAccepted,
@@ -100,6 +116,14 @@ impl Bug {
         Self::PutBackForgetsStart,
         Self::PutBackCountsForOthers,
         Self::AnyNoteCounts,
+        Self::StartedIsGivenBack,
+        Self::GivenBackStarts,
+        Self::StaleReturnCounts,
+        Self::ReturnOverridesEnd,
+        Self::CancelledIsOrderedAgain,
+        Self::WaitingIgnoresOutcome,
+        Self::LostWhileItWaits,
+        Self::WorksWhilePaused,
     ];
 }
 

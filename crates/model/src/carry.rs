@@ -44,7 +44,8 @@ impl Protocol {
                 .attempts(j, dispatch)
                 .filter(|(r, attempt)| attempt.fence().is_some_and(|fence| world.holds_lease(*r, j, fence)))
         };
-        let renewed = holders().count() > 0;
+        // A runner that is switched off renews nothing.
+        let renewed = !world.paused && holders().count() > 0;
         let stopped = !holders().any(|(_, attempt)| attempt.is_working());
         if !stopped && !seeded!(self.bounds.seed, LeaseNotStopped) {
             return None;

@@ -6,7 +6,7 @@
 use crate::bug::seeded;
 use crate::job::{Answer, Event, Fence, Job, JobState};
 use crate::protocol::Protocol;
-use crate::report::{DISPATCHES, RUNNERS, Report, Says};
+use crate::report::{DISPATCHES, Report, Says};
 use crate::rule::Rule;
 use crate::runner::Attempt;
 use crate::world::{Order, Place, World};
@@ -43,7 +43,13 @@ impl Protocol {
         let before = world.jobs[j].job;
         let answer = self.take(world, j, report.event());
         match answer {
-            Answer::Changed(after) => world.watch_report(before, after, report),
+            Answer::Changed(after) => {
+                world.watch_report(before, after, report);
+                if after.dispatch > before.dispatch {
+                    world.watch(Rule::NoOrderAfterCancel, before.cancel_requested);
+                    world.ordered_again(j, before);
+                }
+            }
             Answer::Stale | Answer::Held | Answer::Ended => {
                 let lost = matches!(report.says, Says::Finished(_))
                     && answer == Answer::Ended
@@ -80,23 +86,52 @@ impl Protocol {
         let before = world.jobs[j].job;
         let Answer::Changed(after) = self.take(world, j, Event::Retry) else { return None };
         world.watch(Rule::DispatchFollowsEnd, !before.has_ended());
-        world.watch(Rule::AttemptsAreBounded, after.dispatch > self.bounds.dispatches);
+        world.watch(Rule::AttemptsAreBounded, after.dispatch - after.returned > self.bounds.dispatches);
         if usize::from(after.dispatch) > DISPATCHES {
             world.jobs[j].job = before;
         }
-        let part = &mut world.jobs[j];
-        part.outlived = false;
-        part.ended_by_report = false;
-        part.ended_receive = [0; RUNNERS];
+        world.jobs[j].dispatched(after.dispatch);
+        world.jobs[j].waited = false;
         Some(())
     }
 
-    /// Ends the job if it outlived its order.
+    /// Ends the job if it outlived its order, and its runner must have received the order: it is not in the queue.
     pub(crate) fn sweep(&self, world: &mut World, j: usize) -> Option<()> {
         let before = world.jobs[j].job;
+        let is_gone = world.order(j, before.dispatch).place == Place::Gone;
+        if !is_gone && !seeded!(self.bounds.seed, LostWhileItWaits) {
+            return None;
+        }
+        // What the runner reported about an order that had waited has had hours to arrive.
+        if self.bounds.waits && world.will_hear_of(j) {
+            return None;
+        }
         let Answer::Changed(_) = self.take(world, j, Event::Expire) else { return None };
-        world.watch_given_up(j, before);
+        world.watch_given_up(j, before, false);
         Some(())
+    }
+
+    /// Lets the job wait for its runner past the expiry of its order, or ends it when it has waited long enough.
+    pub(crate) fn wait(&self, world: &mut World, j: usize) -> Option<()> {
+        let before = world.jobs[j].job;
+        if !self.bounds.waits {
+            return None;
+        }
+        let Answer::Changed(after) = self.take(world, j, Event::Wait) else { return None };
+        if after.has_ended() {
+            // The runner may be back at this moment. What it reports then still counts.
+            world.watch_given_up(j, before, true);
+        } else {
+            world.watch_outlived(j, before);
+        }
+        Some(())
+    }
+
+    /// Lets the time pass for which a job waits.
+    pub(crate) fn patience_ends(&self, world: &mut World, j: usize) -> Option<()> {
+        let part = &world.jobs[j];
+        let can_end = self.bounds.waits && part.outlived && !part.waited && !part.job.has_ended();
+        can_end.then(|| world.jobs[j].waited = true)
     }
 
     /// Lets an order's `not_after` pass. A runner ends its attempt before, so none works then.
@@ -126,8 +161,9 @@ impl Protocol {
 
     /// Lets the aggregate decide, and keeps what it says.
     fn take(&self, world: &mut World, j: usize, event: Event) -> Answer {
+        let time = world.time(j);
         let part = &mut world.jobs[j];
-        let answer = self.control.on(&part.job, &event, part.outlived);
+        let answer = self.control.on(&part.job, &event, time);
         if let Answer::Changed(after) = answer {
             part.ended_by_report |= event.attempt().is_some() && after.has_ended() && !after.is_lost();
             part.job = after;
@@ -148,13 +184,24 @@ impl World {
                     reported <= seq || runner != holder
                 }
                 Event::Finished { .. } => runner != holder,
-                Event::Cancel | Event::Expire | Event::Retry => false,
+                Event::Returned { .. } => true,
+                Event::Cancel | Event::Expire | Event::Wait | Event::Retry => false,
             },
             _ => false,
         };
         self.watch(Rule::NoStaleReport, fence < current || repeated);
         self.watch(Rule::NoRetiredKey, runner != self.speaker);
         self.watch(Rule::EndAbsorbs, before.has_ended() && !before.is_lost() && before != after);
+    }
+
+    /// Begins a dispatch that follows from an order that came back.
+    fn ordered_again(&mut self, j: usize, before: Job) {
+        if usize::from(self.jobs[j].job.dispatch) > DISPATCHES {
+            self.jobs[j].job = before;
+            return;
+        }
+        let origin = self.jobs[j].origin[usize::from(before.dispatch) - 1];
+        self.jobs[j].dispatched(origin);
     }
 
     /// Sends word to an attempt that has lost; one that is over would ignore it.

@@ -25,6 +25,8 @@ pub struct Job {
     /// The dispatch that counts now.
     pub dispatch: u8,
     pub cancel_requested: bool,
+    /// How many of its orders a runner gave back.
+    pub returned: u8,
     pub state: JobState,
 }
 
@@ -36,6 +38,10 @@ pub enum JobState {
         receive: u8,
         runner: u8,
         seq: u8,
+    },
+    /// The order has expired, and the runner is away; with the receive count and the runner of the attempt that spoke last.
+    Waiting {
+        last: Option<(u8, u8)>,
     },
     Succeeded {
         receive: u8,
@@ -61,11 +67,31 @@ pub enum JobState {
 /// Something that happens to a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    Started { fence: Fence, seq: u8, runner: u8 },
-    Progress { fence: Fence, seq: u8, runner: u8 },
-    Finished { fence: Fence, runner: u8, outcome: Outcome },
+    Started {
+        fence: Fence,
+        seq: u8,
+        runner: u8,
+    },
+    Progress {
+        fence: Fence,
+        seq: u8,
+        runner: u8,
+    },
+    Finished {
+        fence: Fence,
+        runner: u8,
+        outcome: Outcome,
+    },
+    /// A runner gave the expired order back.
+    Returned {
+        fence: Fence,
+        runner: u8,
+    },
     Cancel,
+    /// Time has passed, and the runner is there.
     Expire,
+    /// Time has passed, and the runner is away.
+    Wait,
     Retry,
 }
 
@@ -90,22 +116,23 @@ impl Event {
         match *self {
             Self::Started { fence, runner, .. }
             | Self::Progress { fence, runner, .. }
-            | Self::Finished { fence, runner, .. } => Some((fence, runner)),
-            Self::Cancel | Self::Expire | Self::Retry => None,
+            | Self::Finished { fence, runner, .. }
+            | Self::Returned { fence, runner } => Some((fence, runner)),
+            Self::Cancel | Self::Expire | Self::Wait | Self::Retry => None,
         }
     }
 }
 
 impl Default for Job {
     fn default() -> Self {
-        Self { dispatch: 1, cancel_requested: false, state: JobState::Queued }
+        Self { dispatch: 1, cancel_requested: false, returned: 0, state: JobState::Queued }
     }
 }
 
 impl Job {
     /// Returns whether the job has ended.
     pub const fn has_ended(&self) -> bool {
-        !matches!(self.state, JobState::Queued | JobState::Running { .. })
+        !matches!(self.state, JobState::Queued | JobState::Running { .. } | JobState::Waiting { .. })
     }
 
     /// Returns whether the job ended in a way that allows another dispatch.
@@ -122,7 +149,7 @@ impl Job {
     pub const fn last(&self) -> Option<(u8, u8)> {
         match self.state {
             JobState::Running { receive, runner, .. } => Some((receive, runner)),
-            JobState::Lost { last } => last,
+            JobState::Waiting { last } | JobState::Lost { last } => last,
             JobState::Queued
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
@@ -135,7 +162,11 @@ impl Job {
     /// Returns the receive count of the fence that counts, if an attempt has spoken.
     pub const fn receive(&self) -> Option<u8> {
         match self.state {
-            JobState::Queued | JobState::Lost { .. } | JobState::Cancelled { .. } => None,
+            JobState::Waiting { last: Some((receive, _)) } => Some(receive),
+            JobState::Queued
+            | JobState::Waiting { last: None }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => None,
             JobState::Running { receive, .. }
             | JobState::Succeeded { receive }
             | JobState::Failed { receive }
@@ -143,6 +174,17 @@ impl Job {
             | JobState::Interrupted { receive } => Some(receive),
         }
     }
+}
+
+/// How much time has passed, as far as the control plane counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Time {
+    /// An attempt may no longer be started under the current order.
+    pub too_late: bool,
+    /// The current order has expired, and the grace is over.
+    pub outlived: bool,
+    /// The job has waited for its runner for as long as it may.
+    pub waited: bool,
 }
 
 /// What the control plane decides by.
@@ -153,23 +195,28 @@ pub struct Control {
 }
 
 impl Control {
-    /// Returns what `event` makes of `job`; `outlived` says that its order has expired and the grace is over.
-    pub fn on(&self, job: &Job, event: &Event, outlived: bool) -> Answer {
+    /// Returns what `event` makes of `job` at this time.
+    pub fn on(&self, job: &Job, event: &Event, time: Time) -> Answer {
         if let Some((fence, _)) = event.attempt() {
             if fence.dispatch > job.dispatch {
                 return Answer::NeverDispatched;
             }
-            if fence.dispatch < job.dispatch && !seeded!(self.seed, OldDispatchAccepted) {
+            let is_return = matches!(event, Event::Returned { .. });
+            let excused = match is_return {
+                true => seeded!(self.seed, StaleReturnCounts),
+                false => seeded!(self.seed, OldDispatchAccepted),
+            };
+            if fence.dispatch < job.dispatch && !excused {
                 return Answer::Stale;
             }
         }
         match job.state {
-            JobState::Queued => self.while_open(job, event, outlived),
+            JobState::Queued => self.while_open(job, event, time),
             JobState::Running { receive, runner, seq } => {
                 let current = Fence { dispatch: job.dispatch, receive };
-                self.refuse_attempt(current, runner, seq, event)
-                    .unwrap_or_else(|| self.while_open(job, event, outlived))
+                self.refuse_attempt(current, runner, seq, event).unwrap_or_else(|| self.while_open(job, event, time))
             }
+            JobState::Waiting { last } => self.while_waiting(job, last, event, time),
             JobState::Lost { last } if !seeded!(self.seed, LateOutcomeDropped) => self.when_lost(job, last, event),
             JobState::Cancelled { unclaimed: true } if !seeded!(self.seed, LateOutcomeDropped) => {
                 self.when_lost(job, None, event)
@@ -179,7 +226,7 @@ impl Control {
             | JobState::Blocked { .. }
             | JobState::Interrupted { .. }
             | JobState::Lost { .. }
-            | JobState::Cancelled { .. } => self.when_ended(job, event, outlived),
+            | JobState::Cancelled { .. } => self.when_ended(job, event, time),
         }
     }
 
@@ -197,16 +244,19 @@ impl Control {
             {
                 Some(Answer::Already)
             }
+            Event::Returned { .. } if fence == current => Some(Answer::Already),
             Event::Started { .. }
             | Event::Progress { .. }
             | Event::Finished { .. }
+            | Event::Returned { .. }
             | Event::Cancel
             | Event::Expire
+            | Event::Wait
             | Event::Retry => None,
         }
     }
 
-    fn while_open(&self, job: &Job, event: &Event, outlived: bool) -> Answer {
+    fn while_open(&self, job: &Job, event: &Event, time: Time) -> Answer {
         let changed = |state| Answer::Changed(Job { state, ..*job });
         match *event {
             Event::Started { fence, seq, runner } | Event::Progress { fence, seq, runner } => {
@@ -219,8 +269,44 @@ impl Control {
                 let state = if ends { JobState::Cancelled { unclaimed: false } } else { job.state };
                 Answer::Changed(Job { cancel_requested: true, state, ..*job })
             }
-            Event::Expire => self.expire(job, outlived),
+            Event::Returned { fence, .. } => self.order_again(job, fence, time),
+            Event::Expire => self.expire(job, time),
+            Event::Wait => self.wait(job, time),
             Event::Retry if seeded!(self.seed, RetryBeforeEnd) => self.retry(job),
+            Event::Retry => Answer::NotRetryable,
+        }
+    }
+
+    /// The reports of a job that waits count as before.
+    fn while_waiting(&self, job: &Job, last: Option<(u8, u8)>, event: &Event, time: Time) -> Answer {
+        let changed = |state| Answer::Changed(Job { state, ..*job });
+        if let (Some((receive, runner)), Some((fence, speaker))) = (last, event.attempt()) {
+            let current = Fence { dispatch: job.dispatch, receive };
+            if fence < current {
+                return Answer::Stale;
+            }
+            if fence == current && speaker != runner {
+                return Answer::Held;
+            }
+        }
+        let of_last = |fence: Fence| last.is_some_and(|(receive, _)| receive == fence.receive);
+        match *event {
+            Event::Started { fence, .. } | Event::Progress { fence, .. } | Event::Returned { fence, .. }
+                if of_last(fence) =>
+            {
+                Answer::Already
+            }
+            Event::Started { fence, runner, .. } | Event::Progress { fence, runner, .. } => {
+                changed(JobState::Waiting { last: Some((fence.receive, runner)) })
+            }
+            Event::Finished { .. } if seeded!(self.seed, WaitingIgnoresOutcome) => Answer::Ended,
+            Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
+            Event::Returned { fence, .. } => self.order_again(job, fence, time),
+            Event::Cancel if job.cancel_requested => Answer::Already,
+            Event::Cancel => Answer::Changed(Job { cancel_requested: true, ..*job }),
+            Event::Expire => self.expire(job, time),
+            Event::Wait if job.cancel_requested || time.waited => self.expire(job, time),
+            Event::Wait => Answer::NotYet,
             Event::Retry => Answer::NotRetryable,
         }
     }
@@ -247,33 +333,62 @@ impl Control {
                 changed(JobState::Lost { last: Some((fence.receive, runner)) })
             }
             Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
-            Event::Cancel | Event::Expire => Answer::Already,
+            Event::Returned { .. } | Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
             Event::Retry if !job.is_retryable() => Answer::NotRetryable,
             Event::Retry => self.retry(job),
         }
     }
 
-    fn when_ended(&self, job: &Job, event: &Event, outlived: bool) -> Answer {
+    fn when_ended(&self, job: &Job, event: &Event, time: Time) -> Answer {
         match *event {
-            Event::Started { fence, .. } | Event::Progress { fence, .. } | Event::Finished { fence, .. } => {
+            Event::Returned { fence, .. } if seeded!(self.seed, ReturnOverridesEnd) => {
+                self.order_again(job, fence, time)
+            }
+            Event::Started { fence, .. }
+            | Event::Progress { fence, .. }
+            | Event::Finished { fence, .. }
+            | Event::Returned { fence, .. } => {
                 if seeded!(self.seed, EndDoesNotAbsorb) {
-                    return self.while_open(job, event, outlived);
+                    return self.while_open(job, event, time);
                 }
                 if job.receive() == Some(fence.receive) { Answer::Already } else { Answer::Ended }
             }
-            Event::Cancel | Event::Expire => Answer::Already,
+            Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
             Event::Retry if !job.is_retryable() => Answer::NotRetryable,
             Event::Retry => self.retry(job),
         }
     }
 
-    fn expire(&self, job: &Job, outlived: bool) -> Answer {
-        if !outlived && !seeded!(self.seed, LostBeforeExpiry) {
+    /// Lets a job whose order has expired wait, unless somebody wants it cancelled or it has waited long enough.
+    fn wait(&self, job: &Job, time: Time) -> Answer {
+        if !time.outlived {
             return Answer::NotYet;
         }
-        let running = matches!(job.state, JobState::Running { .. });
+        if job.cancel_requested || time.waited {
+            return self.expire(job, time);
+        }
+        Answer::Changed(Job { state: JobState::Waiting { last: job.last() }, ..*job })
+    }
+
+    /// Orders the work again whose order came back, or ends a job that somebody wants cancelled.
+    fn order_again(&self, job: &Job, fence: Fence, time: Time) -> Answer {
+        if !time.too_late {
+            return Answer::NotYet;
+        }
+        if job.cancel_requested && !seeded!(self.seed, CancelledIsOrderedAgain) {
+            return Answer::Changed(Job { state: JobState::Cancelled { unclaimed: false }, ..*job });
+        }
+        let dispatch = if seeded!(self.seed, StaleReturnCounts) { job.dispatch } else { fence.dispatch } + 1;
+        Answer::Changed(Job { dispatch, returned: job.returned + 1, state: JobState::Queued, ..*job })
+    }
+
+    fn expire(&self, job: &Job, time: Time) -> Answer {
+        if !time.outlived && !seeded!(self.seed, LostBeforeExpiry) {
+            return Answer::NotYet;
+        }
         let last = job.last();
-        if running && seeded!(self.seed, RunningNeverExpires) {
+        let running = last.is_some();
+        if matches!(job.state, JobState::Running { .. }) && seeded!(self.seed, RunningNeverExpires) {
             return Answer::Already;
         }
         let unclaimed = job.cancel_requested && !running;
@@ -282,10 +397,10 @@ impl Control {
     }
 
     fn retry(&self, job: &Job) -> Answer {
-        if job.dispatch >= self.max_dispatches && !seeded!(self.seed, RetriesUnbounded) {
+        if job.dispatch.saturating_sub(job.returned) >= self.max_dispatches && !seeded!(self.seed, RetriesUnbounded) {
             return Answer::Exhausted;
         }
-        Answer::Changed(Job { dispatch: job.dispatch + 1, cancel_requested: false, state: JobState::Queued })
+        Answer::Changed(Job { dispatch: job.dispatch + 1, cancel_requested: false, state: JobState::Queued, ..*job })
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::job::{Event, Fence, Outcome};
 
 /// The most dispatches of one job that the model follows.
-pub const DISPATCHES: usize = 2;
+pub const DISPATCHES: usize = 3;
 /// The most receives of one order that the model follows.
 pub const RECEIVES: usize = 3;
 /// The runners: the first one, and the one that replaces it.
@@ -15,6 +15,8 @@ pub enum Says {
     Started,
     Progress,
     Finished(Outcome),
+    /// The expired order is given back.
+    Returned,
 }
 
 /// A report of one attempt at one job.
@@ -26,17 +28,19 @@ pub struct Report {
 }
 
 /// In the order in which an attempt says them. `Blocked` is left out: to the protocol it is a failure.
-const ALL_SAYS: [Says; 6] = [
+const ALL_SAYS: [Says; 7] = [
     Says::Started,
     Says::Progress,
     Says::Finished(Outcome::Succeeded),
     Says::Finished(Outcome::Failed),
     Says::Finished(Outcome::Interrupted),
     Says::Finished(Outcome::Cancelled),
+    Says::Returned,
 ];
 /// The bits of one attempt.
 const SPAN: usize = ALL_SAYS.len();
-const FINISHED_BITS: u128 = 0b11_1100;
+/// What an order may be deleted after.
+const FINISHED_BITS: u128 = 0b111_1100;
 
 impl Report {
     /// Returns the event that the control plane makes of it.
@@ -46,6 +50,7 @@ impl Report {
             Says::Started => Event::Started { fence, seq: 1, runner },
             Says::Progress => Event::Progress { fence, seq: 2, runner },
             Says::Finished(outcome) => Event::Finished { fence, runner, outcome },
+            Says::Returned => Event::Returned { fence, runner },
         }
     }
 
@@ -81,6 +86,11 @@ impl Reports {
         self.0 &= !(1 << report.bit());
     }
 
+    /// Returns whether `report` is there.
+    pub fn has(self, report: Report) -> bool {
+        self.0 & (1 << report.bit()) != 0
+    }
+
     /// Returns the oldest report, by dispatch, receive and sequence.
     pub fn first(self) -> Option<Report> {
         (self.0 != 0).then(|| Report::from_bit(self.0.trailing_zeros() as usize))
@@ -96,7 +106,7 @@ impl Reports {
         })
     }
 
-    /// Returns whether the end of an attempt at `dispatch` is among them.
+    /// Returns whether the end of an attempt at `dispatch`, or the return of its order, is among them.
     pub fn ends(self, dispatch: u8) -> bool {
         self.0 & (of_dispatch(dispatch) & finished()) != 0
     }
@@ -136,8 +146,10 @@ mod tests {
 
             assert_eq!(report.bit(), bit);
             assert_eq!(reports.iter().collect::<Vec<_>>(), [report]);
-            assert_eq!(reports.ends(report.fence.dispatch), matches!(report.says, Says::Finished(_)));
-            assert!(!reports.speaks_of(3 - report.fence.dispatch));
+            assert_eq!(reports.ends(report.fence.dispatch), matches!(report.says, Says::Finished(_) | Says::Returned));
+            for other in (1..=DISPATCHES as u8).filter(|other| *other != report.fence.dispatch) {
+                assert!(!reports.speaks_of(other));
+            }
         }
     }
 }

@@ -24,6 +24,9 @@ pub enum Rule {
     NoOutcomeLost,
     DeletedWhenDurable,
     EveryJobEnds,
+    NoOrderAfterCancel,
+    WaitingIsNotLost,
+    NoEffectWhilePaused,
 }
 
 impl Rule {

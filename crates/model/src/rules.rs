@@ -7,7 +7,7 @@ use crate::job::{Job, JobState};
 use crate::protocol::Protocol;
 use crate::rule::Rule;
 use crate::runner::{Attempt, Entry, Phase, Redelivery};
-use crate::world::World;
+use crate::world::{Place, World};
 
 macro_rules! watched {
     ($name:literal, $rule:ident) => {
@@ -21,7 +21,7 @@ pub fn properties(bounds: &Bounds) -> Vec<Property<Protocol>> {
         Property::always("one attempt works on one thing at a time", one_at_a_time),
         watched!("no effect without a lease", NoEffectWithoutLease),
         watched!("no effect after the order has expired", NoEffectAfterExpiry),
-        watched!("what must not start twice has its effect once per dispatch", DoneOnce),
+        watched!("what must not start twice has its effect once per request", DoneOnce),
         watched!("what a journal knows as finished is not started again", FinishedIsNotStartedAgain),
         watched!("what a runner was told to cancel is not started by it", CancelledIsNotStarted),
         watched!("what runs stands in the journal", JournalFirst),
@@ -35,6 +35,9 @@ pub fn properties(bounds: &Bounds) -> Vec<Property<Protocol>> {
         watched!("attempts are bounded", AttemptsAreBounded),
         watched!("no outcome is lost", NoOutcomeLost),
         watched!("an order is deleted when its outcome is durable", DeletedWhenDurable),
+        watched!("a job that somebody wants cancelled gets no new order", NoOrderAfterCancel),
+        watched!("a job whose order waits for the runner is not lost", WaitingIsNotLost),
+        watched!("a runner that is switched off changes nothing", NoEffectWhilePaused),
         Property::always("every job ends", every_job_ends),
     ];
     properties.extend(possible(bounds));
@@ -85,6 +88,23 @@ fn possible(bounds: &Bounds) -> Vec<Property<Protocol>> {
                 && world.jobs[0].redelivery == Redelivery::Interrupted
         }));
     }
+    if bounds.waits {
+        possible.push(Property::sometimes("a job waits for its runner", |_, world: &World| {
+            any_state(world, |state| matches!(state, JobState::Waiting { .. }))
+        }));
+    }
+    if bounds.returns > 0 {
+        possible.push(Property::sometimes("what came back is ordered again and succeeds", |_, world: &World| {
+            let is_done = |job: &Job| job.returned > 0 && matches!(job.state, JobState::Succeeded { .. });
+            world.jobs.iter().any(|part| is_done(&part.job))
+        }));
+    }
+    if bounds.pauses > 0 {
+        possible.push(Property::sometimes("what the pause stopped succeeds after it", |_, world: &World| {
+            let is_done = |state: JobState| matches!(state, JobState::Succeeded { receive: 2.. });
+            world.spent.pauses > 0 && any_state(world, is_done)
+        }));
+    }
     if bounds.cancels > 0 {
         possible.push(Property::sometimes("a job is cancelled", |_, world: &World| {
             any_state(world, |state| matches!(state, JobState::Cancelled { .. }))
@@ -133,7 +153,7 @@ impl World {
     }
 
     /// Watches the control plane giving up job `j` by itself: no attempt may be working, and no outcome may be known.
-    pub(crate) fn watch_given_up(&mut self, j: usize, before: Job) {
+    pub(crate) fn watch_given_up(&mut self, j: usize, before: Job, may_be_back: bool) {
         let part = &self.jobs[j];
         let ended_receive = part.ended_receive[usize::from(self.speaker)];
         let heard = ended_receive > 0 && ended_receive >= before.receive().unwrap_or(0);
@@ -141,8 +161,19 @@ impl World {
             ended_receive == 0 && self.runners[usize::from(self.speaker)].journal[j].has_finished(before.dispatch);
         let expired = self.order(j, before.dispatch).expired;
         let working = self.is_worked_on(j, before.dispatch);
-        let excused = self.spent.lates > 0;
+        let excused = self.spent.lates > 0 || may_be_back;
+        let is_there = matches!(self.order(j, before.dispatch).place, Place::Waiting | Place::InFlight { .. });
+        let is_lost = matches!(part.job.state, JobState::Lost { .. });
+        let waits = is_lost && is_there && !part.waited && !before.cancel_requested;
         self.watch(Rule::GivenUpOnlyAfterExpiry, !expired || working);
         self.watch(Rule::NoOutcomeLost, (heard || kept) && !excused);
+        self.watch(Rule::WaitingIsNotLost, waits);
+    }
+
+    /// Watches job `j` beginning to wait: no attempt may be working.
+    pub(crate) fn watch_outlived(&mut self, j: usize, before: Job) {
+        let expired = self.order(j, before.dispatch).expired;
+        let working = self.is_worked_on(j, before.dispatch);
+        self.watch(Rule::GivenUpOnlyAfterExpiry, !expired || working);
     }
 }

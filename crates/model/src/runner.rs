@@ -119,8 +119,8 @@ pub enum Decision {
     Again(Outcome),
     /// The control plane cancelled the order before it started.
     Cancelled,
-    /// Refused: worth nothing any more.
-    Expired,
+    /// Too late to be started: given back.
+    GiveBack,
     /// Refused: a newer order of the group, or a newer dispatch of the job, was accepted before.
     Replayed,
 }
@@ -144,9 +144,6 @@ pub struct Delivery {
 /// put back knows better.
 pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
     let Delivery { fence: Fence { dispatch, receive }, redelivery, expired, newer_accepted, noted: _ } = delivery;
-    if expired && !seeded!(seed, ExpiredOrderStarts) {
-        return Decision::Expired;
-    }
     if (newer_accepted || entry.dispatch > dispatch) && !seeded!(seed, SerialNotChecked) {
         return Decision::Replayed;
     }
@@ -164,7 +161,10 @@ pub fn decide(seed: Seed, entry: Entry, delivery: Delivery) -> Decision {
         Some(Phase::Accepted | Phase::Started | Phase::Finished(_)) | None => 0,
     };
     let may_have_begun = receive > unstarted + 1 || known == Some(Phase::Started);
+    let in_time = !expired || seeded!(seed, ExpiredOrderStarts);
     match (may_have_begun, redelivery) {
+        (false, _) | (true, Redelivery::Resume) if !in_time => Decision::GiveBack,
+        (true, Redelivery::Interrupted) if !in_time && seeded!(seed, StartedIsGivenBack) => Decision::GiveBack,
         (false, _) => Decision::Start,
         (true, Redelivery::Resume) => Decision::Resume,
         (true, Redelivery::Interrupted) if seeded!(seed, InterruptedStartsAgain) => Decision::Start,

@@ -3,14 +3,14 @@
 use crate::bug::seeded;
 use crate::job::{Fence, Outcome};
 use crate::protocol::Protocol;
-use crate::report::{Report, Says};
+use crate::report::{DISPATCHES, RUNNERS, Report, Says};
 use crate::rule::Rule;
 use crate::runner::{Attempt, Decision, Delivery, Entry, Phase, Redelivery, Runner, decide, learn, put_back};
 use crate::world::World;
 
 impl Protocol {
     /// Takes the answer of a receive request: drops it when its lease is over already, else decides.
-    pub(crate) fn accept(&self, world: &mut World, r: usize, j: usize) -> Option<()> {
+    pub(crate) fn accept(&self, world: &mut World, r: usize, j: usize, noted: bool) -> Option<()> {
         let fence = world.runners[r].attempts[j].fence()?;
         if !self.believes_lease(world, r, j, fence) {
             world.runners[r].attempts[j] = Attempt::Idle;
@@ -23,13 +23,15 @@ impl Protocol {
         if let Decision::Start | Decision::Resume = decision {
             world.watch_accept(entry, fence.dispatch, delivery.newer_accepted);
         }
+        let comes_back = self.comes_back(world, j);
         let runner = &mut world.runners[r];
         match decision {
             Decision::Start | Decision::Resume => runner.attempts[j] = Attempt::Ready { fence },
             Decision::Interrupted => runner.end(r, j, fence, Outcome::Interrupted),
             Decision::Cancelled => runner.end(r, j, fence, Outcome::Cancelled),
             Decision::Again(outcome) => runner.end(r, j, fence, outcome),
-            Decision::Expired | Decision::Replayed => {
+            Decision::GiveBack if comes_back => self.give_back(world, r, j, noted),
+            Decision::GiveBack | Decision::Replayed => {
                 runner.attempts[j] = Attempt::Idle;
                 world.order_mut(j, fence.dispatch).leave();
             }
@@ -82,10 +84,11 @@ impl Protocol {
         if self.may_start(world, r, j, fence) {
             return None;
         }
-        world.runners[r].attempts[j] = Attempt::Idle;
         if world.holds_lease(r, j, fence) {
-            world.order_mut(j, fence.dispatch).leave();
+            world.runners[r].attempts[j] = Attempt::Coming { fence };
+            return self.accept(world, r, j, true);
         }
+        world.runners[r].attempts[j] = Attempt::Idle;
         Some(())
     }
 
@@ -100,6 +103,7 @@ impl Protocol {
         world.watch(Rule::NoEffectWithoutLease, !leased);
         let expired = world.order(j, fence.dispatch).expired;
         world.watch(Rule::NoEffectAfterExpiry, expired);
+        world.watch(Rule::NoEffectWhilePaused, world.paused);
         self.count_effect(world, j, fence);
         Some(())
     }
@@ -130,7 +134,11 @@ impl Protocol {
         world.runners[r].attempts[j] = Attempt::Idle;
         if world.holds_lease(r, j, fence) {
             let counts = fence.dispatch == world.jobs[j].job.dispatch;
-            let durable = world.jobs[j].ended_receive[r] > 0;
+            let part = &world.jobs[j];
+            let returned = Report { fence, runner: r as u8, says: Says::Returned };
+            // Nobody listens to a runner whose key was replaced.
+            let unheard = usize::from(world.speaker) != r;
+            let durable = unheard || part.ended_receive[r] > 0 || part.reports.has(returned) || part.job.has_ended();
             world.watch(Rule::DeletedWhenDurable, counts && !durable);
             world.order_mut(j, fence.dispatch).leave();
         }
@@ -166,12 +174,78 @@ impl Protocol {
             .then(|| world.runners[r].attempts[j] = Attempt::Working { fence, changed: false })
     }
 
+    /// Returns whether the bounds allow one more order of the job to come back.
+    fn comes_back(&self, world: &World, j: usize) -> bool {
+        let job = &world.jobs[j].job;
+        job.returned < self.bounds.returns && usize::from(job.dispatch) < DISPATCHES
+    }
+
+    /// Gives an order back that is too late to be started. The order is deleted when the reports queue has the report.
+    fn give_back(&self, world: &mut World, r: usize, j: usize, noted: bool) {
+        let Some(fence) = world.runners[r].attempts[j].fence() else { return };
+        let delivery = self.delivery(world, r, j, fence);
+        let runner = &mut world.runners[r];
+        let unstarted = put_back(self.bounds.seed, runner.journal[j], delivery);
+        runner.journal[j] = unstarted.unwrap_or(runner.journal[j]);
+        runner.spool[j].add(Report { fence, runner: r as u8, says: Says::Returned });
+        runner.attempts[j] = match seeded!(self.bounds.seed, GivenBackStarts) {
+            true => Attempt::Ready { fence },
+            false => Attempt::Done { fence },
+        };
+        if noted && unstarted.is_some() {
+            world.order_mut(j, fence.dispatch).note(fence.receive);
+        }
+    }
+
+    /// Lets the customer switch the runner off: it stops what works, and leaves its orders in the queue.
+    pub(crate) fn switch_off(&self, world: &mut World) -> Option<()> {
+        if world.paused || world.spent.pauses == self.bounds.pauses {
+            return None;
+        }
+        world.spent.pauses += 1;
+        world.paused = true;
+        for r in 0..RUNNERS {
+            for j in 0..self.bounds.jobs {
+                self.stop_for_pause(world, r, j);
+            }
+        }
+        Some(())
+    }
+
+    /// Lets the customer switch the runner on again.
+    pub(crate) fn switch_on(world: &mut World) -> Option<()> {
+        world.paused.then(|| world.paused = false)
+    }
+
+    fn stop_for_pause(&self, world: &mut World, r: usize, j: usize) {
+        match world.runners[r].attempts[j] {
+            Attempt::Coming { fence } | Attempt::Ready { fence } => {
+                let delivery = self.delivery(world, r, j, fence);
+                let runner = &mut world.runners[r];
+                let entry = learn(self.bounds.seed, runner.journal[j], delivery);
+                let unstarted = put_back(self.bounds.seed, entry, delivery);
+                runner.journal[j] = unstarted.unwrap_or(entry);
+                runner.let_go(j);
+                if unstarted.is_some() {
+                    world.order_mut(j, fence.dispatch).note(fence.receive);
+                }
+            }
+            Attempt::Working { .. } if seeded!(self.bounds.seed, WorksWhilePaused) => {}
+            Attempt::Working { fence, .. } => match world.jobs[j].redelivery {
+                Redelivery::Resume => world.runners[r].let_go(j),
+                Redelivery::Interrupted => world.runners[r].end(r, j, fence, Outcome::Interrupted),
+            },
+            Attempt::Idle | Attempt::Done { .. } => {}
+        }
+    }
+
     fn count_effect(&self, world: &mut World, j: usize, fence: Fence) {
         let part = &mut world.jobs[j];
         if part.redelivery == Redelivery::Resume {
             return;
         }
-        let effects = &mut part.effects[usize::from(fence.dispatch) - 1];
+        let origin = part.origin[usize::from(fence.dispatch) - 1];
+        let effects = &mut part.effects[usize::from(origin) - 1];
         *effects = effects.saturating_add(1);
         let twice = *effects > 1;
         world.watch(Rule::DoneOnce, twice);
@@ -179,7 +253,7 @@ impl Protocol {
 
     fn may_start(&self, world: &World, r: usize, j: usize, fence: Fence) -> bool {
         let in_time = !world.order(j, fence.dispatch).expired || seeded!(self.bounds.seed, ExpiredOrderStarts);
-        in_time && self.believes_lease(world, r, j, fence)
+        (in_time || seeded!(self.bounds.seed, GivenBackStarts)) && self.believes_lease(world, r, j, fence)
     }
 
     /// Returns whether the runner thinks that it holds the lease: as it counts from before its request was sent, it

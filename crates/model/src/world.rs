@@ -1,7 +1,7 @@
 //! One state of the whole protocol: jobs, orders and reports on their way, runners, and what the rules watch.
 
 use crate::bounds::Bounds;
-use crate::job::{Fence, Job};
+use crate::job::{Fence, Job, Time};
 use crate::report::{DISPATCHES, RUNNERS, Reports};
 use crate::rule::Rule;
 use crate::runner::{Attempt, JOBS, Machine, Redelivery, Runner};
@@ -13,6 +13,8 @@ pub struct World {
     pub runners: [Runner; RUNNERS],
     /// Whose key the control plane listens to; the ones before it are retired.
     pub speaker: u8,
+    /// The customer has switched the runner off.
+    pub paused: bool,
     /// How many orders were sent: decides who is first in a FIFO group.
     pub sent: u8,
     /// The faults and wishes that are used up.
@@ -28,6 +30,8 @@ pub struct JobPart {
     pub job: Job,
     /// The grace after the current order's expiry is over.
     pub outlived: bool,
+    /// The job has waited for its runner for as long as it may.
+    pub waited: bool,
     pub orders: [Order; DISPATCHES],
     /// The dispatch that a cancel message on the way means; 0 for none.
     pub cancel: u8,
@@ -37,7 +41,9 @@ pub struct JobPart {
     pub ended_receive: [u8; RUNNERS],
     /// Watched: the job's end came from a report.
     pub ended_by_report: bool,
-    /// Watched: how often a job that must not start twice has had its effect, by dispatch.
+    /// By dispatch, the one from which it follows by orders that came back: a retry begins a new one.
+    pub origin: [u8; DISPATCHES],
+    /// Watched: how often a job that must not start twice has had its effect, by origin.
     pub effects: [u8; DISPATCHES],
 }
 
@@ -82,6 +88,7 @@ pub struct Spent {
     pub cancels: u8,
     pub lates: u8,
     pub twins: u8,
+    pub pauses: u8,
 }
 
 impl World {
@@ -91,6 +98,7 @@ impl World {
             jobs: redelivery.map(JobPart::new),
             runners: [Runner::UP, Runner::ABSENT],
             speaker: 0,
+            paused: false,
             sent: 0,
             spent: Spent::default(),
             broken: 0,
@@ -148,6 +156,13 @@ impl World {
                 .all(|other| !self.jobs[other].orders.iter().any(before))
     }
 
+    /// Returns the times of job `j` as the control plane counts them.
+    pub const fn time(&self, j: usize) -> Time {
+        let part = &self.jobs[j];
+        let too_late = self.order(j, part.job.dispatch).expired;
+        Time { too_late, outlived: part.outlived, waited: part.waited }
+    }
+
     /// Returns whether any report about the job's current dispatch is still on its way.
     pub fn will_hear_of(&self, j: usize) -> bool {
         let part = &self.jobs[j];
@@ -165,16 +180,26 @@ impl World {
 }
 
 impl JobPart {
+    /// Begins a new dispatch of the job, which follows from the dispatch `origin`.
+    pub(crate) const fn dispatched(&mut self, origin: u8) {
+        self.origin[self.job.dispatch as usize - 1] = origin;
+        self.outlived = false;
+        self.ended_by_report = false;
+        self.ended_receive = [0; RUNNERS];
+    }
+
     fn new(redelivery: Redelivery) -> Self {
         Self {
             redelivery,
             job: Job::default(),
             outlived: false,
+            waited: false,
             orders: Default::default(),
             cancel: 0,
             reports: Reports::NONE,
             ended_receive: [0; RUNNERS],
             ended_by_report: false,
+            origin: [1; DISPATCHES],
             effects: [0; DISPATCHES],
         }
     }

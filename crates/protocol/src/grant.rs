@@ -60,6 +60,8 @@ pub enum GrantRefusal {
     Revoked,
     /// The vendor disabled the install.
     InstallDisabled,
+    /// The runner has said that its install stack is deleted, or that it has lost its orders queue.
+    CutOff,
     /// The attempt already had [`max_rounds`] grants, or asks for a grant out of order.
     TooMany,
     /// The tenant registry does not have the artifact, although its build reported that it was pushed.
@@ -92,6 +94,7 @@ impl GrantRefusal {
             Self::Expired => "expired",
             Self::Revoked => "revoked",
             Self::InstallDisabled => "install_disabled",
+            Self::CutOff => "cut_off",
             Self::TooMany => "too_many",
             Self::NotInRegistry => "not_in_registry",
         }

@@ -31,7 +31,7 @@ use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_toggles::SetToggles;
-use freehold_app::ports::Store;
+use freehold_app::ports::{Clock, Store};
 use freehold_app::read::ShowTenant;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
@@ -58,6 +58,7 @@ pub struct Api {
     routes: Routes,
     store: Arc<dyn Store>,
     versions: Versions,
+    clock: Arc<dyn Clock>,
     show_tenant: ShowTenant,
     upload_source: UploadSource,
     sync_app: SyncApp,
@@ -136,6 +137,7 @@ impl Api {
         Ok(Self {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
+            clock: Arc::clone(&clock),
             upload_source: UploadSource { versions: versions.clone() },
             sync_app: SyncApp { versions: versions.clone(), clock: Arc::clone(&clock) },
             enrol_build_runner: EnrolBuildRunner {

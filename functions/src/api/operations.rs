@@ -23,7 +23,7 @@ impl Api {
     /// # Errors
     /// The errors of the use case.
     pub async fn operate(&self, operation: Operation, call: &Call) -> Result<String, AppError> {
-        let (store, after) = (&*self.store, call.after.as_deref());
+        let (store, after, now) = (&*self.store, call.after.as_deref(), self.clock.now());
         match operation {
             Operation::ShowTenant => to_json(&self.show_tenant.show_tenant().await?),
             Operation::EnrolBuildRunner => {
@@ -60,11 +60,11 @@ impl Api {
             Operation::CreateInstall => {
                 let request: CreateInstallRequest = call.json()?;
                 let (install, workflow) = self.create_install.create(&request, &call.asked_by()?).await?;
-                let install = read::show_install(&self.versions, &install.id).await?;
+                let install = read::show_install(&self.versions, &install.id, now).await?;
                 to_json(&InstallCreated { install, workflow })
             }
-            Operation::ListInstalls => to_json(&read::list_installs(store, after).await?),
-            Operation::ShowInstall => to_json(&read::show_install(&self.versions, &call.install()?).await?),
+            Operation::ListInstalls => to_json(&read::list_installs(store, after, now).await?),
+            Operation::ShowInstall => to_json(&read::show_install(&self.versions, &call.install()?, now).await?),
             Operation::ShowInputs => {
                 let install = table::install(store, &call.install()?).await?.value;
                 to_json(&show_inputs(&self.versions, &install).await?)
@@ -103,13 +103,13 @@ impl Api {
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),
-            Operation::ShowWorkflow => to_json(&read::show_workflow(store, &call.workflow()?).await?),
+            Operation::ShowWorkflow => to_json(&read::show_workflow(store, &call.workflow()?, now).await?),
             Operation::CancelWorkflow => {
                 let cancelled = self.cancel_workflow.cancel(&call.workflow()?, &call.asked_by()?).await?;
                 to_json(&read::workflow_view(&cancelled))
             }
-            Operation::ShowJob => to_json(&read::show_job(store, &call.job()?).await?),
-            Operation::CancelJob => to_json(&read::job_view(self.cancel_job.cancel(&call.job()?).await?)),
+            Operation::ShowJob => to_json(&read::show_job(store, &call.job()?, now).await?),
+            Operation::CancelJob => to_json(&read::job_view(self.cancel_job.cancel(&call.job()?).await?, now)),
             Operation::ShowLineage => {
                 to_json(&self.show_lineage.show(&call.artifact()?, call.only_install.as_ref(), after).await?)
             }
@@ -131,12 +131,12 @@ impl Api {
             Operation::DisableInstall => {
                 let install: InstallId = call.install()?;
                 self.disable_install.disable(&install, &call.json::<ReasonRequest>()?).await?;
-                to_json(&read::show_install(&self.versions, &install).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await?)
             }
             Operation::EnableInstall => {
                 let install: InstallId = call.install()?;
                 self.enable_install.enable(&install).await?;
-                to_json(&read::show_install(&self.versions, &install).await?)
+                to_json(&read::show_install(&self.versions, &install, now).await?)
             }
             Operation::ListArtifacts => to_json(&self.list_artifacts.list(&call.app()?).await?),
             Operation::PruneArtifacts => to_json(&self.prune_artifacts.mark(&call.app()?).await?),

@@ -1,8 +1,9 @@
 //! Lambda function that runs every minute: repeats effects that were lost after a commit, starts the machine of the build
-//! runner for builds that wait, puts messages back from the dead-letter queue, starts actions that are due, and removes
-//! what the tenant keeps about forgotten installs.
+//! runner for builds that wait, puts messages back from the dead-letter queue, starts actions that are due, closes
+//! the orders queues of runners that have lost their access, and removes what the tenant keeps about forgotten installs.
 
 use freehold_app::install::remove_forgotten::{RemoveForgotten, Removed};
+use freehold_app::install::turn_queues::TurnQueues;
 use freehold_app::workflow::put_back_messages::PutBackMessages;
 use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
@@ -35,6 +36,7 @@ async fn main() -> Result<(), Error> {
         letters,
         clock: settings.clock(),
     };
+    let queues = TurnQueues { store: store.clone(), queues: settings.queue_admin()? };
     let sweep = Sweep {
         store,
         outbox: settings.outbox()?,
@@ -43,7 +45,7 @@ async fn main() -> Result<(), Error> {
         build_machine: settings.build_machine(),
         clock: settings.clock(),
     };
-    let (sweep, start, forgotten) = (&sweep, &start, &forgotten);
+    let (sweep, start, forgotten, queues) = (&sweep, &start, &forgotten, &queues);
     lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
         // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
         let due = start.start().await.map_err(|error| {
@@ -60,12 +62,16 @@ async fn main() -> Result<(), Error> {
             postponed = swept.postponed,
             resent = swept.resent,
             lost = swept.lost,
+            waiting = swept.waiting,
             stuck_workflows = swept.stuck,
             builds = swept.builds,
             failed = swept.failed,
             "Swept"
         );
         // The next sweep tries again, so a failure here fails no other work.
+        if let Err(error) = queues.turn().await {
+            log_failure("could not look for orders queues to close or to open", &error);
+        }
         match forgotten.remove().await {
             Ok(Removed { forgotten, pending, failed, unseen, put_back }) => {
                 if put_back > 0 {

@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 pub enum StackState {
     /// The stack exists and has these parameters.
     Launched(BTreeMap<String, String>),
-    /// The stack does not exist.
+    /// The stack is being deleted, or does not exist.
     Gone,
     /// The runner may not read the stack, or cannot at the moment; with the reason.
     Unreadable(String),
@@ -66,6 +66,9 @@ impl Account for AwsAccount {
             Err(error) => return StackState::Unreadable(aws::explain(&error)),
         };
         let Some(stack) = stacks.into_iter().next() else { return StackState::Gone };
+        if stack.stack_status.is_some_and(|status| status.as_str().starts_with("DELETE_")) {
+            return StackState::Gone;
+        }
         let parameters = stack.parameters.unwrap_or_default().into_iter();
         StackState::Launched(parameters.filter_map(|one| Some((one.parameter_key?, one.parameter_value?))).collect())
     }
@@ -81,6 +84,8 @@ impl Account for AwsAccount {
 pub enum Refused {
     /// The customer has switched the runner off.
     SwitchedOff(String),
+    /// The install stack is being deleted, or is gone.
+    StackGone(String),
     /// AWS denied the call for another reason.
     Otherwise(String),
 }
@@ -135,10 +140,21 @@ impl Standing {
         })
     }
 
+    /// Returns a sentence about an install stack that is being deleted, or is gone.
+    pub fn gone(&self) -> String {
+        format!("install stack `{}` is being deleted or does not exist any more", self.stack_name())
+    }
+
     /// Explains why AWS denied a call. `why` is AWS's own answer.
     pub async fn refused(&self, why: &str) -> Refused {
-        if let Some(off) = self.switched_off().await {
-            return Refused::SwitchedOff(off);
+        match self.stack().await {
+            StackState::Gone => return Refused::StackGone(format!("{}: {why}", self.gone())),
+            StackState::Launched(parameters) => {
+                if let Some(off) = self.off(&parameters) {
+                    return Refused::SwitchedOff(off);
+                }
+            }
+            StackState::Unreadable(_) => {}
         }
         Refused::Otherwise(match self.role().await {
             Ok(arn) => {
@@ -205,6 +221,16 @@ mod tests {
         let Refused::SwitchedOff(text) = standing(account).refused("no").await else { panic!("not off") };
 
         assert!(text.contains("`EnableRunner` of install stack `freehold-acme--globex-prod` is `false`"), "{text}");
+    }
+
+    #[tokio::test]
+    async fn a_runner_whose_stack_is_gone_is_told_so() {
+        let account = AccountDouble::new(StackState::Gone, Ok("arn:aws:iam::222222222222:root"));
+
+        let refused = standing(account).refused("no").await;
+
+        let text = "install stack `freehold-acme--globex-prod` is being deleted or does not exist any more: no";
+        assert_eq!(refused, Refused::StackGone(text.to_owned()));
     }
 
     #[tokio::test]

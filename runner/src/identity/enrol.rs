@@ -1,5 +1,6 @@
-//! Announces the runner to the control plane by a hello: at each start, when a secret of the app has changed, and at
-//! growing intervals of up to an hour. Each hello has a new proof of the runner's role, which is valid for 15 minutes.
+//! Announces the runner to the control plane by a hello: at each start, when a secret of the app has changed, when it takes
+//! orders again after it had said that it takes none, and at growing intervals of up to an hour. Each hello has a new proof
+//! of the runner's role, which is valid for 15 minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -57,10 +58,21 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
     announce(&agent, &prover, (&key, &announced), &beat).await;
     let (mut last, mut pause) = (Instant::now(), REPEAT);
     loop {
-        tokio::time::sleep(ROUND.min(pause.saturating_sub(last.elapsed()))).await;
+        let is_back = tokio::select! {
+            () = tokio::time::sleep(ROUND.min(pause.saturating_sub(last.elapsed()))) => false,
+            () = agent.presence.is_back() => true,
+        };
         beat.alive();
+        // A hello would say that this runner takes orders.
+        if agent.presence.is_away() {
+            last = Instant::now();
+            continue;
+        }
         let now = digests(&agent).await;
-        if now.is_some() && now != announced {
+        if is_back {
+            announced = now.or(announced);
+            pause = REPEAT;
+        } else if now.is_some() && now != announced {
             info!("A secret of the app changed: this runner announces itself again");
             announced = now;
             pause = REPEAT;
@@ -140,7 +152,7 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
                 denied_since = None;
                 text
             }
-            Refused::Otherwise(text) => {
+            Refused::StackGone(text) | Refused::Otherwise(text) => {
                 let since = *denied_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= DENIED_LIMIT {
                     let minutes = DENIED_LIMIT.as_secs() / 60;

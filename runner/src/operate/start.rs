@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::report::AwayReason;
 use tracing::{info, warn};
 
 use crate::aws;
@@ -14,7 +15,7 @@ use crate::config::stack::StackSource;
 use crate::config::{Config, Role};
 use crate::files;
 use crate::identity::app_secrets::AppSecrets;
-use crate::identity::denial::{AwsAccount, Standing};
+use crate::identity::denial::{AwsAccount, StackState, Standing};
 use crate::identity::enrol;
 use crate::identity::enrolment_marker::Enrolled;
 use crate::identity::mode::Roles;
@@ -46,6 +47,7 @@ use crate::work::in_flight::InFlight;
 use crate::work::job::StopReason;
 use crate::work::journal::{Journal, JournalError};
 use crate::work::poll;
+use crate::work::presence::Presence;
 use crate::work::standby::Membership;
 
 /// A loop that makes no progress for this long is restarted.
@@ -57,6 +59,11 @@ const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
 const STOP_LIMIT: Duration = Duration::from_secs(30);
 /// The time limit for sending the last reports. Reports that remain are sent after the next start.
 const FLUSH_LIMIT: Duration = Duration::from_secs(20);
+
+/// The time limit for looking at the stack before the last report.
+const GOODBYE_LIMIT: Duration = Duration::from_secs(5);
+/// What a runner says when it ends and its stack gives no other reason.
+const STOPPED: &str = "the runner was stopped on its machine; orders wait until it is started again";
 
 /// How a runner ended. This decides its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,6 +215,7 @@ fn assemble(
         unneeded: AtomicBool::new(false),
         fatal: OnceLock::new(),
         replaced_by: OnceLock::new(),
+        presence: Presence::default(),
     })
 }
 
@@ -282,6 +290,9 @@ async fn shut_down(agent: &Agent, (spool, texts): (&Spool, &Texts), poll: impl F
     tokio::join!(poll, drained);
     agent.in_flight.stop_all(StopReason::Draining);
     let stopped = tokio::time::timeout(STOP_LIMIT, agent.in_flight.emptied()).await.is_ok();
+    if agent.drain.is_asked() && agent.config.role == Role::Install {
+        say_goodbye(agent).await;
+    }
     if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
         warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
     }
@@ -302,6 +313,21 @@ async fn shut_down(agent: &Agent, (spool, texts): (&Spool, &Texts), poll: impl F
         }
         (None, false) => Exit::Stopped,
     }
+}
+
+/// Reports that the runner was asked to end, with what its stack says of the reason. A runner that is started again
+/// announces itself.
+async fn say_goodbye(agent: &Agent) {
+    let stack = tokio::time::timeout(GOODBYE_LIMIT, agent.standing.stack()).await;
+    let (reason, detail) = match stack {
+        Ok(StackState::Gone) => (AwayReason::StackDeleted, agent.standing.gone()),
+        Ok(StackState::Launched(parameters)) => match agent.standing.off(&parameters) {
+            Some(off) => (AwayReason::SwitchedOff, off),
+            None => (AwayReason::Stopped, STOPPED.to_owned()),
+        },
+        Ok(StackState::Unreadable(_)) | Err(_) => (AwayReason::Stopped, STOPPED.to_owned()),
+    };
+    agent.presence.leave(&agent.reporter, reason, &detail);
 }
 
 /// Locks the state directory for this process.

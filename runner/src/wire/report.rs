@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Hello, Refusal, Report, ReportBody};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Away, Fence, Hello, Refusal, Report, ReportBody};
 use freehold_protocol::{Envelope, EnvelopeError, InstallId, JobId, KeyId, TenantName};
 
 use crate::identity::runner_key::Identity;
@@ -62,6 +62,14 @@ impl Reporter {
     /// A [`ReportError`]. The message must then stay in the queue.
     pub fn refused(&self, refusal: Refusal) -> Result<(), ReportError> {
         self.send(ReportBody::Refused(refusal), Class::Keep, true).map(drop)
+    }
+
+    /// Reports that the runner takes no orders. The report is durable when this function returns.
+    ///
+    /// # Errors
+    /// A [`ReportError`].
+    pub fn away(&self, away: Away) -> Result<(), ReportError> {
+        self.send(ReportBody::Away(away), Class::Keep, true).map(drop)
     }
 
     /// Waits until the `hello` report with this number has left the spool. Returns whether the reports queue accepted it.

@@ -55,7 +55,8 @@ impl Trust {
         }
     }
 
-    /// Returns the message in `body` if it is valid at this delivery.
+    /// Returns the message in `body` if it is valid at this delivery. An order is returned also after it has expired, because
+    /// it may have waited for this runner: an attempt decides what becomes of it.
     ///
     /// # Errors
     /// The refusal to report.
@@ -101,15 +102,27 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn order(&self, envelope: &Envelope, receive: u32) -> Result<Message, Refusal> {
-        let head: OrderHead = self.open(envelope)?;
+        let waited = self.as_of_certificate(envelope)?;
+        let head: OrderHead = waited.open(envelope)?;
         let job = (head.job, Fence { dispatch: head.dispatch, receive });
         let about_job = |refusal: Refusal| Refusal { job: Some(job.clone()), ..refusal };
         self.addressee(&head.tenant, &head.install)?;
-        self.alive(head.not_after).map_err(about_job)?;
+        if waited.now < self.now && self.now <= head.not_after {
+            // No order of the control plane outlives the certificate of its key.
+            self.open::<OrderHead>(envelope)?;
+        }
         self.understood("order", &head.must_understand).map_err(about_job)?;
-        let order: Order = self.open(envelope).map_err(|refusal| about_job(self.unreadable(&refusal.detail)))?;
+        let order: Order = waited.open(envelope).map_err(|refusal| about_job(self.unreadable(&refusal.detail)))?;
         self.for_role(&order.work).map_err(about_job)?;
         Ok(Message::Order(Box::new(order)))
+    }
+
+    /// Returns the same check at the end of the envelope's certificate, if that has passed. An order that has waited for its
+    /// runner starts nothing, but the runner gives it back. A certificate that says until when messages may be sent needs no
+    /// such thing.
+    fn as_of_certificate(&self, envelope: &Envelope) -> Result<Check<'_>, Refusal> {
+        let delegate = envelope.delegate(&self.trust.tenant_key).map_err(|error| self.refuse_envelope(&error))?;
+        Ok(Check { now: self.now.min(delegate.not_after), ..*self })
     }
 
     fn cancel(&self, envelope: &Envelope) -> Result<Message, Refusal> {
@@ -235,7 +248,7 @@ pub struct Refused {
 impl Refused {
     /// Returns the refusal of the message with digest `message`.
     pub fn of(self, message: Digest, job: Option<(JobId, Fence)>) -> Refusal {
-        Refusal { reason: self.reason, detail: self.detail, message, job }
+        Refusal { reason: self.reason, detail: self.detail, message, job, given_back: false }
     }
 }
 
@@ -311,7 +324,6 @@ mod tests {
             ("type exchanged", relabelled.to_json().unwrap(), RefusalReason::Malformed),
             ("another install", with(|o| o.install = "other".parse().unwrap()), RefusalReason::OtherInstall),
             ("another tenant", with(|o| o.tenant = "other".parse().unwrap()), RefusalReason::OtherInstall),
-            ("expired", with(|o| o.not_after = Timestamp::from_millis(1_999_999)), RefusalReason::Expired),
             ("not this role's", with(|o| o.work = build()), RefusalReason::Malformed),
         ];
         for (what, body, reason) in cases {
@@ -433,19 +445,32 @@ mod tests {
 
         assert_eq!((no_list.reason, no_list.job), (RefusalReason::Malformed, None));
         assert_eq!(foreign.unwrap_err().reason, RefusalReason::OtherInstall);
-        assert_eq!(expired.unwrap_err().reason, RefusalReason::Expired);
+        assert_eq!(expired.unwrap_err().reason, RefusalReason::NotUnderstood);
     }
 
     #[test]
     fn a_refusal_names_the_job_only_when_the_message_is_ours() {
-        let expired = with(|order| order.not_after = Timestamp::from_millis(1));
+        let unfit = with(|order| order.work = build());
         let foreign = with(|order| order.install = "other".parse().unwrap());
 
-        let expired = trust().verify(&expired, arrived(3, NOW)).unwrap_err();
+        let unfit = trust().verify(&unfit, arrived(3, NOW)).unwrap_err();
         let foreign = trust().verify(&foreign, arrived(3, NOW)).unwrap_err();
 
-        assert_eq!(expired.job, Some((job_id(1), Fence { dispatch: 1, receive: 3 })));
+        assert_eq!(unfit.job, Some((job_id(1), Fence { dispatch: 1, receive: 3 })));
         assert_eq!(foreign.job, None);
+    }
+
+    /// The certificate of the order's key ended long before the runner came back.
+    #[test]
+    fn an_order_that_waited_is_handed_on_and_one_that_outlives_its_certificate_is_refused() {
+        let days = Timestamp::from_millis(9_000_000).plus_secs(3 * 24 * 3600);
+        let waited = with(|order| order.not_after = Timestamp::from_millis(8_000_000));
+        let forged = with(|order| order.not_after = days.plus_secs(1));
+
+        let handed_on = trust().verify(&waited, arrived(1, days)).unwrap();
+
+        assert!(matches!(handed_on, Message::Order(order) if order.job == job_id(1)));
+        assert_eq!(trust().verify(&forged, arrived(1, days)).unwrap_err().reason, RefusalReason::BadSignature);
     }
 
     #[test]

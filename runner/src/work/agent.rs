@@ -33,6 +33,7 @@ use crate::work::admission::Admission;
 use crate::work::in_flight::InFlight;
 use crate::work::job::{Job, StopReason};
 use crate::work::journal::Journal;
+use crate::work::presence::Presence;
 use crate::work::standby::Membership;
 
 /// Runs the kinds of job that a program supports.
@@ -76,6 +77,8 @@ pub struct Agent {
     pub unneeded: AtomicBool,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
+    /// What the control plane was told about the runner's absence.
+    pub presence: Presence,
     /// The key that has replaced this runner's key. Empty while the key is in use.
     pub replaced_by: OnceLock<KeyId>,
 }

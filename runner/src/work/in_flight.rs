@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use freehold_protocol::audit::AuditEvent;
 use freehold_protocol::order::{Order, Redelivery};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{Digest, Envelope, JobId};
+use freehold_protocol::{Digest, Envelope, JobId, Timestamp};
 use tokio::sync::{Notify, watch};
 
 use crate::wire::inbox::Delivery;
@@ -20,6 +20,8 @@ use crate::work::lease::HeldLease;
 pub struct HeldOrder {
     pub order: Arc<Order>,
     pub fence: Fence,
+    /// The time at which the queue took the message.
+    pub sent_at: Timestamp,
     /// The order's message, without the attached texts.
     pub text: String,
     /// The digest of `text`.
@@ -57,6 +59,7 @@ impl HeldOrder {
         let text = bare_message(&delivery.body);
         Self {
             fence: Fence { dispatch: order.dispatch, receive: delivery.receive },
+            sent_at: delivery.sent_at,
             order: Arc::new(order),
             message: Digest::of(text.as_bytes()),
             text,

@@ -10,5 +10,6 @@ pub mod job;
 pub mod journal;
 pub mod lease;
 pub mod poll;
+pub mod presence;
 pub mod standby;
 pub mod supervise;

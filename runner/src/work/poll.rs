@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use freehold_protocol::Timestamp;
+use freehold_protocol::report::AwayReason;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -67,6 +68,7 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
             Ok(deliveries) => {
                 backoff.succeeded();
                 denied_since = None;
+                agent.presence.come_back();
                 if let Some(standby) = &mut standby {
                     standby.looked();
                 }
@@ -82,15 +84,22 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
                 }
             }
             Err(error) => {
-                let (text, off) = explained(&agent, &error).await;
+                let (text, cause) = explained(&agent, &error).await;
                 if warned.is_due(&text, Instant::now()) {
                     warn!("Cannot take orders: {text}");
                 }
-                if off {
-                    agent.in_flight.stop_all(StopReason::SwitchedOff);
-                    denied_since = None;
-                } else {
-                    denied_since = still_denied(&agent, &error, &text, denied_since);
+                match cause {
+                    Cause::SwitchedOff => {
+                        agent.presence.leave(&agent.reporter, AwayReason::SwitchedOff, &text);
+                        agent.in_flight.stop_all(StopReason::SwitchedOff);
+                        denied_since = None;
+                    }
+                    Cause::StackGone => {
+                        agent.presence.leave(&agent.reporter, AwayReason::StackDeleted, &text);
+                        denied_since = still_denied(&agent, &text, denied_since);
+                    }
+                    Cause::Denied => denied_since = still_denied(&agent, &text, denied_since),
+                    Cause::Passing => denied_since = None,
                 }
                 tokio::select! {
                     () = tokio::time::sleep(backoff.failed()) => {}
@@ -119,23 +128,34 @@ async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
     }
 }
 
-/// Returns the reason why no orders arrive, and whether the customer has switched the runner off.
-async fn explained(agent: &Agent, error: &InboxError) -> (String, bool) {
+/// What keeps orders from arriving.
+enum Cause {
+    SwitchedOff,
+    StackGone,
+    /// The queue denies the runner for another reason.
+    Denied,
+    /// An error that may pass by itself.
+    Passing,
+}
+
+/// Returns the reason why no orders arrive, as a sentence and as its kind.
+async fn explained(agent: &Agent, error: &InboxError) -> (String, Cause) {
     let InboxError::Denied(_) = error else {
-        return (error.to_string(), false);
+        return (error.to_string(), Cause::Passing);
     };
     match agent.standing.refused(&error.to_string()).await {
-        Refused::SwitchedOff(text) => (text, true),
-        Refused::Otherwise(text) => (text, false),
+        Refused::SwitchedOff(text) => (text, Cause::SwitchedOff),
+        Refused::StackGone(text) => (text, Cause::StackGone),
+        Refused::Otherwise(text) => (text, Cause::Denied),
     }
 }
 
-fn still_denied(agent: &Agent, error: &InboxError, text: &str, since: Option<Instant>) -> Option<Instant> {
-    if !matches!(error, InboxError::Denied(_)) {
-        return None;
-    }
+fn still_denied(agent: &Agent, text: &str, since: Option<Instant>) -> Option<Instant> {
     let since = since.unwrap_or_else(Instant::now);
     if since.elapsed() >= DENIED_LIMIT {
+        if !agent.presence.is_away() {
+            agent.presence.leave(&agent.reporter, AwayReason::NoOrders, text);
+        }
         agent.give_up(format!(
             "the orders queue has refused this runner for {} minutes: {text}",
             DENIED_LIMIT.as_secs() / 60

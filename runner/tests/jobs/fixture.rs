@@ -202,6 +202,7 @@ fn order(work: Work) -> Order {
         group: "test".parse().unwrap(),
         serial: 1,
         issued_at: Timestamp::from_millis(0),
+        start_by: None,
         not_after: Timestamp::from_millis(u64::MAX),
         timeout_secs: 600,
         mode: Mode::Provision,

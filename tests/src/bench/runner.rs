@@ -106,6 +106,7 @@ impl Measured {
             group: group.parse()?,
             serial: self.serial,
             issued_at: now,
+            start_by: None,
             not_after: now.plus_secs(3600),
             timeout_secs: 600,
             mode: Mode::Maintenance,
@@ -144,7 +145,7 @@ impl Measured {
                     events.push(attempt.event);
                 }
                 ReportBody::Refused(refusal) => bail!("the order was refused: {}", refusal.detail),
-                ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat => {}
+                ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Away(_) => {}
             }
         }
         Ok(events)
@@ -212,7 +213,7 @@ impl Measured {
                     bail!("a job ended: {outcome:?}")
                 }
                 ReportBody::Refused(refusal) => bail!("the order was refused: {}", refusal.detail),
-                ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat => {}
+                ReportBody::Attempt(_) | ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Away(_) => {}
             }
         }
         self.quiet().await

@@ -112,6 +112,7 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         group: "action:say".parse()?,
         serial: 1_000_000,
         issued_at: now()?,
+        start_by: None,
         not_after: now()?.plus_secs(3600),
         timeout_secs: 60,
         mode: Mode::Maintenance,

@@ -105,6 +105,7 @@ const fn word(body: &ReportBody) -> &'static str {
         ReportBody::Hello(_) => "hello",
         ReportBody::Heartbeat => "heartbeat",
         ReportBody::Refused(_) => "refusal",
+        ReportBody::Away(_) => "takes no orders",
         ReportBody::Attempt(attempt) => match &attempt.event {
             AttemptEvent::Started => "start",
             AttemptEvent::Progress { .. } => "log lines",

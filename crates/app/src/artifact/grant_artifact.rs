@@ -19,7 +19,8 @@ use crate::AppError;
 use crate::messages::{GrantMessage, Wants};
 use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
 use crate::table::{
-    self, BurntGrant, Record as _, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, grants_pk, load, put_until,
+    self, BurntGrant, Contact, Record as _, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, grants_pk, load,
+    put_until,
 };
 
 /// The time for which a signed grant is valid, in seconds. The registry sets a separate limit for the URLs in the
@@ -118,6 +119,14 @@ impl GrantArtifact {
 
     async fn decide(&self, install: &Install, request: &GrantMessage) -> Result<Result<GrantAnswer, Denied>, AppError> {
         let job = table::job(&*self.store, &request.job).await?.value;
+        let contact = load::<Contact>(&*self.store, &table::contact_key(&install.id)).await?;
+        if contact.is_some_and(|found| found.value.contact.is_cut_off()) {
+            let reason = format!(
+                "the runner of install `{}` has lost its access, and has not announced itself since",
+                install.id
+            );
+            return Ok(Err(deny(GrantRefusal::CutOff, reason)));
+        }
         if let Err(no) = self.may_ask(install, &job, request) {
             return Ok(Err(no));
         }

@@ -15,3 +15,4 @@ mod report_shards;
 pub mod set_inputs;
 pub mod set_toggles;
 mod settings_change;
+pub mod turn_queues;

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
-use freehold_protocol::InstallId;
-use freehold_protocol::api::{DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView};
+use freehold_protocol::api::{ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView};
 use freehold_protocol::time::rfc3339;
+use freehold_protocol::{InstallId, Timestamp};
 use futures_util::future::try_join_all;
 
 use super::last_report::heard_of;
@@ -17,18 +18,18 @@ use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
-    self, Contact, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun, Stored, install_pk, load,
+    self, Contact, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun, install_pk, load,
     load_all,
 };
 
 /// The number of installs that are read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Returns an install with its runner, its inputs and its deployed components.
+/// Returns an install with its runner, its inputs and its deployed components at the time `now`.
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<InstallView, AppError> {
+pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -> Result<InstallView, AppError> {
     let store = &*versions.store;
     let install = table::install(store, id).await?.value;
     let components: Vec<DeployedRecord> = load_all(store, &install_pk(id), "component#").await?;
@@ -40,7 +41,7 @@ pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<Install
         Some(app) => toggles::off(&versions.load(app, None).await?.document, &install.toggles).into_iter().collect(),
         None => Vec::new(),
     };
-    let mut view = install_view(store, install).await?;
+    let mut view = install_view(store, install, now).await?;
     // The list of leftovers is from the last teardown of everything. It is no longer true when a component is deployed
     // again.
     if components.is_empty() {
@@ -64,18 +65,22 @@ pub async fn show_install(versions: &Versions, id: &InstallId) -> Result<Install
     Ok(view)
 }
 
-/// Returns one page of installs, without inputs and deployed components.
+/// Returns one page of installs at the time `now`, without inputs and deployed components.
 ///
 /// # Errors
 /// The store's errors.
-pub async fn list_installs(store: &dyn Store, after: Option<&str>) -> Result<Page<InstallView>, AppError> {
+pub async fn list_installs(
+    store: &dyn Store,
+    after: Option<&str>,
+    now: Timestamp,
+) -> Result<Page<InstallView>, AppError> {
     let entries: Page<InstallEntry> = page(store, "installs", List::Installs, after).await?;
     let mut items = Vec::new();
     for some in entries.items.chunks(AT_ONCE) {
         let views = try_join_all(some.iter().map(async |entry| {
             // An install may be forgotten after the list was read.
             match load::<Install>(store, &table::install_key(&entry.install)).await? {
-                Some(found) => install_view(store, found.value).await.map(Some),
+                Some(found) => install_view(store, found.value, now).await.map(Some),
                 None => Ok::<_, AppError>(None),
             }
         }));
@@ -84,10 +89,11 @@ pub async fn list_installs(store: &dyn Store, after: Option<&str>) -> Result<Pag
     Ok(Page { items, next: entries.next })
 }
 
-async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView, AppError> {
+async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Result<InstallView, AppError> {
     let last_contact = heard_of(store, &install).await?;
-    let contact: Option<Stored<Contact>> = load(store, &table::contact_key(&install.id)).await?;
-    let audit = contact.and_then(|contact| contact.value.head).map(|reported| reported.head);
+    let contact = load::<Contact>(store, &table::contact_key(&install.id)).await?.map(|found| found.value);
+    let connection = contact.as_ref().map(|found| connection_view(found.contact.connection(last_contact, now)));
+    let audit = contact.and_then(|contact| contact.head).map(|reported| reported.head);
     let live = match &install.live {
         // The workflows of an install that is being forgotten are removed before the install.
         Some(live) if install.forgetting.is_some() => table::find_workflow(store, live).await?.map(|found| found.value),
@@ -117,6 +123,7 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         disabled: install.disabled,
         version,
         live: install.live,
+        connection: connection.filter(|_| install.runner.is_some()),
         runner: install.runner.map(|runner| RunnerView {
             key: runner.public_key.key_id(),
             version: runner.version,
@@ -134,6 +141,11 @@ async fn install_view(store: &dyn Store, install: Install) -> Result<InstallView
         orders_queue_url: install.orders_queue_url,
         audit,
     })
+}
+
+fn connection_view(connection: Connection) -> ConnectionView {
+    let Connection { state, since, reason } = connection;
+    ConnectionView { state: state.as_str().to_owned(), since, reason }
 }
 
 fn skipped_text(run: &SkippedRun) -> String {

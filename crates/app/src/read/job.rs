@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use freehold_domain::job::{Job, JobState};
-use freehold_protocol::JobId;
 use freehold_protocol::api::{HistoryView, JobView, LogChunk, LogPage};
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Report, ReportBody};
+use freehold_protocol::{JobId, Timestamp};
 
 use super::{List, PAGE_ITEMS};
 use crate::AppError;
@@ -16,19 +16,22 @@ use crate::table::{self, LogRecord, Record as _, evidence, job_pk, parse};
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn show_job(store: &dyn Store, id: &JobId) -> Result<JobView, AppError> {
-    Ok(job_view(table::job(store, id).await?.value))
+pub async fn show_job(store: &dyn Store, id: &JobId, now: Timestamp) -> Result<JobView, AppError> {
+    Ok(job_view(table::job(store, id).await?.value, now))
 }
 
-/// Returns the API's view of a job.
-pub fn job_view(job: Job) -> JobView {
+/// Returns the API's view of a job at the time `now`.
+pub fn job_view(job: Job, now: Timestamp) -> JobView {
     let outputs = match &job.state {
         JobState::Succeeded { outputs, .. } => outputs.clone(),
         _ => BTreeMap::new(),
     };
     let ended_at = job.state.is_terminal().then(|| job.history.last().map(|record| record.at)).flatten();
+    let waits_since = job.waits_since(now);
     JobView {
-        state: job.state.as_str().to_owned(),
+        state: state_word(&job, now).to_owned(),
+        waits_since,
+        waits_until: (!job.state.is_terminal()).then(|| job.wait_until()),
         reason: job.reason().unwrap_or_default(),
         fence: job.state.fence(),
         outputs,
@@ -52,6 +55,11 @@ pub fn job_view(job: Job) -> JobView {
             })
             .collect(),
     }
+}
+
+/// Returns the word for a job's state at the time `now`.
+pub(super) fn state_word(job: &Job, now: Timestamp) -> &'static str {
+    if job.waits_since(now).is_some() { "waiting_for_runner" } else { job.state.as_str() }
 }
 
 /// Returns the log chunks after the cursor. A page is marked as the last page only if the job has ended and the page

@@ -21,7 +21,7 @@ const JOBS: usize = 32;
 /// minute.
 pub(crate) async fn heard_of(store: &dyn Store, install: &Install) -> Result<Option<Timestamp>, AppError> {
     let contact: Option<Stored<Contact>> = load(store, &contact_key(&install.id)).await?;
-    let mut last = contact.map(|contact| contact.value.at);
+    let mut last = contact.map(|contact| contact.value.contact.at);
     for id in newest(store, install).await? {
         let workflow = table::find_workflow(store, &id).await?;
         let Some(Stored { value: workflow, .. }) = workflow else { continue };

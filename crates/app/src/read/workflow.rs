@@ -1,13 +1,16 @@
 //! Shows and lists workflows.
 
+use freehold_domain::job::Job;
 use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
 use freehold_protocol::api::{NodeView, Page, WorkflowView};
-use freehold_protocol::{InstallId, WorkflowId};
+use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
+use futures_util::future::try_join_all;
 
+use super::job::state_word;
 use super::{List, page};
 use crate::AppError;
 use crate::ports::Store;
-use crate::table::{self, WorkflowEntry, install_pk};
+use crate::table::{self, WorkflowEntry, install_pk, load};
 
 /// Returns one page of an install's workflows, newest first, without nodes.
 ///
@@ -28,12 +31,24 @@ pub async fn list_workflows(
     Ok(Page { items, next: entries.next })
 }
 
-/// Returns a workflow with its nodes.
+/// Returns a workflow with its nodes at the time `now`. Unlike [`workflow_view`], the view has the jobs that wait for a runner.
 ///
 /// # Errors
 /// NotFound, or the store's errors.
-pub async fn show_workflow(store: &dyn Store, id: &WorkflowId) -> Result<WorkflowView, AppError> {
-    Ok(workflow_view(&table::workflow(store, id).await?.value))
+pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -> Result<WorkflowView, AppError> {
+    let workflow = table::workflow(store, id).await?.value;
+    let mut view = workflow_view(&workflow);
+    let active: Vec<&JobId> = workflow.active_jobs().collect();
+    let jobs = try_join_all(active.iter().map(async |id| load::<Job>(store, &table::job_key(id)).await)).await?;
+    for job in jobs.into_iter().flatten().map(|found| found.value) {
+        let waits_since = job.waits_since(now);
+        let node = view.nodes.iter_mut().find(|node| node.job.as_ref() == Some(&job.id));
+        if let Some(node) = node.filter(|_| waits_since.is_some()) {
+            node.waits_since = waits_since;
+            node.state = state_word(&job, now).to_owned();
+        }
+    }
+    Ok(view)
 }
 
 /// Returns the API's view of a workflow.
@@ -86,6 +101,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
                     state: node.state.as_str().to_owned(),
                     dependencies: node.dependencies.iter().cloned().collect(),
                     job,
+                    waits_since: None,
                     reason,
                     retried: node.retried,
                 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use freehold_domain::absence::Absence;
 use freehold_domain::install::Install;
+use freehold_domain::install::connection;
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::order::leftovers::Leftovers;
@@ -23,15 +24,26 @@ pub struct InstallEntry {
     pub account: AccountId,
 }
 
-/// The time of the last contact of an install's runner.
+/// The contact with an install's runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contact {
     pub install: InstallId,
-    pub at: Timestamp,
+    #[serde(flatten)]
+    pub contact: connection::Contact,
     /// The newest record of the customer's audit chain that a runner reported; absent before the first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<ReportedHead>,
 }
+
+/// An install whose orders queue is to be closed, because its runner said that its access is gone, or opened again. The
+/// sweep does it, and then removes the row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueTurn {
+    pub install: InstallId,
+}
+
+/// The partition of all [`QueueTurn`] rows.
+pub const QUEUE_TURNS: &str = "queue_turns";
 
 /// A component that is deployed, or for which an unsuccessful deploy may have created resources, and its install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,6 +134,12 @@ impl Record for InstallEntry {
 impl Record for Contact {
     fn key(&self) -> Key {
         contact_key(&self.install)
+    }
+}
+
+impl Record for QueueTurn {
+    fn key(&self) -> Key {
+        key(QUEUE_TURNS, self.install.as_str())
     }
 }
 

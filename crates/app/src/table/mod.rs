@@ -12,6 +12,7 @@
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
+//! | `queue_turns` | install | installs whose orders queue is to be closed or opened, for `sweep` |
 //! | `gone` | `installs` | the number of installs that were deleted or forgotten |
 //! | `name#<name>` | `prefix` | reserved names: prefixes of the names of installs |
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
@@ -57,9 +58,9 @@ pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_inst
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
-    Contact, CopiedSecrets, DeployedRecord, InstallEntry, LeftoversRecord, contact_key, copied_secrets_key, deployed,
-    deployed_among, deployed_key, install, install_entry_key, install_key, install_pk, leftovers_key, name_prefixes,
-    parts, prefix_key, sandbox_outputs,
+    Contact, CopiedSecrets, DeployedRecord, InstallEntry, LeftoversRecord, QUEUE_TURNS, QueueTurn, contact_key,
+    copied_secrets_key, deployed, deployed_among, deployed_key, install, install_entry_key, install_key, install_pk,
+    leftovers_key, name_prefixes, parts, prefix_key, sandbox_outputs,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};
@@ -72,4 +73,6 @@ pub use reporting::{
     report_shard_key, report_shards_key,
 };
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
-pub use workflow::{Look, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_looks, open_key, token_key, token_pk};
+pub use workflow::{
+    Look, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_looks, look_soon_writes, open_key, token_key, token_pk,
+};

@@ -9,9 +9,9 @@ use freehold_protocol::{InstallId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
-use super::record::{PAGE, Record, key, parse};
+use super::record::{PAGE, Record, Stored, key, load, parse, put};
 use crate::AppError;
-use crate::ports::{Key, Store};
+use crate::ports::{Expect, Key, Store, Write};
 
 /// A workflow that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,30 @@ pub async fn due_looks(store: &dyn Store, now: Timestamp) -> Result<Vec<Look>, A
             Some(_) | None => return Ok(due),
         }
     }
+}
+
+/// Returns the writes that let the next sweep look at a workflow, whenever its look is due. They conflict with a sweep that
+/// looks at the workflow at this moment, which then does not put the next look off.
+///
+/// # Errors
+/// The errors of [`super::load`].
+pub async fn look_soon_writes(
+    store: &dyn Store,
+    workflow: &WorkflowId,
+    now: Timestamp,
+) -> Result<Vec<Write>, AppError> {
+    let open: Option<Stored<OpenWorkflow>> = load(store, &open_key(workflow)).await?;
+    let Some(Stored { value: open, rev }) = open else { return Ok(Vec::new()) };
+    // Without a look, a sweep gives one to the workflow.
+    let Some(known) = open.look else { return Ok(Vec::new()) };
+    let mut writes = Vec::new();
+    let from = known.min(now);
+    if from != known {
+        writes.push(Write::Delete { key: Look { workflow: workflow.clone(), from: known }.key() });
+        writes.push(put(&Look { workflow: workflow.clone(), from }, Expect::Any)?);
+    }
+    writes.push(put(&OpenWorkflow { look: Some(from), ..open }, Expect::Rev(rev))?);
+    Ok(writes)
 }
 
 /// The entry of a workflow in its install's list.

@@ -85,7 +85,10 @@ pub async fn job_event(
             // conflicts is billed too.
             workflow = Some(table::workflow(store, &before.value.id).await?);
         }
-        let (writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
+        let (mut writes, workflow, started) = writes_for(store, &stored, workflow, proof, now).await?;
+        if current.value.is_left_to_wait() && !stored.value.is_left_to_wait() {
+            writes.extend(table::look_soon_writes(store, &stored.value.workflow, now).await?);
+        }
         let (job, workflow) = (Box::new(stored.value), workflow.map(Box::new));
         Ok(Decided::Commit(writes, Advanced::Now { job, workflow, started, changed }))
     });
@@ -99,7 +102,9 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
         (&job.state, event),
         (
             JobState::Cancelled { dispatch, .. },
-            JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. } | JobEvent::Refused { fence, .. },
+            JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. }
+            | JobEvent::Refused { fence, .. }
+            | JobEvent::Returned { fence, .. },
         ) if fence.dispatch == *dispatch
     )
 }

@@ -15,7 +15,8 @@ use crate::install::enrol_build_runner::build_install;
 use crate::messages::DispatchMessage;
 use crate::ports::{BuildMachine, Callbacks, Clock, Expect, Machines, Outbox, Store, Write};
 use crate::table::{
-    self, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, load, load_all, open_key, put, token_key,
+    self, Contact, Look, OpenWorkflow, Phase, Record as _, Stored, TaskToken, contact_key, load, load_all, open_key,
+    put, token_key,
 };
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
@@ -30,16 +31,17 @@ const RESEND_UNTIL_SECS: u64 = 270;
 const ASK_AGAIN_SECS: u64 = 600;
 /// The time in seconds after which the sweep finishes a settled workflow, if the state machine has not finished it.
 const SETTLED_SECS: u64 = 600;
-/// The maximum age of a workflow, in seconds. It is a multiple of the longest job, so no workflow that makes progress
-/// is this old.
+/// The maximum time in seconds since a workflow's last job ended, while no job is open. It is a multiple of the longest job,
+/// so a workflow that is pending for this long makes no progress either.
 const OUTLIVED_SECS: u64 = 4 * MAX_JOB_SECS as u64;
 /// The time in seconds after which a pending workflow counts as stuck, unless it waits for its runner.
 const STUCK_SECS: u64 = 600;
 /// The time in seconds after which a build that has not changed asks for the machine of the build runner again. Before
 /// that time, the request that `dispatch-job` made after it sent the order is enough.
 const WAKE_FROM_SECS: u64 = 60;
-/// The time in seconds after which the sweep looks again at a workflow that waits for its customer. What the customer does
-/// resumes the workflow at once; the look is for when that was lost.
+/// The time in seconds after which the sweep looks again at a workflow that waits for its customer: for a first runner, or
+/// for the runner that its jobs wait for. What the customer does resumes the workflow at once; the look is for when that was
+/// lost, and for jobs that have waited long enough.
 const WAITING_SECS: u64 = 900;
 /// The number of workflows that are looked at at the same time.
 const AT_ONCE: usize = 16;
@@ -71,6 +73,8 @@ pub struct Swept {
     pub postponed: u32,
     pub resent: u32,
     pub lost: u32,
+    /// The number of jobs that began to wait for their runner past the expiry of their order.
+    pub waiting: u32,
     pub stuck: u32,
     /// The number of builds that need the build runner and have not changed for a minute.
     pub builds: u32,
@@ -86,6 +90,7 @@ impl Swept {
         self.postponed += one.postponed;
         self.resent += one.resent;
         self.lost += one.lost;
+        self.waiting += one.waiting;
         self.stuck += one.stuck;
         self.builds += one.builds;
         self.lost_builds += one.lost_builds;
@@ -101,6 +106,28 @@ enum Next {
     At(Timestamp),
     /// Nothing is left to do for the workflow.
     Never,
+}
+
+/// What the sweep found an active job to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// The job may end by a report at any time.
+    Open,
+    /// The job waits for its runner past the expiry of its order, perhaps for days.
+    Waiting,
+    Ended,
+}
+
+impl Found {
+    const fn of(job: &Job) -> Self {
+        if job.state.is_terminal() {
+            Self::Ended
+        } else if job.is_left_to_wait() {
+            Self::Waiting
+        } else {
+            Self::Open
+        }
+    }
 }
 
 impl Sweep {
@@ -165,20 +192,21 @@ impl Sweep {
     }
 
     async fn look_and_move(&self, look: &Look, swept: &mut Swept) -> Result<(), AppError> {
+        // It is loaded first: whoever asks for a look meanwhile changes it, and this look is then not moved.
+        let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&look.workflow)).await?;
         let mut writes = vec![Write::Delete { key: look.key() }];
         match self.look_at(&look.workflow, swept).await? {
             // The look is due already, so the next sweep finds it without a write.
             Next::Soon => return Ok(()),
             Next::Never => {}
             Next::At(from) => {
-                let open: Option<Stored<OpenWorkflow>> = load(&*self.store, &open_key(&look.workflow)).await?;
                 if let Some(open) = open {
                     writes.push(put(&Look { workflow: look.workflow.clone(), from }, Expect::Any)?);
                     writes.push(put(&OpenWorkflow { look: Some(from), ..open.value }, Expect::Rev(open.rev))?);
                 }
             }
         }
-        // A conflict means that the workflow has ended meanwhile; the next sweep looks again.
+        // A conflict means that the workflow has ended or changed meanwhile; the next sweep looks again.
         let _ = self.store.commit(writes).await?;
         Ok(())
     }
@@ -189,7 +217,7 @@ impl Sweep {
         let workflow = found.value;
         match &workflow.state {
             WorkflowState::Pending => self.pending(&workflow, swept).await,
-            WorkflowState::Running { .. } => self.running(&workflow, swept).await.map(|()| Next::Soon),
+            WorkflowState::Running { .. } => self.running(&workflow, swept).await,
             WorkflowState::Succeeded { .. } | WorkflowState::Failed { .. } | WorkflowState::Cancelled { .. } => {
                 self.ended(&workflow, swept).await
             }
@@ -202,7 +230,7 @@ impl Sweep {
         let mut waits = false;
         for id in workflow.active_jobs() {
             let job = table::job(&*self.store, id).await?.value;
-            waits |= self.active_job(id, &job, self.clock.now(), swept).await?;
+            waits |= self.active_job(id, &job, self.clock.now(), swept).await? != Found::Ended;
         }
         if waits {
             return Ok(Next::Soon);
@@ -244,9 +272,9 @@ impl Sweep {
         Ok(Next::Soon)
     }
 
-    async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<(), AppError> {
+    async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
-        let mut alive = false;
+        let (mut open, mut waiting) = (0, 0);
         let mut last_end = workflow.created_at;
         for node in &workflow.nodes {
             let id = match &node.state {
@@ -255,10 +283,10 @@ impl Sweep {
             };
             let job = table::job(&*self.store, id).await?.value;
             if let NodeState::Active { .. } = node.state {
-                let waits = self.active_job(id, &job, now, swept).await?;
-                alive |= waits;
-                if !waits {
-                    last_end = now;
+                match self.active_job(id, &job, now, swept).await? {
+                    Found::Open => open += 1,
+                    Found::Waiting => waiting += 1,
+                    Found::Ended => last_end = now,
                 }
             } else if let Some(at) = job.history.last().map(|record| record.at) {
                 last_end = last_end.max(at);
@@ -271,22 +299,23 @@ impl Sweep {
                 self.stuck(workflow, swept);
                 self.finisher().finish(&workflow.id, None).await?;
             }
-            return Ok(());
+            return Ok(Next::Soon);
         }
-        if now.since(workflow.created_at) / 1000 > OUTLIVED_SECS {
+        // A job may wait for its runner for days, and ends after that, so a workflow with an open job needs no deadline.
+        if open + waiting > 0 {
+            self.heartbeat(workflow).await?;
+            return Ok(if open == 0 { Next::At(now.plus_secs(WAITING_SECS)) } else { Next::Soon });
+        }
+        if now.since(last_end) / 1000 > OUTLIVED_SECS {
             self.stuck(workflow, swept);
             self.finisher().finish(&workflow.id, Some("the workflow did not end before its deadline")).await?;
-            return Ok(());
         }
-        if alive {
-            self.heartbeat(workflow).await?;
-        }
-        Ok(())
+        Ok(Next::Soon)
     }
 
-    /// Sends an order again, or expires a job whose order has expired. Returns true while the job may still end by a
-    /// report.
-    async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<bool, AppError> {
+    /// Sends an order again, or decides about a job whose order has expired: it is lost if its runner is there, and waits if
+    /// the runner is away.
+    async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
         let since = job.history.last().map_or(job.created_at, |record| record.at);
         let age = now.since(since) / 1000;
@@ -296,12 +325,17 @@ impl Sweep {
             swept.resent += 1;
             self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
         }
-        match advance::job_event(&*self.store, id, &JobEvent::Expire, None, now).await? {
-            Advanced::NotYet(_) => {
+        let event = self.expiry(job, now).await?;
+        match advance::job_event(&*self.store, id, &event, None, now).await? {
+            Advanced::NotYet(job) => {
                 // A cancelled build waits for the machine too: its order or its cancel is in the queue.
                 let waits = age >= WAKE_FROM_SECS && job.install == build_install()?;
                 swept.builds += u32::from(waits);
-                Ok(true)
+                Ok(Found::of(&job))
+            }
+            Advanced::Now { job, workflow: None, changed, .. } if !job.state.is_terminal() => {
+                swept.waiting += u32::from(changed);
+                Ok(Found::of(&job))
             }
             Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);
@@ -309,10 +343,20 @@ impl Sweep {
                 if let Some(workflow) = workflow {
                     advance::dispatch(&*self.outbox, &workflow, &started).await?;
                 }
-                Ok(false)
+                Ok(Found::Ended)
             }
-            Advanced::Rejected(..) => Ok(false),
+            Advanced::Rejected(..) => Ok(Found::Ended),
         }
+    }
+
+    /// Returns what the passing of time means for a job: if the order has expired, whether the runner must have received it.
+    async fn expiry(&self, job: &Job, now: Timestamp) -> Result<JobEvent, AppError> {
+        if !job.is_outlived(now) || job.install == build_install()? {
+            return Ok(JobEvent::Expire);
+        }
+        let contact = load::<Contact>(&*self.store, &contact_key(&job.install)).await?;
+        let is_there = contact.is_some_and(|found| found.value.contact.must_have_received(job.not_after));
+        Ok(if is_there { JobEvent::Expire } else { JobEvent::Wait })
     }
 
     /// Asks for the machine of the build runner when builds wait for it. When the last build was lost, and from time to

@@ -157,6 +157,8 @@ pub(crate) struct MemoryQueues {
     pub(crate) created: Mutex<BTreeMap<InstallId, AccountId>>,
     /// The accounts whose runners may send, by the number of the reports queue.
     pub(crate) reporters: Mutex<BTreeMap<u32, BTreeSet<AccountId>>>,
+    /// The installs whose orders queue nobody may read.
+    pub(crate) closed: Mutex<BTreeSet<InstallId>>,
     /// Runs once, before the next policy is written.
     pub(crate) meanwhile: Mutex<Option<Meanwhile>>,
 }
@@ -178,6 +180,17 @@ impl QueueAdmin for MemoryQueues {
         self.memory.faults.run("create_orders_queue", || {
             self.created.lock().unwrap().insert(install.clone(), account.clone());
             queue_url(install.as_str())
+        })
+    }
+
+    async fn turn_orders_queue(&self, install: &InstallId, _: &AccountId, open: bool) -> Result<(), PortError> {
+        self.memory.faults.run("turn_orders_queue", || {
+            let mut closed = self.closed.lock().unwrap();
+            if open {
+                closed.remove(install)
+            } else {
+                closed.insert(install.clone())
+            };
         })
     }
 

@@ -49,6 +49,9 @@ use walk::{Machine, Mail, Rng};
 /// How often a client asks again after a transient error.
 const CLIENT_TRIES: u32 = 6;
 
+/// The time until a job of the test's app is lost although its runner is there, in seconds.
+pub(crate) const LOST_SECS: u64 = 3600 + 600 + 3 * 3600;
+
 /// Everything.
 pub(crate) struct World {
     pub(crate) memory: Arc<Memory>,
@@ -81,6 +84,7 @@ impl World {
                 memory: Arc::clone(&memory),
                 created: Mutex::default(),
                 reporters: Mutex::default(),
+                closed: Mutex::default(),
                 meanwhile: Mutex::default(),
             }),
             memory,

@@ -205,6 +205,7 @@ impl Runner {
                 detail: "the job was cancelled before it started".into(),
                 message: Digest::of(order.job.as_str().as_bytes()),
                 job: Some((order.job, fence)),
+                given_back: false,
             };
             return vec![self.sign(&self.report(ReportBody::Refused(refusal), now))];
         }

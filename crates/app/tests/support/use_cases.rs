@@ -7,7 +7,10 @@ use freehold_app::artifact::list_artifacts::ListArtifacts;
 use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
+use freehold_app::install::turn_queues::TurnQueues;
+use freehold_app::ports::{Expect, Store as _};
 use freehold_app::read::ShowTenant;
+use freehold_app::table::{Contact, Stored, contact_key, load, look_soon_writes, put};
 use freehold_app::workflow::accept_report::AcceptReport;
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
@@ -18,8 +21,9 @@ use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_app::workflow::plan_workflow::PlanWorkflow;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::start_due_actions::StartDueActions;
-use freehold_app::workflow::sweep::Sweep;
+use freehold_app::workflow::sweep::{Sweep, Swept};
 use freehold_app::workflow::teardown_install::TeardownInstall;
+use freehold_domain::install::connection;
 
 use super::World;
 use super::doubles::queue_url;
@@ -174,6 +178,27 @@ impl World {
             build_machine: Some(memory.clone()),
             clock: memory.clone(),
         }
+    }
+
+    /// Lets the orders of the test's app expire, and sweeps. The runner is there all the time, so what it did not report is
+    /// lost.
+    pub(crate) async fn sweep_with_runner_there(&self, secs: u64) -> Swept {
+        self.memory.advance_secs(secs);
+        let key = contact_key(&"globex".parse().unwrap());
+        let Stored { value, rev } = load::<Contact>(&*self.memory, &key).await.unwrap().unwrap();
+        let there = Contact { contact: connection::Contact { at: self.now(), ..value.contact }, ..value };
+        let _ = self.memory.commit(vec![put(&there, Expect::Rev(rev)).unwrap()]).await.unwrap();
+        // Looks at waiting workflows are a quarter of an hour apart, which the tests of expiry do not want to wait for.
+        for workflow in self.open() {
+            let workflow = workflow.parse().unwrap();
+            let soon = look_soon_writes(&*self.memory, &workflow, self.now()).await.unwrap();
+            let _ = self.memory.commit(soon).await.unwrap();
+        }
+        self.sweeper().sweep().await.unwrap()
+    }
+
+    pub(crate) fn turn_queues(&self) -> TurnQueues {
+        TurnQueues { store: self.memory.clone(), queues: self.queues.clone() }
     }
 
     pub(crate) fn start_due_actions(&self) -> StartDueActions {

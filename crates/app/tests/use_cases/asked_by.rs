@@ -85,7 +85,7 @@ async fn the_first_who_cancels_a_workflow_is_kept_beside_who_asked_for_it() {
         world.cancel_workflow().cancel(&workflow, &caller(name)).await.unwrap();
     }
 
-    let view = read::show_workflow(&*world.memory, &workflow).await.unwrap();
+    let view = read::show_workflow(&*world.memory, &workflow, world.now()).await.unwrap();
     assert_eq!((view.asked_by.as_ref(), view.cancelled_by), (Some(member()), Some(caller("bea"))));
 }
 
@@ -112,7 +112,7 @@ async fn a_workflow_of_an_earlier_version_has_no_known_caller_and_goes_on() {
     let _ = world.memory.commit(vec![write]).await.unwrap();
     world.settle().await;
 
-    assert_eq!(read::show_workflow(&*world.memory, &id).await.unwrap().asked_by, None);
+    assert_eq!(read::show_workflow(&*world.memory, &id, world.now()).await.unwrap().asked_by, None);
     assert_eq!(signed(&world, &id), vec![None; 2]);
 }
 

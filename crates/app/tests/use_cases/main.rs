@@ -77,4 +77,5 @@ mod asked_by;
 mod deprovision;
 mod faults;
 mod read;
+mod waiting;
 mod whole_path;

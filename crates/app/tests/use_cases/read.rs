@@ -58,7 +58,7 @@ async fn a_workflow_is_shown_with_its_nodes_and_listed_without_them() {
     let world = World::with_install().await;
 
     let listed = read::list_workflows(&*world.memory, &globex(), None).await.unwrap().items;
-    let shown = read::show_workflow(&*world.memory, &listed[0].workflow).await.unwrap();
+    let shown = read::show_workflow(&*world.memory, &listed[0].workflow, world.now()).await.unwrap();
 
     assert!(!shown.nodes.is_empty());
     assert_eq!(listed, [WorkflowView { nodes: Vec::new(), ..shown }]);

@@ -47,7 +47,7 @@ async fn a_new_install_is_provisioned_when_its_runner_says_hello() {
     let position = |name: &str| world.runners["globex"].started.iter().position(|started| started == name).unwrap();
     assert!(position("storage") < position("info"));
     assert_eq!((position("preflight"), position("action:welcome")), (0, 4));
-    let install = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     assert_eq!((install.state.as_str(), install.components.len(), install.live), ("ready", 3, None));
     assert!(install.runner.unwrap().last_contact.is_some());
     assert!(world.open().is_empty());

@@ -1,5 +1,7 @@
 //! Installs: one app in one customer account, with its runner, its inputs, and the workflow that holds it.
 
+pub mod connection;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::envelope::PublicKey;

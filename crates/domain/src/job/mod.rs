@@ -1,8 +1,10 @@
 //! Jobs: one unit of work for one runner, its states and their transitions.
 
+mod event;
 mod state;
+mod waiting;
 
-use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_JOB_SECS};
+use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::order::Mode;
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::time::rfc3339;
@@ -11,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::AuditRecord;
 
+pub use event::JobEvent;
 pub use state::{JobState, LastAttempt};
 
 /// The maximum number of dispatches of one job.
@@ -34,6 +37,13 @@ pub struct Job {
     pub created_at: Timestamp,
     /// The time when the job's order expires. No attempt runs past this time.
     pub not_after: Timestamp,
+    /// The time until which the job waits for a runner, however often its order expires; 0 in records of earlier
+    /// versions.
+    #[serde(default)]
+    pub wait_until: Timestamp,
+    /// How many expired orders of the job a runner gave back.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub returned: u32,
     /// The time when someone asked to cancel the job. The attempt with the highest fence decides whether the request
     /// came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,53 +60,6 @@ pub struct Job {
     /// audit record are written together.
     #[serde(default)]
     pub history: Vec<AuditRecord>,
-}
-
-/// An event that may change a job.
-#[derive(Debug, Clone, PartialEq)]
-pub enum JobEvent {
-    /// An attempt started.
-    Started { fence: Fence, seq: u64, runner: KeyId },
-    /// An attempt is still working, or asked for an artifact.
-    Progress { fence: Fence, seq: u64, runner: KeyId },
-    /// An attempt ended.
-    Finished { fence: Fence, runner: KeyId, outcome: Outcome },
-    /// The runner did not start the attempt, because the job was cancelled.
-    Refused { fence: Fence, runner: KeyId },
-    /// Someone asked to cancel the job.
-    Cancel,
-    /// Time has passed: the job ends if all its orders have expired.
-    Expire,
-    /// The control plane dispatches the job again.
-    Retry,
-    /// The control plane can never send the order of this dispatch, so no attempt can start.
-    Undeliverable { dispatch: u32, reason: String },
-}
-
-impl JobEvent {
-    /// Returns the event's name, as audit records write it.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Started { .. } => "started",
-            Self::Progress { .. } => "progress",
-            Self::Finished { .. } => "finished",
-            Self::Refused { .. } => "refused",
-            Self::Cancel => "cancel",
-            Self::Expire => "expire",
-            Self::Retry => "retry",
-            Self::Undeliverable { .. } => "undeliverable",
-        }
-    }
-
-    const fn attempt(&self) -> Option<(Fence, &KeyId)> {
-        match self {
-            Self::Started { fence, runner, .. }
-            | Self::Progress { fence, runner, .. }
-            | Self::Finished { fence, runner, .. }
-            | Self::Refused { fence, runner } => Some((*fence, runner)),
-            Self::Cancel | Self::Expire | Self::Retry | Self::Undeliverable { .. } => None,
-        }
-    }
 }
 
 /// The effect of an event on a job.
@@ -134,6 +97,15 @@ pub enum Rejected {
     NotRetryable { job: JobId, state: &'static str },
 }
 
+/// How long a job waits for a runner, in seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// How long one order may wait until it is started.
+    pub order_secs: u64,
+    /// How long the job waits in all. Its order is sent again when a runner gives the expired one back.
+    pub job_secs: u64,
+}
+
 /// The values from which a new job is made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewJob {
@@ -148,8 +120,9 @@ pub struct NewJob {
 }
 
 impl Job {
-    /// Returns a queued job. The runner may start it within `claim_window_secs`, and it may then run for its timeout.
-    pub fn new(new: NewJob, claim_window_secs: u64, now: Timestamp) -> Self {
+    /// Returns a queued job. A runner may start it within `patience.order_secs`, and it may then run for its timeout. If no
+    /// runner does, the job is ordered again until `patience.job_secs` are over.
+    pub fn new(new: NewJob, patience: Patience, now: Timestamp) -> Self {
         let timeout_secs = new.timeout_secs.min(MAX_JOB_SECS);
         Self {
             id: JobId::derive(&new.workflow, &new.node),
@@ -162,7 +135,9 @@ impl Job {
             role: new.role,
             timeout_secs,
             created_at: now,
-            not_after: now.plus_secs(claim_window_secs + u64::from(timeout_secs)),
+            not_after: now.plus_secs(patience.order_secs + u64::from(timeout_secs)),
+            wait_until: now.plus_secs(patience.job_secs),
+            returned: 0,
             cancel_requested: None,
             last_report: None,
             lost_at: None,
@@ -184,6 +159,9 @@ impl Job {
             JobState::Running { fence, runner, last_seq, .. } => {
                 self.while_running(*fence, runner, *last_seq, event, now)
             }
+            JobState::WaitingForRunner { dispatch, attempt, .. } => {
+                self.while_waiting(*dispatch, attempt.as_ref(), event, now)
+            }
             JobState::Lost { attempt, .. } => self.when_lost(attempt.as_ref(), event, now),
             JobState::Cancelled { unclaimed: true, .. } => self.when_lost(None, event, now),
             JobState::Succeeded { .. }
@@ -202,7 +180,14 @@ impl Job {
     /// Returns why the job did not succeed, as [`JobState::reason`] does. If the outcome was reported after the job was
     /// lost, the text contains this, even for a job that succeeded.
     pub fn reason(&self) -> Option<String> {
-        let reason = self.state.reason();
+        let gave_up = |at: &Timestamp| *at >= self.wait_until() && self.wait_until() > self.not_after;
+        let reason = match (&self.state, self.lost_at.filter(gave_up)) {
+            (JobState::Lost { .. }, Some(_)) => {
+                let until = utc(self.wait_until());
+                Some(format!("the job waited for its runner until {until}, and no report of its end came"))
+            }
+            _ => self.state.reason(),
+        };
         let (Some(lost_at), Some(came_at)) = (self.lost_at, self.state.reported_at()) else { return reason };
         let late = format!("was lost at {}, the report of its end came at {}", utc(lost_at), utc(came_at));
         Some(reason.map_or_else(|| late.clone(), |reason| format!("{late}: {reason}")))
@@ -213,7 +198,10 @@ impl Job {
     /// changed counts only if its attempt was the first one.
     pub fn may_have_changed(&self) -> bool {
         match &self.state {
-            JobState::Queued { .. } | JobState::Running { .. } | JobState::Succeeded { .. } => false,
+            JobState::Queued { .. }
+            | JobState::Running { .. }
+            | JobState::WaitingForRunner { .. }
+            | JobState::Succeeded { .. } => false,
             JobState::Blocked { fence, .. } => !is_first(*fence),
             JobState::Failed { fence, partial, .. } => *partial || !is_first(*fence),
             JobState::Interrupted { .. } | JobState::Lost { .. } => true,
@@ -223,7 +211,9 @@ impl Job {
 
     /// Returns whether the job was cancelled before its first attempt started.
     fn is_refused_unstarted(&self) -> bool {
-        let is_refusal = |record: &AuditRecord| record.what == "refused" && record.fence.is_some_and(is_first);
+        let is_refusal = |record: &AuditRecord| {
+            matches!(record.what.as_str(), "refused" | "returned") && record.fence.is_some_and(is_first)
+        };
         self.history.last().is_some_and(is_refusal) && !self.history.iter().any(|record| record.to == "running")
     }
 
@@ -234,6 +224,7 @@ impl Job {
             JobState::Failed { .. } | JobState::Blocked { .. } => self.lost_at.is_none() && !self.may_have_changed(),
             JobState::Queued { .. }
             | JobState::Running { .. }
+            | JobState::WaitingForRunner { .. }
             | JobState::Succeeded { .. }
             | JobState::Interrupted { .. }
             | JobState::Cancelled { .. }
@@ -258,6 +249,7 @@ impl Job {
         let running = match &self.state {
             JobState::Running { last_contact, .. } => Some(*last_contact),
             JobState::Queued { .. }
+            | JobState::WaitingForRunner { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -277,7 +269,9 @@ impl Job {
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
             JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
-            JobEvent::Expire => Ok(self.expire(dispatch, event, now)),
+            JobEvent::Expire => Ok(self.expire(dispatch, None, event, now)),
+            JobEvent::Wait => Ok(self.wait(dispatch, None, event, now)),
+            JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
             JobEvent::Undeliverable { reason, .. } => {
@@ -308,7 +302,10 @@ impl Job {
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
             JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
-            JobEvent::Expire => Ok(self.expire(current.dispatch, event, now)),
+            JobEvent::Expire => Ok(self.expire(current.dispatch, self.last_attempt(), event, now)),
+            JobEvent::Wait => Ok(self.wait(current.dispatch, self.last_attempt(), event, now)),
+            JobEvent::Returned { fence, .. } if *fence == current => Ok(Step::Already),
+            JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
@@ -319,13 +316,14 @@ impl Job {
             JobEvent::Started { fence, .. }
             | JobEvent::Progress { fence, .. }
             | JobEvent::Finished { fence, .. }
-            | JobEvent::Refused { fence, .. } => {
+            | JobEvent::Refused { fence, .. }
+            | JobEvent::Returned { fence, .. } => {
                 if self.state.fence() == Some(*fence) {
                     return Ok(Step::Already);
                 }
                 Err(Rejected::Ended { job: self.id.clone(), state: self.state.as_str() })
             }
-            JobEvent::Cancel | JobEvent::Expire | JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            JobEvent::Cancel | JobEvent::Expire | JobEvent::Wait | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
     }
@@ -347,7 +345,11 @@ impl Job {
             }
             JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
             JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
-            JobEvent::Cancel | JobEvent::Expire | JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            JobEvent::Cancel
+            | JobEvent::Expire
+            | JobEvent::Wait
+            | JobEvent::Returned { .. }
+            | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
     }
@@ -409,15 +411,11 @@ impl Job {
         asked.change(self.state.clone(), event, now)
     }
 
-    /// Ends the job once its orders have expired and the last attempt's reports had time to arrive. No attempt runs
-    /// past `not_after`, so no attempt is running then, and a new dispatch cannot overlap with an old one.
-    fn expire(&self, dispatch: u32, event: &JobEvent, now: Timestamp) -> Step {
-        if now < self.not_after.plus_secs(LOST_GRACE_SECS) {
+    /// Ends the job once its order has expired and the last attempt's reports had time to arrive. No attempt runs past
+    /// `not_after`, so no attempt is running then, and a new dispatch cannot overlap with an old one.
+    fn expire(&self, dispatch: u32, attempt: Option<LastAttempt>, event: &JobEvent, now: Timestamp) -> Step {
+        if !self.is_outlived(now) {
             return Step::NotYet;
-        }
-        let mut attempt = None;
-        if let JobState::Running { fence, runner, .. } = &self.state {
-            attempt = Some(LastAttempt { fence: *fence, runner: runner.clone() });
         }
         let mut lost = self.clone();
         lost.lost_at = Some(now);
@@ -432,18 +430,18 @@ impl Job {
             JobState::Failed { .. } | JobState::Interrupted { .. } | JobState::Lost { .. } => {}
             JobState::Queued { .. }
             | JobState::Running { .. }
+            | JobState::WaitingForRunner { .. }
             | JobState::Succeeded { .. }
             | JobState::Blocked { .. }
             | JobState::Cancelled { .. } => return Err(self.not_retryable()),
         }
         let dispatch = self.state.dispatch();
-        if dispatch >= MAX_DISPATCHES {
+        if dispatch.saturating_sub(self.returned) >= MAX_DISPATCHES {
             return Err(Rejected::Exhausted { job: self.id.clone() });
         }
-        let mut again = self.clone();
-        let window = self.not_after.since(self.created_at) / 1000;
-        again.created_at = now;
-        again.not_after = now.plus_secs(window);
+        let patience = self.wait_until().since(self.created_at) / 1000;
+        let mut again = self.with_new_order(now);
+        again.wait_until = now.plus_secs(patience);
         again.cancel_requested = None;
         again.lost_at = None;
         Ok(again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now))
@@ -472,6 +470,11 @@ impl Job {
         }
         Step::Changed { job: Box::new(job), audit: Box::new(audit) }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// Returns whether no attempt came before the one with this fence. The receive count of an order that was never sent is

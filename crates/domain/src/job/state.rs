@@ -24,6 +24,16 @@ pub enum JobState {
         last_seq: u64,
         last_contact: Timestamp,
     },
+    /// The job's order has expired, and nothing was heard of its end. No attempt works. The job goes on when a runner gives
+    /// the order back, and ends when the report of its end comes.
+    WaitingForRunner {
+        dispatch: u32,
+        /// The time since which no runner has the job: of its last report, or of its order.
+        since: Timestamp,
+        /// The attempt with the highest fence that has reported; absent when no attempt has.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        attempt: Option<LastAttempt>,
+    },
     Succeeded {
         fence: Fence,
         ended_at: Timestamp,
@@ -83,6 +93,7 @@ impl JobState {
         match self {
             Self::Queued { .. } => "queued",
             Self::Running { .. } => "running",
+            Self::WaitingForRunner { .. } => "waiting_for_runner",
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { .. } => "failed",
             Self::Blocked { .. } => "blocked",
@@ -95,7 +106,7 @@ impl JobState {
     /// Returns whether the job has ended.
     pub const fn is_terminal(&self) -> bool {
         match self {
-            Self::Queued { .. } | Self::Running { .. } => false,
+            Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } => false,
             Self::Succeeded { .. }
             | Self::Failed { .. }
             | Self::Blocked { .. }
@@ -108,7 +119,10 @@ impl JobState {
     /// Returns the number of the job's last dispatch.
     pub const fn dispatch(&self) -> u32 {
         match self {
-            Self::Queued { dispatch } | Self::Lost { dispatch, .. } | Self::Cancelled { dispatch, .. } => *dispatch,
+            Self::Queued { dispatch }
+            | Self::WaitingForRunner { dispatch, .. }
+            | Self::Lost { dispatch, .. }
+            | Self::Cancelled { dispatch, .. } => *dispatch,
             Self::Running { fence, .. }
             | Self::Succeeded { fence, .. }
             | Self::Failed { fence, .. }
@@ -120,7 +134,11 @@ impl JobState {
     /// Returns the highest fence that was reported in the current dispatch, if an attempt has reported.
     pub const fn fence(&self) -> Option<Fence> {
         match self {
-            Self::Queued { .. } | Self::Lost { .. } | Self::Cancelled { .. } => None,
+            Self::WaitingForRunner { attempt: Some(LastAttempt { fence, .. }), .. } => Some(*fence),
+            Self::Queued { .. }
+            | Self::WaitingForRunner { attempt: None, .. }
+            | Self::Lost { .. }
+            | Self::Cancelled { .. } => None,
             Self::Running { fence, .. }
             | Self::Succeeded { fence, .. }
             | Self::Failed { fence, .. }
@@ -134,6 +152,7 @@ impl JobState {
         match self {
             Self::Queued { .. }
             | Self::Running { .. }
+            | Self::WaitingForRunner { .. }
             | Self::Lost { .. }
             | Self::Cancelled { unclaimed: true, .. } => None,
             Self::Succeeded { ended_at, .. }
@@ -147,7 +166,7 @@ impl JobState {
     /// Returns why the job did not succeed, as a sentence; `None` if it succeeded or has not ended.
     pub fn reason(&self) -> Option<String> {
         match self {
-            Self::Queued { .. } | Self::Running { .. } | Self::Succeeded { .. } => None,
+            Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } | Self::Succeeded { .. } => None,
             Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
             Self::Failed { reason, partial: false, .. }
             | Self::Blocked { reason, .. }

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use freehold_protocol::limits::LOST_GRACE_SECS;
 use freehold_protocol::report::Block;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -27,7 +28,8 @@ fn job_in(state: JobState) -> Job {
         role: None,
         timeout_secs: 600,
     };
-    Job { state, ..Job::new(new, 3600, Timestamp::from_millis(0)) }
+    let patience = Patience { order_secs: 3600, job_secs: 24 * 3600 };
+    Job { state, ..Job::new(new, patience, Timestamp::from_millis(0)) }
 }
 
 /// Every state, with attempt 2.2 as the one that counts where there is one.
@@ -37,6 +39,11 @@ fn states() -> Vec<JobState> {
     vec![
         JobState::Queued { dispatch: 2 },
         JobState::Running { fence: current, runner: runner("a"), started_at: NOW, last_seq: 3, last_contact: NOW },
+        JobState::WaitingForRunner {
+            dispatch: 2,
+            since: NOW,
+            attempt: Some(LastAttempt { fence: current, runner: runner("a") }),
+        },
         JobState::Succeeded {
             fence: current,
             ended_at: NOW,
@@ -82,6 +89,9 @@ fn events() -> Vec<(&'static str, JobEvent)> {
         ("refused, newer receive", JobEvent::Refused { fence: fence(2, 3), runner: runner("b") }),
         ("cancel", JobEvent::Cancel),
         ("expire, early", JobEvent::Expire),
+        ("wait, early", JobEvent::Wait),
+        ("returned, current", JobEvent::Returned { fence: fence(2, 2), runner: runner("a") }),
+        ("returned, newer receive", JobEvent::Returned { fence: fence(2, 3), runner: runner("b") }),
         ("retry", JobEvent::Retry),
     ]
 }
@@ -109,24 +119,27 @@ fn changed(result: Result<Step, Rejected>) -> Job {
 
 #[test]
 fn every_event_in_every_state_has_one_answer() {
-    // Columns: queued, running, succeeded, failed, blocked, interrupted, lost, cancelled, cancelled and unclaimed.
+    // Columns: queued, running, waiting for its runner, succeeded, failed, blocked, interrupted, lost, cancelled, cancelled and unclaimed.
     let expected = "
-started, never dispatched       | NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER
-started, earlier dispatch       | STALE STALE STALE STALE STALE STALE STALE STALE STALE
-started, earlier receive        | running STALE ENDED ENDED ENDED ENDED STALE ENDED lost
-started, current                | running already already already already already already ENDED lost
-started, current, other runner  | running HELD already already already already HELD ENDED lost
-started, newer receive          | running running ENDED ENDED ENDED ENDED lost ENDED lost
-progress, current, next         | running running already already already already already ENDED lost
-progress, current, seen         | running already already already already already already ENDED lost
-finished, earlier receive       | succeeded STALE ENDED ENDED ENDED ENDED STALE ENDED succeeded
-finished, current               | succeeded succeeded already already already already succeeded ENDED succeeded
-finished, current, other runner | succeeded HELD already already already already HELD ENDED succeeded
-finished, newer receive         | succeeded succeeded ENDED ENDED ENDED ENDED succeeded ENDED succeeded
-refused, newer receive          | cancelled cancelled ENDED ENDED ENDED ENDED cancelled ENDED cancelled
-cancel                          | queued running already already already already already already already
-expire, early                   | not yet not yet already already already already already already already
-retry                           | NO NO NO queued NO queued queued NO NO";
+started, never dispatched       | NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER NEVER
+started, earlier dispatch       | STALE STALE STALE STALE STALE STALE STALE STALE STALE STALE
+started, earlier receive        | running STALE STALE ENDED ENDED ENDED ENDED STALE ENDED lost
+started, current                | running already already already already already already already ENDED lost
+started, current, other runner  | running HELD HELD already already already already HELD ENDED lost
+started, newer receive          | running running waiting_for_runner ENDED ENDED ENDED ENDED lost ENDED lost
+progress, current, next         | running running already already already already already already ENDED lost
+progress, current, seen         | running already already already already already already already ENDED lost
+finished, earlier receive       | succeeded STALE STALE ENDED ENDED ENDED ENDED STALE ENDED succeeded
+finished, current               | succeeded succeeded succeeded already already already already succeeded ENDED succeeded
+finished, current, other runner | succeeded HELD HELD already already already already HELD ENDED succeeded
+finished, newer receive         | succeeded succeeded succeeded ENDED ENDED ENDED ENDED succeeded ENDED succeeded
+refused, newer receive          | cancelled cancelled cancelled ENDED ENDED ENDED ENDED cancelled ENDED cancelled
+cancel                          | queued running waiting_for_runner already already already already already already already
+expire, early                   | not yet not yet not yet already already already already already already already
+wait, early                     | not yet not yet not yet already already already already already already already
+returned, current               | not yet already already already already already already already ENDED already
+returned, newer receive         | not yet not yet not yet ENDED ENDED ENDED ENDED already ENDED already
+retry                           | NO NO NO NO queued NO queued queued NO NO";
 
     let mut table = String::new();
     for (name, event) in events() {
@@ -192,13 +205,13 @@ fn reports() -> impl Strategy<Value = Vec<JobEvent>> {
     prop::collection::vec(report, 1..12)
 }
 
-/// Returns the job after these events, of which the one at `expires` comes after the job's order has expired.
-fn after(job: &Job, events: &[JobEvent], expires: Option<usize>) -> Job {
+/// Returns the job after these events. The one at `expires` comes after the job's order has expired, which has the effect of
+/// the given event.
+fn after(job: &Job, events: &[JobEvent], expires: Option<(usize, &JobEvent)>) -> Job {
     let mut job = job.clone();
     for (at, event) in events.iter().enumerate() {
-        if expires == Some(at)
-            && let Ok(Step::Changed { job: next, .. }) =
-                job.on(&JobEvent::Expire, job.not_after.plus_secs(LOST_GRACE_SECS))
+        if let Some((_, expiry)) = expires.filter(|(expires, _)| *expires == at)
+            && let Ok(Step::Changed { job: next, .. }) = job.on(expiry, job.not_after.plus_secs(LOST_GRACE_SECS))
         {
             job = *next;
         }
@@ -214,6 +227,7 @@ fn kept(job: &Job) -> (&'static str, Option<Fence>) {
     match &job.state {
         JobState::Queued { .. }
         | JobState::Running { .. }
+        | JobState::WaitingForRunner { .. }
         | JobState::Lost { .. }
         | JobState::Cancelled { unclaimed: true, .. } => ("open", None),
         ended => (ended.as_str(), ended.fence()),
@@ -243,16 +257,18 @@ proptest! {
     }
 
     #[test]
-    fn the_outcome_does_not_depend_on_when_the_job_was_lost(
+    fn the_outcome_does_not_depend_on_when_the_job_was_lost_or_began_to_wait(
         events in reports(),
         expires in 0..12_usize,
+        waits in any::<bool>(),
         cancelled in any::<bool>(),
     ) {
         let mut job = job_in(JobState::Queued { dispatch: 1 });
         job.cancel_requested = cancelled.then_some(NOW);
 
         let in_time = after(&job, &events, None);
-        let late = after(&job, &events, Some(expires));
+        let expiry = if waits { JobEvent::Wait } else { JobEvent::Expire };
+        let late = after(&job, &events, Some((expires, &expiry)));
 
         prop_assert_eq!(kept(&late), kept(&in_time));
     }
@@ -269,7 +285,7 @@ proptest! {
         let sent = [started(1, "a"), progress(1, "a"), started(2, "b"), progress(2, "b"), end];
         let events: Vec<_> = order.into_iter().map(|at: usize| sent[at].clone()).collect();
 
-        let job = after(&job_in(JobState::Queued { dispatch: 1 }), &events, Some(expires));
+        let job = after(&job_in(JobState::Queued { dispatch: 1 }), &events, Some((expires, &JobEvent::Expire)));
 
         prop_assert_eq!(kept(&job), ("succeeded", Some(fence(1, 2))));
     }
@@ -303,7 +319,7 @@ fn only_a_report_can_say_that_a_job_changed_nothing() {
     });
 
     // These are of the second delivery: the first one may have changed something.
-    assert_eq!(in_each, [false; 9]);
+    assert_eq!(in_each, [false; 10]);
     assert!(heard_late.may_have_changed() && !heard_late.changed_nothing(), "no report of the start came");
 
     let failed = |job: Job, receive: u32| {

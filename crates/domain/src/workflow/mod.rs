@@ -415,7 +415,7 @@ impl Workflow {
                 role: runs_as.role,
                 timeout_secs: node.timeout_secs,
             };
-            let job = Job::new(new, node.target.claim_window_secs(), now);
+            let job = Job::new(new, node.target.patience(), now);
             node.state = NodeState::Active { job: job.id.clone() };
             jobs.push(job);
         }

@@ -1,9 +1,10 @@
 //! The target of a node: the operation that its job performs, and the part that it concerns.
 
-use freehold_protocol::limits::CLAIM_WINDOW_SECS;
+use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_WAIT_SECS};
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group};
 use serde::{Deserialize, Serialize};
 
+use crate::job::Patience;
 use crate::sandbox::SandboxReads;
 
 /// The time in seconds for which a list of leftovers waits for a runner. It is short, because the install is locked
@@ -120,17 +121,17 @@ impl Target {
         deploys.map(|Deploys { part, build, artifact, .. }| (part, Use { build, artifact })).into_iter().collect()
     }
 
-    /// Returns the time in seconds for which the node's job waits for a runner.
-    pub const fn claim_window_secs(&self) -> u64 {
+    /// Returns how long the node's job waits for a runner. The build runner belongs to the tenant, so nobody pauses it.
+    pub const fn patience(&self) -> Patience {
         match self {
-            Self::Leftovers => LEFTOVERS_CLAIM_SECS,
+            Self::Leftovers => Patience { order_secs: LEFTOVERS_CLAIM_SECS, job_secs: LEFTOVERS_CLAIM_SECS },
+            Self::Build { .. } => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: CLAIM_WINDOW_SECS },
             Self::Component { .. }
             | Self::Sandbox { .. }
             | Self::Secrets { .. }
             | Self::Teardown { .. }
             | Self::Action { .. }
-            | Self::Build { .. }
-            | Self::Preflight => CLAIM_WINDOW_SECS,
+            | Self::Preflight => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: MAX_WAIT_SECS },
         }
     }
 

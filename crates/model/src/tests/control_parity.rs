@@ -8,7 +8,7 @@ use freehold_protocol::{KeyId, Timestamp, WorkflowId};
 use proptest::prelude::*;
 
 use crate::bug::Seed;
-use crate::job::{Answer, Control, Event, Fence, Job, JobState, Outcome};
+use crate::job::{Answer, Control, Event, Fence, Job, JobState, Outcome, Time};
 
 const CLAIM_WINDOW_SECS: u64 = 60;
 const CONTROL: Control = Control { max_dispatches: real::MAX_DISPATCHES as u8, seed: Seed { bug: None } };
@@ -27,8 +27,10 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Event)>> {
         3 => (fence(), 1..4_u8, 0..2_u8).prop_map(|(fence, seq, runner)| Event::Started { fence, seq, runner }),
         3 => (fence(), 1..6_u8, 0..2_u8).prop_map(|(fence, seq, runner)| Event::Progress { fence, seq, runner }),
         3 => (fence(), 0..2_u8, outcome).prop_map(|(fence, runner, outcome)| Event::Finished { fence, runner, outcome }),
+        3 => (fence(), 0..2_u8).prop_map(|(fence, runner)| Event::Returned { fence, runner }),
         1 => Just(Event::Cancel),
         2 => Just(Event::Expire),
+        3 => Just(Event::Wait),
         3 => Just(Event::Retry),
     ];
     prop::collection::vec((prop_oneof![4 => 0..20_u64, 1 => 100..400_u64], event), 1..40)
@@ -45,7 +47,8 @@ fn new_job() -> real::Job {
         role: None,
         timeout_secs: 60,
     };
-    real::Job::new(new, CLAIM_WINDOW_SECS, Timestamp::default())
+    let patience = real::Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: 1_500 };
+    real::Job::new(new, patience, Timestamp::from_millis(1))
 }
 
 fn key(runner: u8) -> KeyId {
@@ -72,7 +75,9 @@ fn real_event(event: Event) -> JobEvent {
             JobEvent::Finished { fence: real_fence(fence), runner: key(runner), outcome: real_outcome(outcome) }
         }
         Event::Cancel => JobEvent::Cancel,
+        Event::Returned { fence, runner } => JobEvent::Returned { fence: real_fence(fence), runner: key(runner) },
         Event::Expire => JobEvent::Expire,
+        Event::Wait => JobEvent::Wait,
         Event::Retry => JobEvent::Retry,
     }
 }
@@ -103,6 +108,9 @@ fn abstracted(job: &real::Job) -> Job {
             runner: runner_of(runner),
             seq: u8::try_from(*last_seq).unwrap(),
         },
+        real::JobState::WaitingForRunner { attempt, .. } => JobState::Waiting {
+            last: attempt.as_ref().map(|last| (small(last.fence.receive), runner_of(&last.runner))),
+        },
         real::JobState::Succeeded { fence, .. } => JobState::Succeeded { receive: small(fence.receive) },
         real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
         real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },
@@ -112,7 +120,8 @@ fn abstracted(job: &real::Job) -> Job {
         }
         real::JobState::Cancelled { unclaimed, .. } => JobState::Cancelled { unclaimed: *unclaimed },
     };
-    Job { dispatch: small(job.state.dispatch()), cancel_requested: job.cancel_requested.is_some(), state }
+    let cancel_requested = job.cancel_requested.is_some();
+    Job { dispatch: small(job.state.dispatch()), cancel_requested, returned: small(job.returned), state }
 }
 
 fn answer(result: &Result<Step, Rejected>) -> Answer {
@@ -139,8 +148,12 @@ proptest! {
 
         for (pause, event) in happenings {
             now = now.plus_secs(pause);
-            let outlived = now >= job.not_after.plus_secs(LOST_GRACE_SECS);
-            let modelled = CONTROL.on(&abstracted(&job), &event, outlived);
+            let time = Time {
+                too_late: now.plus_secs(LOST_GRACE_SECS) >= job.start_by(),
+                outlived: now >= job.not_after.plus_secs(LOST_GRACE_SECS),
+                waited: now >= job.wait_until(),
+            };
+            let modelled = CONTROL.on(&abstracted(&job), &event, time);
 
             let decided = job.on(&real_event(event), now);
 

@@ -59,6 +59,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         group: "action:check".parse().unwrap(),
         serial: job.into(),
         issued_at: Timestamp::default(),
+        start_by: None,
         not_after: Timestamp::default(),
         timeout_secs: 60,
         mode: Mode::Maintenance,
@@ -174,7 +175,7 @@ fn alike(modelled: Decision, real: &RealDecision) -> bool {
             | Decision::Cancelled
             | Decision::Replayed
             | Decision::Again(_)
-            | Decision::Expired,
+            | Decision::GiveBack,
             _,
         ) => false,
     }

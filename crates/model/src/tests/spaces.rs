@@ -54,13 +54,31 @@ fn two_jobs_on_two_things_hold() {
 }
 
 #[test]
+fn a_job_that_waits_for_its_runner_holds() {
+    holds(Bounds::WAITING, 100_000);
+}
+
+#[test]
+fn a_job_that_waits_holds_when_its_runner_is_replaced_meanwhile() {
+    holds(Bounds::WAITING_ELSEWHERE, 100_000);
+}
+
+#[test]
+fn a_job_holds_over_a_pause() {
+    holds(Bounds::PAUSE, 20_000);
+}
+
+#[test]
 fn nothing_happens_in_circles() {
     let small = Bounds { acks: 0, lates: 0, cancels: 1, ..Bounds::REPLACEMENT };
     let two = Bounds { dispatches: 1, crashes: 1, ..Bounds::ONE_THING };
     let retried = Bounds { acks: 1, cancels: 0, ..Bounds::ONE_JOB };
     let put_back = Bounds { receives: 2, cancels: 0, losses: 0, ..Bounds::PUT_BACK };
 
-    for bounds in [small, two, retried, put_back] {
+    let waiting = Bounds { cancels: 0, lates: 0, ..Bounds::WAITING };
+    let pause = Bounds { losses: 0, replacement: false, ..Bounds::PAUSE };
+
+    for bounds in [small, two, retried, put_back, waiting, pause] {
         assert_eq!(find_cycle(bounds), None, "{bounds:?}");
     }
 }

@@ -67,6 +67,9 @@ pub struct InstallView {
     pub live: Option<WorkflowId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<RunnerView>,
+    /// Whether the runner takes orders; absent before its first hello.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<ConnectionView>,
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
@@ -116,6 +119,20 @@ pub struct RunnerView {
     /// idle runner reports once an hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_contact: Option<Timestamp>,
+}
+
+/// The connection of an install, as far as the tenant can know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConnectionView {
+    /// The state: `connected`, `silent` (nothing was heard for two hours), `paused` (the customer has switched the runner off
+    /// or stopped it) or `cut_off` (the runner has lost its orders queue, or its install stack is deleted).
+    pub state: String,
+    /// The time since which the connection has this state; for `silent`, the time of the last report.
+    pub since: Timestamp,
+    /// Why the runner takes no orders, as a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
 }
 
 /// One component that is deployed, or for which an unsuccessful deploy may have created resources.

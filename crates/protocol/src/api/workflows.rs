@@ -127,13 +127,16 @@ pub struct WorkflowView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeView {
     pub name: String,
-    /// The state: `waiting`, `active`, `skipped`, `refused` (something that the node needs does not exist), or the
-    /// final state of its job.
+    /// The state: `waiting`, `active`, `waiting_for_runner` (no runner has claimed its job), `skipped`, `refused` (something
+    /// that the node needs does not exist), or the final state of its job.
     pub state: String,
     #[serde(default)]
     pub dependencies: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
+    /// The time since which the node's job waits for a runner; absent in every other state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The number of automatic retries of the node's job after a failure.
@@ -157,7 +160,15 @@ pub struct JobView {
     pub mode: crate::order::Mode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
+    /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `running`, `succeeded`, `failed`, `blocked`,
+    /// `interrupted`, `lost` or `cancelled`.
     pub state: String,
+    /// The time since which the job waits for a runner; absent in every other state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_since: Option<Timestamp>,
+    /// The time until which the job waits for a runner; absent for a job that has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_until: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub created_at: Timestamp,

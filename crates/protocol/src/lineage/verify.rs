@@ -221,7 +221,7 @@ fn reported(report: &Report) -> String {
         ReportBody::Attempt(attempt) => {
             format!("attempt {} succeeded, as runner {} reported", attempt.fence, report.runner)
         }
-        ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => String::new(),
+        ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) | ReportBody::Away(_) => String::new(),
     }
 }
 
@@ -339,7 +339,7 @@ fn announced(envelope: &Envelope) -> Result<Hello, Broken> {
     let report: Report = envelope.peek().map_err(|source| Broken::Envelope { what, source })?;
     match report.body {
         ReportBody::Hello(hello) => Ok(hello),
-        ReportBody::Heartbeat | ReportBody::Attempt(_) | ReportBody::Refused(_) => {
+        ReportBody::Heartbeat | ReportBody::Attempt(_) | ReportBody::Refused(_) | ReportBody::Away(_) => {
             Err(other(what, "another report", "an announcement"))
         }
     }

@@ -56,7 +56,12 @@ pub struct Order {
     /// an order with a lower serial than it has accepted in the same group.
     pub serial: u64,
     pub issued_at: Timestamp,
-    /// The time when the order expires: the runner does not start it later, and stops a running attempt.
+    /// The time until which the order waits to be started. The runner gives a later one back, and the job gets a new order.
+    /// An attempt that starts in time may use the whole `timeout_secs`. Absent in orders of earlier versions, which wait
+    /// until `not_after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_by: Option<Timestamp>,
+    /// The time when the order expires: the runner stops a running attempt, and starts none again.
     pub not_after: Timestamp,
     /// The time limit of one attempt, in seconds.
     pub timeout_secs: u32,

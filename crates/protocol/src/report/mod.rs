@@ -1,5 +1,6 @@
 //! Reports: the messages of a runner about itself and about its jobs.
 
+mod away;
 mod role_proof;
 
 use std::collections::BTreeMap;
@@ -10,11 +11,13 @@ use serde_json::Value;
 use crate::artifact::Artifact;
 use crate::audit::ChainHead;
 use crate::envelope::{Payload, PublicKey};
+use crate::flag::is_false;
 use crate::provenance::BuildFacts;
 use crate::sealing::SealingKey;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
+pub use away::{Away, AwayReason};
 pub use role_proof::{CallerRequest, RoleProof, RoleProofError};
 
 /// The signed message with which a runner answers orders or announces itself.
@@ -50,6 +53,8 @@ pub enum ReportBody {
     Attempt(AttemptReport),
     /// The runner refused an order.
     Refused(Refusal),
+    /// The runner goes away, or stays away from its orders, until its next hello.
+    Away(Away),
 }
 
 /// The announcement of a runner.
@@ -187,6 +192,10 @@ pub struct Refusal {
     /// The job and the fence; present only when the message is a verified order for this install.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<(JobId, Fence)>,
+    /// Whether the order is given back, so that the work may be ordered again: no attempt works, and none that must not
+    /// start twice has started.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub given_back: bool,
 }
 
 /// The reason for the refusal of an order.

@@ -26,7 +26,8 @@ use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
 };
 use freehold_protocol::report::{
-    AttemptEvent, AttemptReport, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody, RoleProof,
+    AttemptEvent, AttemptReport, Away, AwayReason, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report,
+    ReportBody, RoleProof,
 };
 use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, KeyUse, Timestamp, WorkflowId};
@@ -100,6 +101,7 @@ fn order(work: Work) -> Order {
         group: "component:web".parse().unwrap(),
         serial: 7,
         issued_at: AT,
+        start_by: None,
         not_after: AT.plus_secs(4200),
         timeout_secs: 600,
         mode: Mode::Maintenance,
@@ -374,8 +376,13 @@ fn reports() {
         detail: "serial 3 is older than 7".into(),
         message: Digest::of(b"message"),
         job: Some((job(), FENCE)),
+        given_back: false,
     };
+    let given_back = Refusal { reason: RefusalReason::Expired, given_back: true, ..refusal.clone() };
     golden("report-refused", &report(ReportBody::Refused(refusal)));
+    golden("report-refused-given-back", &report(ReportBody::Refused(given_back)));
+    let away = Away { reason: AwayReason::SwitchedOff, detail: "the customer has switched this runner off".into() };
+    golden("report-away", &report(ReportBody::Away(away)));
 }
 
 #[test]

@@ -84,6 +84,7 @@ impl Place {
             group: "component:web".parse().unwrap(),
             serial: 1,
             issued_at: self.at,
+            start_by: None,
             not_after: self.at.plus_secs(4200),
             timeout_secs: 600,
             mode: Mode::Maintenance,

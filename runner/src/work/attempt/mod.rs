@@ -2,6 +2,7 @@
 
 mod again;
 mod attempt_directory;
+mod given_back;
 mod iam_audit;
 mod job_audit;
 mod refused_connections;
@@ -98,20 +99,27 @@ struct Attempt<'a> {
 
 impl Attempt<'_> {
     async fn settle(&self, ticket: &Ticket) -> Message {
-        let _permit = tokio::select! {
-            biased;
-            reason = self.held.signal.stopped() => return self.stopped_early(reason).await,
-            permit = self.admitted(ticket) => match permit {
-                Some(permit) => permit,
-                None => return self.put_back(Message::GiveBack).await,
+        let order = &self.held.order;
+        // An order that has expired starts nothing, so it waits for no other.
+        let _permit = match self.is_past(order.not_after) {
+            true => None,
+            false => tokio::select! {
+                biased;
+                reason = self.held.signal.stopped() => return self.stopped_early(reason).await,
+                permit = self.admitted(ticket) => match permit {
+                    Some(permit) => Some(permit),
+                    None => return self.put_back(Message::GiveBack).await,
+                },
             },
         };
-        let order = &self.held.order;
         if self.agent.is_retired() {
             return self.hand_back().await;
         }
-        if self.agent.server_now(order.issued_at) > order.not_after {
-            return self.refuse(RefusalReason::Expired, "the order expired while it waited to be admitted");
+        self.learn().await;
+        let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
+        // Nobody starts an order that is given back, so it does not matter what other machines have seen of it.
+        if self.is_too_late(&decision) {
+            return self.give_back().await;
         }
         match self.seen_by_others().await {
             Ok(None) => {}
@@ -121,8 +129,6 @@ impl Attempt<'_> {
                 return self.put_back(Message::Leave).await;
             }
         }
-        self.learn().await;
-        let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
         match decision {
             Decision::Start | Decision::Resume => self.start(decision == Decision::Resume).await,
             Decision::Interrupted => self.interrupted().await,

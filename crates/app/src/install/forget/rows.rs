@@ -8,8 +8,8 @@ use crate::AppError;
 use crate::ports::{Key, Row, Store, Write};
 use crate::table::evidence::{artifact_pk, uses_prefix};
 use crate::table::{
-    self, Due, INSTALL_SENDERS_PREFIX, InstallSender, OpenWorkflow, PAGE, Record as _, Stored, WorkflowEntry,
-    grants_pk, install_key, install_pk, job_pk, load, load_all, open_key, parse, token_pk, workflow_pk,
+    self, Due, INSTALL_SENDERS_PREFIX, InstallSender, OpenWorkflow, PAGE, QueueTurn, Record as _, Stored,
+    WorkflowEntry, grants_pk, install_key, install_pk, job_pk, load, load_all, open_key, parse, token_pk, workflow_pk,
 };
 
 /// The maximum number of workflows that one run removes; the next run continues.
@@ -39,9 +39,11 @@ pub(in crate::install) async fn remove_workflows(store: &dyn Store, install: &In
 /// The store's errors.
 pub(in crate::install) async fn remove_remaining(store: &dyn Store, install: &InstallId) -> Result<(), AppError> {
     let due: Vec<Due> = load_all(store, "due", "").await?;
-    remove(store, due.iter().filter(|due| due.install == *install).map(Due::key).collect()).await?;
+    let mut keys: Vec<Key> = due.iter().filter(|due| due.install == *install).map(Due::key).collect();
+    keys.push(QueueTurn { install: install.clone() }.key());
     let senders: Vec<InstallSender> = load_all(store, &install_pk(install), INSTALL_SENDERS_PREFIX).await?;
-    remove(store, senders.iter().map(|sender| sender.0.key()).collect()).await?;
+    keys.extend(senders.iter().map(|sender| sender.0.key()));
+    remove(store, keys).await?;
     let kept = install_key(install);
     remove_partition(store, &kept.pk, "", |row| row.key != kept).await
 }

@@ -1,5 +1,6 @@
 //! The side effects of a report: to store its log, to record the contact, and to send a heartbeat to the waiting state.
 
+use freehold_domain::install::connection::{self, Sign};
 use freehold_domain::job::Job;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::report::{AttemptEvent, AttemptReport};
@@ -9,8 +10,8 @@ use super::{AcceptReport, Arrival};
 use crate::AppError;
 use crate::ports::Expect;
 use crate::table::{
-    self, Contact, Decided, InstallSender, KnownSender, LOG_TTL_SECS, LogRecord, Phase, Record as _, Stored, TaskToken,
-    change, load, put, put_until, token_key,
+    self, Contact, Decided, InstallSender, KnownSender, LOG_TTL_SECS, LogRecord, Phase, QueueTurn, Record as _, Stored,
+    TaskToken, change, load, put, put_until, token_key,
 };
 
 impl AcceptReport {
@@ -57,18 +58,45 @@ impl AcceptReport {
         after_secs: u64,
         head: Option<ReportedHead>,
     ) -> Result<(), AppError> {
-        let now = self.clock.now().min(sent_at);
-        let fresh = |contact: &Stored<Contact>| now.since(contact.value.at) < after_secs * 1000;
-        // Reports are handled at the same time and out of order. The recorded time never goes backward.
+        self.note(install, (sent_at, &Sign::Report, after_secs), head).await
+    }
+
+    /// Records a hello, or the word of a runner that goes away, that the queue took at `sent_at`. If the runner's access is
+    /// gone, or there again, the sweep closes or opens the orders queue. `head` is the audit record that the report named.
+    pub(super) async fn note_sign(
+        &self,
+        install: &InstallId,
+        sent_at: Timestamp,
+        sign: &Sign,
+        head: Option<ReportedHead>,
+    ) -> Result<(), AppError> {
+        self.note(install, (sent_at, sign, 0), head).await
+    }
+
+    /// Reports are handled at the same time and out of order. The recorded time never goes backward.
+    async fn note(
+        &self,
+        install: &InstallId,
+        (sent_at, sign, after_secs): (Timestamp, &Sign, u64),
+        head: Option<ReportedHead>,
+    ) -> Result<(), AppError> {
+        let at = self.clock.now().min(sent_at);
+        let says_enough = |known: &connection::Contact| known.at >= at || at.since(known.at) < after_secs * 1000;
         change(&*self.store, ("the contact of install", install), || async {
             let known: Option<Stored<Contact>> = load(&*self.store, &table::contact_key(install)).await?;
-            if known.as_ref().is_some_and(|contact| contact.value.at >= now || fresh(contact)) {
+            if *sign == Sign::Report && known.as_ref().is_some_and(|known| says_enough(&known.value.contact)) {
                 return Ok(Decided::Keep(()));
             }
-            let expect = known.as_ref().map_or(Expect::Absent, |contact| Expect::Rev(contact.rev));
-            let before = known.and_then(|contact| contact.value.head);
-            if let (Some(before), Some(head)) = (&before, &head)
-                && before.contradicts(head)
+            let (before, known_head, expect) = match known {
+                Some(Stored { value, rev }) => (Some(value.contact), value.head, Expect::Rev(rev)),
+                None => (None, None, Expect::Absent),
+            };
+            let contact = match &before {
+                Some(before) => before.after(at, sign.clone()),
+                None => connection::Contact::first(at, sign.clone()),
+            };
+            if let (Some(known), Some(head)) = (&known_head, &head)
+                && known.contradicts(head)
             {
                 tracing::error!(
                     install.id = %install,
@@ -77,9 +105,17 @@ impl AcceptReport {
                     head.head.seq
                 );
             }
-            let contact =
-                Contact { install: install.clone(), at: now, head: ReportedHead::newest(before, head.clone()) };
-            Ok(Decided::Commit(vec![put(&contact, expect)?], ()))
+            let newest = ReportedHead::newest(known_head.clone(), head.clone());
+            if before.as_ref() == Some(&contact) && newest == known_head {
+                return Ok(Decided::Keep(()));
+            }
+            let was_cut_off = before.is_some_and(|before| before.is_cut_off());
+            let mut writes = Vec::new();
+            if was_cut_off != contact.is_cut_off() {
+                writes.push(put(&QueueTurn { install: install.clone() }, Expect::Any)?);
+            }
+            writes.push(put(&Contact { install: install.clone(), contact, head: newest }, expect)?);
+            Ok(Decided::Commit(writes, ()))
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::install::connection::Sign;
 use freehold_domain::install::{HelloStep, Install, InstallError};
 use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES, MAX_HELLO_BYTES};
@@ -106,7 +107,7 @@ impl AcceptReport {
         sent_at: Timestamp,
         head: Option<ReportedHead>,
     ) -> Result<Accepted, AppError> {
-        self.note_contact_at(&install.id, sent_at, 0, head).await?;
+        self.note_sign(&install.id, sent_at, &Sign::Hello, head).await?;
         if let Some(live) = &install.live {
             let token: Option<Stored<TaskToken>> = load(&*self.store, &token_key(live, Phase::AwaitRunner)).await?;
             if let Some(token) = token.filter(|token| !token.value.waits_for_inputs(install)) {

@@ -2,6 +2,7 @@
 //! resumes state machines.
 
 mod attempt;
+mod away;
 mod bounds;
 mod contact;
 mod hello;
@@ -108,9 +109,12 @@ impl AcceptReport {
         let sent_at = arrival.sent_at;
         self.note_sender(&report.install, &arrival).await?;
         let (after_secs, head) = (contact_secs(&report), reported_head(&report, sent_at));
+        if let ReportBody::Away(away) = report.body {
+            return self.away(&install.value, away, sent_at, head).await;
+        }
         self.note_contact_at(&report.install, sent_at, after_secs, head).await?;
         match report.body {
-            ReportBody::Hello(_) | ReportBody::Heartbeat => Ok(Accepted::Taken),
+            ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Away(_) => Ok(Accepted::Taken),
             ReportBody::Attempt(attempt) => {
                 let attempt = bounds::bounded(attempt, &envelope);
                 self.attempt(&install.value, &report.runner, &attempt, (&envelope, body, sent_at)).await
@@ -157,7 +161,7 @@ const CONTACT_SECS: u64 = 600;
 /// together cost few writes.
 const fn contact_secs(report: &Report) -> u64 {
     match &report.body {
-        ReportBody::Heartbeat => 0,
+        ReportBody::Heartbeat | ReportBody::Away(_) => 0,
         ReportBody::Attempt(attempt)
             if report.head.is_some() && matches!(attempt.event, AttemptEvent::Finished { .. }) =>
         {

@@ -57,7 +57,9 @@ impl AcceptReport {
                 let job = job.ok_or_else(|| not_its_job(install, &attempt.job))?;
                 table::job_pk(&job.id)
             }
-            ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => table::install_pk(&install.id),
+            ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) | ReportBody::Away(_) => {
+                table::install_pk(&install.id)
+            }
         };
         self.record(pk, body, Some(speaker.clone()), reason.clone()).await?;
         self.notify_retired(install, speaker).await?;
@@ -124,6 +126,9 @@ impl AcceptReport {
             }
             (RefusalReason::NotUnderstood, Some((job, fence))) => {
                 self.not_understood(runner, &job, (fence, sent_at), reason).await
+            }
+            (RefusalReason::Expired, Some((job, fence))) if refusal.given_back => {
+                self.given_back(runner, &job, (fence, sent_at)).await
             }
             _ => Ok(Accepted::Taken),
         }

@@ -97,7 +97,7 @@ async fn two_installs_on_one_release_have_equal_digests() {
     world.settle().await;
 
     for install in [globex(), initech] {
-        let view = read::show_install(&world.versions(), &install).await.unwrap();
+        let view = read::show_install(&world.versions(), &install, world.now()).await.unwrap();
         let has: Vec<_> = view.components.iter().map(|one| (one.component.clone(), one.artifact.clone())).collect();
         assert_eq!(has, fixed.contents.artifacts.clone().into_iter().collect::<Vec<_>>(), "{install}");
         assert_eq!(view.version, Some(fixed.contents.version.clone()));

@@ -11,7 +11,7 @@ fn because(reason: &str) -> ReasonRequest {
 }
 
 async fn digest(world: &World) -> Digest {
-    read::show_install(&world.versions(), &globex()).await.unwrap().components[0].artifact.clone()
+    read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().components[0].artifact.clone()
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use crate::support::{World, app, globex, member, with_input};
 
 /// Returns the digest that `globex` has of a component.
 async fn digest_of(world: &World, component: &str) -> Digest {
-    let install = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     install.components.into_iter().find(|one| one.component.as_str() == component).unwrap().artifact
 }
 

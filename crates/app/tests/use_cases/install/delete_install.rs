@@ -15,7 +15,7 @@ use crate::support::walk::At;
 use crate::support::{World, globex, member};
 
 async fn names(world: &World) -> Vec<String> {
-    let page = read::list_installs(&*world.memory, None).await.unwrap();
+    let page = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
     page.items.into_iter().map(|view| view.install.to_string()).collect()
 }
 
@@ -26,7 +26,7 @@ async fn an_install_that_never_ran_is_deleted_and_its_name_is_given_again() {
     world.run().await;
 
     let deleted = world.delete_install().delete(&globex(), member()).await.unwrap();
-    let gone = read::show_install(&world.versions(), &globex()).await.unwrap_err();
+    let gone = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap_err();
     world.settle().await;
     let request = CreateInstallRequest { region: "us-east-1".into(), ..world.creation("globex") };
     let (install, second) = world.create_install().create(&request, member()).await.unwrap();

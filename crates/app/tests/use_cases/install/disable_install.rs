@@ -12,7 +12,7 @@ fn because(reason: &str) -> ReasonRequest {
 }
 
 async fn shown(world: &World) -> InstallView {
-    read::show_install(&world.versions(), &globex()).await.unwrap()
+    read::show_install(&world.versions(), &globex(), world.now()).await.unwrap()
 }
 
 #[tokio::test]

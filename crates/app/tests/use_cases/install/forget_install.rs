@@ -171,7 +171,7 @@ async fn nothing_of_a_forgotten_install_is_left_in_the_tenant() {
     let left: Vec<&Row> = after.rows.iter().filter(|row| !before.rows.contains(row)).collect();
     assert!(left.is_empty(), "{left:#?}");
     assert_eq!(after, before);
-    assert_eq!(read::show_install(&world.versions(), &globex()).await.unwrap_err().kind, Kind::NotFound);
+    assert_eq!(read::show_install(&world.versions(), &globex(), world.now()).await.unwrap_err().kind, Kind::NotFound);
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn rows_stay_until_no_function_can_write_one_that_it_decided_on_before() {
     world.forget_install().forget(&globex(), &asked()).await.unwrap();
     let first = world.remove_forgotten().remove().await.unwrap();
     let rows = world.memory.rows().len();
-    let shown = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     world.memory.advance_secs(90);
     let second = world.remove_forgotten().remove().await.unwrap();
     let third = world.remove_forgotten().remove().await.unwrap();

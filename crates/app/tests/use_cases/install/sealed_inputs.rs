@@ -125,7 +125,7 @@ async fn the_first_deploy_waits_for_a_required_sensitive_input_and_goes_on_when_
     let swept = world.sweeper().sweep().await.unwrap();
     world.settle().await;
     let waits = matches!(world.machines[&id].at, At::AwaitRunner(Some(_)));
-    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     let other = set(&world, json!({ "token": sealed(&world, 1), "days": 9 })).await.unwrap_err();
 
     set(&world, json!({ "key": sealed(&world, 1) })).await.unwrap();
@@ -215,10 +215,10 @@ async fn after_a_new_runner_a_value_is_given_again_and_everything_says_so_by_nam
                    which cannot read it; give it again with `freehold install inputs globex --input key=@FILE`";
 
     let refused = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
-    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     let unrelated = set(&world, json!({ "days": 9 })).await;
     set(&world, json!({ "key": sealed(&world, 3) })).await.unwrap();
-    let after = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let after = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
     world.settle().await;
 
@@ -399,7 +399,7 @@ async fn a_thousand_values_in_clear_are_refused_everywhere_and_stored_nowhere() 
 
     texts.extend(world.memory.rows().into_iter().map(|row| row.body));
     texts.extend(world.memory.orders.lock().unwrap().iter().map(|message| message.3.clone()));
-    texts.push(json!(read::show_install(&world.versions(), &globex()).await.unwrap()).to_string());
+    texts.push(json!(read::show_install(&world.versions(), &globex(), world.now()).await.unwrap()).to_string());
 
     assert!(texts.len() > 1050);
     assert!(!texts.iter().any(|text| text.contains("cAn4rY")));

@@ -98,7 +98,7 @@ async fn a_customers_answer_comes_with_the_hello_and_is_planned_with() {
 
     assert!(matches!(provisioned.state, WorkflowState::Succeeded { .. }), "{provisioned:?}");
     assert_eq!(world.node_states(&deploy).await, ["settings succeeded"]);
-    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     assert_eq!((json!(view.inputs), view.problems.len()), (json!({ "greeting": "hi", "zone": 4 }), 0));
 }
 
@@ -112,7 +112,7 @@ async fn a_missing_or_unsuitable_answer_stops_the_plan_and_is_named() {
         let provisioned = provisioning(&world).await;
 
         let refused = world.deploy(&DeployComponentsRequest::default(), "deploy-1").await.unwrap_err();
-        let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+        let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
         tell(&mut world, &[("InputZone", "3")]).await;
         let deploy = world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
         world.settle().await;
@@ -216,8 +216,8 @@ async fn a_sensitive_value_is_never_shown() {
 
     let sealed = SealedValue::new(world.runners["globex"].sealing_key(), [1; 32], b"hunter2".to_vec());
     let answer = set_inputs(&world).set(&globex(), &request(json!({ "key": sealed }))).await.unwrap();
-    let install = read::show_install(&world.versions(), &globex()).await.unwrap();
-    let list = read::list_installs(&*world.memory, None).await.unwrap();
+    let install = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
+    let list = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
 
     for view in [json!(answer), json!(install), json!(list)] {
         assert!(!view.to_string().contains("sealed.v1"), "{view}");

@@ -182,7 +182,9 @@ async fn a_new_install_has_the_defaults_and_what_its_request_switches() {
     create("initech", json!({ "info": true })).await.unwrap();
     let refused = create("hooli", json!({ "info": true, "storage": false })).await.unwrap_err();
 
-    let off = async |name: &str| read::show_install(&world.versions(), &name.parse().unwrap()).await.unwrap().off;
+    let off = async |name: &str| {
+        read::show_install(&world.versions(), &name.parse().unwrap(), world.now()).await.unwrap().off
+    };
     assert_eq!(off("globex").await, ["info".parse().unwrap()]);
     assert_eq!(off("initech").await, []);
     assert_eq!(refused.kind, Kind::Invalid);

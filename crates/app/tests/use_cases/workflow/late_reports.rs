@@ -14,12 +14,9 @@ use serde_json::json;
 use crate::support::doubles::queue_url;
 use crate::support::runner::{Behaviour, Runner};
 use crate::support::walk::{Mail, Rng};
-use crate::support::{World, app, globex, with_input};
+use crate::support::{LOST_SECS, World, app, globex, with_input};
 
 const FIRST: Fence = Fence { dispatch: 1, receive: 1 };
-/// The time until a job of the test's app is lost, in seconds.
-const LOST_SECS: u64 = 3600 + 600 + 120;
-
 fn ended() -> AttemptEvent {
     let outputs = [("name".to_owned(), json!("bucket-1"))].into();
     AttemptEvent::Finished {
@@ -35,8 +32,7 @@ async fn lost() -> (World, WorkflowId, JobId) {
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    world.memory.advance_secs(LOST_SECS);
-    assert_eq!(world.sweeper().sweep().await.unwrap().lost, 1);
+    assert_eq!(world.sweep_with_runner_there(LOST_SECS).await.lost, 1);
     world.run().await;
     world.runner("globex").behaviours.clear();
     world.runner("globex").attempts.clear();
@@ -73,7 +69,7 @@ async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_goes_on_from_it()
         (&vec!["info skipped".into(), "storage lost".into()], before.clone())
     );
     assert_eq!(storage(&world).await, Some((job.clone(), json!({ "name": "bucket-1" }))));
-    let shown = freehold_app::read::show_job(&*world.memory, &job).await.unwrap();
+    let shown = freehold_app::read::show_job(&*world.memory, &job, world.now()).await.unwrap();
     assert_eq!(shown.state, "succeeded");
     assert!(
         shown.reason.starts_with("was lost at 2") && shown.reason.contains(", the report of its end came at "),
@@ -152,8 +148,7 @@ async fn copied_again() -> (World, JobId) {
     let workflow = world.teardown(&TeardownInstallRequest::default(), "down-1").await.unwrap();
     world.run().await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
-    world.memory.advance_secs(24 * 3600);
-    assert_eq!(world.sweeper().sweep().await.unwrap().lost, 1);
+    assert_eq!(world.sweep_with_runner_there(24 * 3600).await.lost, 1);
     world.run().await;
     world.runner("globex").behaviours.clear();
     world.runner("globex").attempts.clear();
@@ -181,8 +176,8 @@ async fn an_end_after_the_loss_changes_nothing_about_copies_of_secrets_that_a_la
     }
 }
 
-/// No report can be handled for three days, while everything else works: the order expires, the job is lost, and the
-/// machine is replaced. Then all messages come, in any order and up to three times.
+/// No report can be handled for three days, while everything else works: the order expires, and the job is lost and the
+/// machine replaced, or the job waits for its runner. Then all messages come, in any order and up to three times.
 #[tokio::test]
 async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles_none() {
     for seed in 0..20 {
@@ -192,7 +187,10 @@ async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles
         assert_eq!(waiting.len(), 2, "`storage` started and ended");
         world.memory.advance_secs(1);
         let machine = Runner::new(&world.tenant, "globex", queue_url("globex"), 21);
-        let mut waiting: Vec<_> = waiting.into_iter().chain([(machine.hello(world.now()), world.now())]).collect();
+        // For half of the seeds the job is lost and the machine is replaced; for the others it waits for its runner.
+        let is_lost = seed % 2 == 0;
+        let hello = is_lost.then(|| (machine.hello(world.now()), world.now()));
+        let mut waiting: Vec<_> = waiting.into_iter().chain(hello).collect();
 
         world.memory.faults.set(|what| (what == "get").then_some(Fault::Before));
         for (body, sent_at) in &waiting {
@@ -200,14 +198,19 @@ async fn trouble_that_lasts_longer_than_every_timer_loses_no_outcome_and_doubles
             assert!(error.is_transient(), "it is received again: {error}");
         }
         world.memory.faults.set(|_| None);
-        world.memory.advance_secs(3 * 24 * 3600);
-        world.sweeper().sweep().await.unwrap();
+        if is_lost {
+            world.sweep_with_runner_there(3 * 24 * 3600).await;
+        } else {
+            world.memory.advance_secs(3 * 24 * 3600);
+            assert_eq!(world.sweeper().sweep().await.unwrap().waiting, 1);
+        }
         world.walk().await;
         let job = world.workflow(&workflow).await.nodes.iter().find_map(|node| match &node.state {
-            freehold_domain::workflow::NodeState::Failed { job, .. } => Some(job.clone()),
+            freehold_domain::workflow::NodeState::Failed { job, .. } if is_lost => Some(job.clone()),
+            freehold_domain::workflow::NodeState::Active { job } if !is_lost => Some(job.clone()),
             _ => None,
         });
-        let job = job.expect("the job was lost");
+        let job = job.expect("the job was lost, or waits");
 
         let mut rng = Rng::new(seed);
         let copies: Vec<_> = waiting.iter().flat_map(|one| vec![one.clone(); 1 + rng.below(3)]).collect();
@@ -257,15 +260,14 @@ async fn a_list_of_leftovers_that_comes_late_does_not_replace_the_list_of_a_late
     let first = world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
     world.run().await;
     let job = world.workflow(&first).await.active_jobs().next().unwrap().clone();
-    world.memory.advance_secs(LOST_SECS);
-    assert_eq!(world.sweeper().sweep().await.unwrap().lost, 1);
+    assert_eq!(world.sweep_with_runner_there(LOST_SECS).await.lost, 1);
     world.run().await;
     world.runner("globex").attempts.clear();
     world.runner("globex").behaviours.insert("leftovers".into(), Behaviour::Ends(list(&[])));
     world.teardown(&TeardownInstallRequest::default(), "teardown-2").await.unwrap();
     world.settle().await;
     let shown = async |world: &World| {
-        freehold_app::read::show_install(&world.versions(), &globex()).await.unwrap().leftovers.unwrap()
+        freehold_app::read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().leftovers.unwrap()
     };
     let later = shown(&world).await;
 

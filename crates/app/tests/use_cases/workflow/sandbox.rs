@@ -89,7 +89,7 @@ async fn the_sandbox_is_made_first_and_components_get_its_outputs() {
         assert_eq!(storage.context.pointer(place), Some(&json!({ "name": "sandbox-out" })));
     }
     assert_eq!(storage.context.pointer("/nuon/components/sandbox"), None);
-    let view = read::show_install(&world.versions(), &"globex".parse().unwrap()).await.unwrap();
+    let view = read::show_install(&world.versions(), &"globex".parse().unwrap(), world.now()).await.unwrap();
     assert!(view.components.iter().any(|one| one.component.is_sandbox() && one.outputs["name"] == "sandbox-out"));
 }
 
@@ -251,7 +251,7 @@ async fn a_removal_that_fails_each_time_names_the_ways_on_and_the_sandbox_change
          --component sandbox --component info --component storage`"
     );
     assert_eq!(world.node_states(&without).await, ["sandbox succeeded", "info succeeded", "storage succeeded"]);
-    let view = read::show_install(&world.versions(), &"globex".parse().unwrap()).await.unwrap();
+    let view = read::show_install(&world.versions(), &"globex".parse().unwrap(), world.now()).await.unwrap();
     assert!(view.components.iter().any(|one| one.component.as_str() == "settings"), "it is left behind, and listed");
     assert_eq!(view.off.iter().map(|name| name.as_str()).collect::<Vec<_>>(), ["settings"]);
 }

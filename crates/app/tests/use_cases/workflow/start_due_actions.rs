@@ -117,7 +117,8 @@ async fn a_disabled_install_runs_nothing_and_goes_on_when_it_is_enabled() {
 async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_until_the_next_one_starts() {
     let mut world = World::with_schedule().await;
     world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
-    let problems = async |world: &World| read::show_install(&world.versions(), &globex()).await.unwrap().problems;
+    let problems =
+        async |world: &World| read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().problems;
     let before = problems(&world).await;
 
     let mut seen = Vec::new();
@@ -152,7 +153,7 @@ async fn a_refused_run_is_no_problem_after_the_next_start_also_when_its_next_min
     world.settle().await;
 
     assert_eq!(again.started, 1);
-    assert_eq!(read::show_install(&world.versions(), &globex()).await.unwrap().problems, [""; 0]);
+    assert_eq!(read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().problems, [""; 0]);
 }
 
 #[tokio::test]

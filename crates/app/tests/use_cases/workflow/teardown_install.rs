@@ -42,7 +42,7 @@ async fn everything_is_removed_in_reverse_order_and_can_be_deployed_again() {
     assert_eq!(deployed(&world).await, [""; 0]);
     let last = orders(&world).pop().unwrap();
     assert_eq!((last.mode, last.redelivery), (Mode::Deprovision, freehold_protocol::order::Redelivery::Resume));
-    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     assert_eq!((view.state.as_str(), view.version), ("idle", None));
     let again = world.deploy(&with_input("days", 7), "deploy-1").await.unwrap();
     world.settle().await;
@@ -112,7 +112,8 @@ async fn what_still_exists_is_listed_after_a_teardown_and_again_when_nothing_is_
         let ends = Behaviour::Ends(Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None });
         world.runner("globex").behaviours.insert("leftovers".into(), ends);
     };
-    let shown = async |world: &World| read::show_install(&world.versions(), &globex()).await.unwrap().leftovers;
+    let shown =
+        async |world: &World| read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().leftovers;
     lists(&mut world, &["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
 
     let before = shown(&world).await;
@@ -166,7 +167,7 @@ async fn a_teardown_succeeds_without_a_list_when_no_runner_makes_one() {
     let states = ["info succeeded", "settings succeeded", "storage succeeded", "leftovers:list lost"];
     assert_eq!(world.node_states(&workflow).await, states);
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
-    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     assert_eq!((view.state.as_str(), view.version), ("idle", None), "nothing is deployed any more");
     let unknown = view.leftovers.unwrap().found.unknown.unwrap();
     assert!(unknown.starts_with("the job that lists the leftovers is lost: "), "{unknown}");
@@ -183,5 +184,5 @@ async fn a_list_that_cannot_be_read_is_left_out() {
     world.settle().await;
 
     assert_eq!(world.workflow(&workflow).await.state.as_str(), "succeeded");
-    assert_eq!(read::show_install(&world.versions(), &globex()).await.unwrap().leftovers, None);
+    assert_eq!(read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().leftovers, None);
 }

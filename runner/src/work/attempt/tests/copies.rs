@@ -49,6 +49,20 @@ async fn a_copy_of_an_order_that_another_machine_did_is_refused_on_an_empty_disk
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_copy_that_came_too_late_to_be_started_is_given_back_whoever_has_done_the_order() {
+    let (first, bucket) = first_machine(Play::Succeed).await;
+    let kept = made_for(FIRST, order(1, 7));
+    first.queue.send(sealed(&kept));
+    first.until_deleted().await;
+
+    let second = next(&first, &bucket);
+    second.queue.send(sealed(&Order { not_after: Timestamp::from_millis(1_999_999), ..kept }));
+    second.until_deleted().await;
+
+    assert_eq!((second.begun(), second.sent_by(&key(SECOND))), (1, vec!["given back expired".to_owned()]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_order_for_a_lost_machine_that_nobody_began_is_done_by_the_next_one() {
     let (first, bucket) = first_machine(Play::Succeed).await;
     first.queue.send(sealed(&made_for(FIRST, action())));

@@ -6,6 +6,7 @@ mod enrolment;
 mod queues;
 mod retirement;
 mod standby;
+mod waiting;
 mod world;
 
 use std::sync::atomic::Ordering;
@@ -128,12 +129,12 @@ async fn an_action_that_the_kill_switch_ends_is_reported_as_interrupted_and_not_
     world.until("the start", |world| world.begun() == 1).await;
 
     world.switch(false);
-    world.until("the end", |world| world.sent().len() == 2).await;
+    world.until("the end", |world| world.sent().len() == 3).await;
     world.switch(true);
     world.until_deleted().await;
 
     assert_eq!(world.begun(), 1);
-    assert_eq!(world.sent()[..2], ["1.1 started", "1.1 interrupted"]);
+    assert_eq!(world.sent()[..3], ["1.1 started", "away SwitchedOff", "1.1 interrupted"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -151,7 +152,10 @@ async fn an_action_that_waited_for_its_turn_when_the_runner_was_switched_off_is_
 
     let mut said = world.sent();
     said.sort_unstable();
-    assert_eq!(said, ["1.1 started", "1.2 started", "1.2 started", "1.2 succeeded", "1.2 succeeded"]);
+    assert_eq!(
+        said,
+        ["1.1 started", "1.2 started", "1.2 started", "1.2 succeeded", "1.2 succeeded", "away SwitchedOff"]
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -211,7 +215,7 @@ async fn a_cancel_that_comes_first_keeps_the_order_from_starting_even_after_a_re
 }
 
 #[tokio::test(start_paused = true)]
-async fn forged_expired_and_replayed_orders_are_refused_reported_and_deleted() {
+async fn forged_expired_and_replayed_orders_are_refused_reported_and_deleted_and_only_the_expired_one_is_given_back() {
     let world = World::new(Play::Succeed);
     world.queue.send(sealed(&order(2, 8)));
     world.until_deleted().await;
@@ -223,7 +227,7 @@ async fn forged_expired_and_replayed_orders_are_refused_reported_and_deleted() {
     }
 
     assert_eq!(world.begun(), 1);
-    assert_eq!(world.sent()[2..], ["refused malformed", "refused expired", "refused replayed"]);
+    assert_eq!(world.sent()[2..], ["refused malformed", "given back expired", "refused replayed"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -240,6 +240,7 @@ impl World {
             unneeded: Default::default(),
             fatal: OnceLock::new(),
             replaced_by: OnceLock::new(),
+            presence: Default::default(),
             config,
         };
         Self { queue, stage, agent: Arc::new(agent), spool, taken, account, roles, key, state }
@@ -303,7 +304,11 @@ impl World {
         let word = |body: ReportBody| match body {
             ReportBody::Hello(_) => "hello".to_owned(),
             ReportBody::Heartbeat => "heartbeat".to_owned(),
-            ReportBody::Refused(refusal) => format!("refused {}", refusal.reason.as_str()),
+            ReportBody::Away(away) => format!("away {:?}", away.reason),
+            ReportBody::Refused(refusal) => {
+                let what = if refusal.given_back { "given back" } else { "refused" };
+                format!("{what} {}", refusal.reason.as_str())
+            }
             ReportBody::Attempt(report) => match report.event {
                 AttemptEvent::Started => format!("{} started", report.fence),
                 AttemptEvent::Progress { .. } => "progress".to_owned(),

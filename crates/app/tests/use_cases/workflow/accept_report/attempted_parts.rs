@@ -11,10 +11,7 @@ use freehold_protocol::{Envelope, Payload as _, WorkflowId};
 use serde_json::{Value, json};
 
 use crate::support::runner::{Behaviour, subject};
-use crate::support::{World, app, globex, member};
-
-/// The time until a job of the test's app is lost, in seconds.
-const LOST_SECS: u64 = 3600 + 600 + 120;
+use crate::support::{LOST_SECS, World, app, globex, member};
 
 /// The app with a sandbox and a component of each kind that a teardown treats differently. Each may be switched off.
 fn document() -> AppVersion {
@@ -176,8 +173,7 @@ async fn a_job_that_was_cancelled_or_lost_or_never_ended_leaves_its_part_to_the_
         assert_eq!(attempted(&world).await, ["module"], "while the job runs");
         let (mut lost, mut cancelled, mut ended) = (world.copy(), world.copy(), world);
 
-        lost.memory.advance_secs(LOST_SECS);
-        assert_eq!(lost.sweeper().sweep().await.unwrap().lost, 1);
+        assert_eq!(lost.sweep_with_runner_there(LOST_SECS).await.lost, 1);
         cancelled.cancel_workflow().cancel(&workflow, member()).await.unwrap();
         if behaviour == Behaviour::Ignores {
             cancelled.runner("globex").seen = usize::MAX;
@@ -289,7 +285,7 @@ async fn no_action_waits_for_a_component_that_never_worked() {
 async fn a_part_that_was_attempted_is_shown_and_keeps_the_install_from_being_forgotten() {
     let (world, _) = tried(&document(), &[("sandbox", half())]).await;
 
-    let view = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let view = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     world.memory.advance_secs(3 * 3600);
     let refused = world.forget_install().forget(&globex(), &ForgetInstallRequest::default()).await.unwrap_err();
 

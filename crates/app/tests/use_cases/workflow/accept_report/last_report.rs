@@ -14,7 +14,7 @@ use crate::support::runner::Behaviour;
 use crate::support::{World, globex, with_input};
 
 async fn last_report(world: &World) -> Option<Timestamp> {
-    read::show_install(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact
+    read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().runner.unwrap().last_contact
 }
 
 #[tokio::test]

@@ -173,7 +173,9 @@ async fn a_flood_of_unknown_keys_is_set_aside_after_a_while_and_costs_only_its_s
 #[tokio::test]
 async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_its_own() {
     let (world, _, job) = deploying(Behaviour::Ignores).await;
-    let heard = async || read::show_install(&world.versions(), &globex()).await.unwrap().runner.unwrap().last_contact;
+    let heard = async || {
+        read::show_install(&world.versions(), &globex(), world.now()).await.unwrap().runner.unwrap().last_contact
+    };
     let contact = async || world.memory.get(&contact_key(&globex())).await.unwrap();
     let before = contact().await;
 
@@ -184,7 +186,7 @@ async fn an_install_is_heard_of_by_the_reports_of_its_jobs_without_a_write_of_it
 
         assert_eq!(heard().await, Some(world.now()), "report {seq}");
     }
-    let listed = read::list_installs(&*world.memory, None).await.unwrap();
+    let listed = read::list_installs(&*world.memory, None, world.now()).await.unwrap();
 
     assert_eq!(contact().await, before);
     assert_eq!(listed.items[0].runner.as_ref().unwrap().last_contact, Some(world.now()));
@@ -198,7 +200,7 @@ async fn a_heartbeat_is_always_a_sign_of_life() {
 
     let _ = accept(&world, &heartbeat).await.unwrap();
 
-    let shown = read::show_install(&world.versions(), &globex()).await.unwrap();
+    let shown = read::show_install(&world.versions(), &globex(), world.now()).await.unwrap();
     assert_eq!(shown.runner.unwrap().last_contact, Some(world.now()));
 }
 
@@ -250,6 +252,7 @@ async fn a_runner_that_names_a_job_of_another_install_writes_nothing_into_it() {
         detail: "words of another customer".into(),
         message: freehold_protocol::Digest::of(b"order"),
         job: Some((job.clone(), FIRST)),
+        given_back: false,
     };
     let runner = &world.runners["initech"];
     let report = runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()));
@@ -347,6 +350,7 @@ async fn a_refused_order_is_put_on_record_and_ends_nothing() {
         detail: "attempt was replaced".into(),
         message: freehold_protocol::Digest::of(b"order"),
         job: Some((job.clone(), FIRST)),
+        given_back: false,
     };
     let runner = &world.runners["globex"];
     let report = runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()));
@@ -368,6 +372,7 @@ async fn an_order_that_its_runner_does_not_understand_ends_its_job_with_the_way_
         detail: detail.into(),
         message: freehold_protocol::Digest::of(b"order"),
         job: Some((job.clone(), fence)),
+        given_back: false,
     };
     let runner = &world.runners["globex"];
     let report = |fence| runner.sign(&runner.report(ReportBody::Refused(refusal(fence)), world.now()));

@@ -1,0 +1,54 @@
+//! Handles the word of a runner that goes away, and the orders that a runner gives back when it is there again.
+
+use freehold_domain::install::Install;
+use freehold_domain::install::connection::Sign;
+use freehold_domain::job::{Job, JobEvent, JobState, Rejected};
+use freehold_domain::reports::head::ReportedHead;
+use freehold_protocol::report::{Away, Fence};
+use freehold_protocol::{KeyId, Timestamp};
+
+use super::{AcceptReport, Accepted, bounds};
+use crate::AppError;
+use crate::messages::DispatchMessage;
+use crate::workflow::advance::{self, Advanced, Reported};
+
+impl AcceptReport {
+    /// Records that the runner of the install takes no orders until its next hello.
+    pub(super) async fn away(
+        &self,
+        install: &Install,
+        away: Away,
+        sent_at: Timestamp,
+        head: Option<ReportedHead>,
+    ) -> Result<Accepted, AppError> {
+        let detail = bounds::cut(&away.detail, bounds::MAX_REASON_BYTES).to_owned();
+        tracing::warn!(install.id = %install.id, "Runner of `{}` takes no orders: {detail}", install.id);
+        self.note_sign(&install.id, sent_at, &Sign::Away(Away { detail, ..away }), head).await?;
+        Ok(Accepted::Taken)
+    }
+
+    /// Orders the work of a job again whose expired order the runner gave back. A report that comes again dispatches the new
+    /// order again, which `dispatch-job` sends once.
+    pub(super) async fn given_back(
+        &self,
+        runner: &KeyId,
+        job: &Job,
+        (fence, sent_at): (Fence, Timestamp),
+    ) -> Result<Accepted, AppError> {
+        let event = JobEvent::Returned { fence, runner: runner.clone() };
+        let reported = Reported { message: None, sent_at };
+        match advance::job_event(&*self.store, &job.id, &event, Some(reported), self.clock.now()).await? {
+            Advanced::Now { workflow: Some(workflow), started, .. } => {
+                self.after_end(&workflow, &started, sent_at).await?;
+            }
+            Advanced::Now { job, workflow: None, .. } | Advanced::Rejected(job, Rejected::Stale { .. }) => {
+                if let JobState::Queued { dispatch } = &job.state {
+                    let order = DispatchMessage::Order { job: job.id.clone(), dispatch: *dispatch };
+                    self.outbox.dispatch(&[order]).await?;
+                }
+            }
+            Advanced::NotYet(_) | Advanced::Rejected(..) => {}
+        }
+        Ok(Accepted::Taken)
+    }
+}

@@ -1,0 +1,263 @@
+//! What an order contains: the work of its node, the values and the context that the work reads, the tool image, and the
+//! terms.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use freehold_domain::build::{Build, BuildState};
+use freehold_domain::inputs::{known_inputs, resolve_inputs, resolve_inputs_for};
+use freehold_domain::install::Install;
+use freehold_domain::plan::kept_outputs;
+use freehold_domain::preflight;
+use freehold_domain::sealed_inputs::take_sealed;
+use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKind};
+use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
+use freehold_protocol::contract::OrderTerms;
+use freehold_protocol::order::{Artifact, BuildArtifact, KeptOutputs, Recipe, RemovePart, ToolImage, Work};
+use freehold_protocol::preflight::CheckInstall;
+use freehold_protocol::terraform::PROVIDER_LAYER;
+use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
+use serde_json::json;
+
+use super::DispatchJob;
+use crate::AppError;
+use crate::contract::terms;
+use crate::stack::nuon_tree;
+use crate::table::{self, Stored, build_key, load};
+use crate::workflow::advance;
+use crate::workflow::order_work::{
+    action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work, secrets, sensitive_inputs,
+    skips_noops,
+};
+use crate::workflow::teardown_install::reads;
+
+/// The values that an order names but does not contain: the sensitive inputs, with the digests of those that are
+/// sealed, the secrets, and the sensitive outputs.
+#[derive(Default)]
+pub(super) struct Hidden {
+    pub(super) inputs: Vec<Input>,
+    pub(super) sealed: BTreeMap<String, Digest>,
+    pub(super) secrets: Vec<Secret>,
+    pub(super) outputs: Vec<KeptOutputs>,
+}
+
+/// The parts of an order that depend on its node: the work, the context for templates, the values that it names but
+/// does not contain, the component of the tool image, and the terms.
+pub(super) struct Task {
+    pub(super) work: Work,
+    pub(super) skip_noops: bool,
+    pub(super) context: serde_json::Value,
+    pub(super) hidden: Hidden,
+    /// The component that makes the tool image in the task's version; `None` when the version has no tool image.
+    pub(super) tools: Option<ComponentName>,
+    pub(super) terms: Option<Box<OrderTerms>>,
+}
+
+impl Task {
+    /// Returns a task that reads no input, no secret and no output.
+    fn bare(work: Work, terms: Option<Box<OrderTerms>>) -> Self {
+        let context = json!({ "nuon": {} });
+        Self { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms }
+    }
+}
+
+impl DispatchJob {
+    /// Returns the workflow's tool image for a task whose version has the tool image `tools`; `None` if these are
+    /// different components. They can differ in a teardown: its tasks use the versions that were deployed, and such a
+    /// version may have another tool image or none.
+    pub(super) async fn tool_image(
+        &self,
+        workflow: &Workflow,
+        tools: Option<&ComponentName>,
+        install: &Install,
+    ) -> Result<Option<Box<ToolImage>>, AppError> {
+        let (Some(image), Some(app)) = (&workflow.tool_image, install.app()) else { return Ok(None) };
+        if tools != Some(&image.component) {
+            return Ok(None);
+        }
+        let artifact = self.artifact(app, &image.build).await?;
+        Ok(Some(Box::new(ToolImage { component: image.component.clone(), artifact })))
+    }
+
+    pub(super) async fn task(&self, workflow: &Workflow, node: &Node, install: &Install) -> Result<Task, AppError> {
+        match &node.target {
+            Target::Build { component, build } => self.build_task(workflow, component, build).await,
+            Target::Component { component, build, .. } => {
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
+                let artifact = self.artifact(app, build).await?;
+                self.install_task(component_work(&version, component, artifact)?, install, &version, None).await
+            }
+            Target::Sandbox { build, .. } => {
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
+                let artifact = self.artifact(app, build).await?;
+                self.install_task(sandbox_work(&version, artifact)?, install, &version, None).await
+            }
+            Target::Secrets { keeps_others, .. } => {
+                let (_, version) = self.app_version(workflow.version.as_ref(), install).await?;
+                if workflow.kind == WorkflowKind::TeardownInstall {
+                    let deployed = table::deployed(&*self.store, &install.id).await?;
+                    let context = nuon_tree::tree(&self.tenant, install, &version, &BTreeMap::new(), &deployed);
+                    return Ok(Task { context, ..Task::bare(no_copies_of_secrets(), agreed_terms(install)) });
+                }
+                self.install_task(copies_of_secrets(&version, *keeps_others)?, install, &version, None).await
+            }
+            Target::Teardown { part, version, build, sandbox, .. } => {
+                let (app, document) = self.app_version(Some(version), install).await?;
+                let artifact = match build {
+                    Some(build) => self.artifact(app, build).await?,
+                    None => return Err(AppError::internal(format!("the build of component `{part}` is not known"))),
+                };
+                let what = if *sandbox {
+                    sandbox_work(&document, artifact)
+                } else {
+                    component_work(&document, part, artifact)
+                };
+                let work = Work::Remove(RemovePart { what: Box::new(what?), destroy_data: destroys_data(workflow) });
+                let reads = reads(&document, &node.target);
+                let mut task = self.install_task(work, install, &document, reads).await?;
+                task.terms = Some(Box::new(terms::for_removal(&*self.store, install, &document).await?));
+                Ok(task)
+            }
+            Target::Action { action, directories } => {
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
+                let mut artifacts = BTreeMap::new();
+                for one in directories {
+                    artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
+                }
+                let reads = reads(&version, &node.target);
+                self.install_task(action_work(&version, action, &artifacts)?, install, &version, reads).await
+            }
+            Target::Preflight => {
+                let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;
+                let work = Work::Preflight(self.preflight(workflow, app, &version).await?);
+                self.install_task(work, install, &version, None).await
+            }
+            Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
+        }
+    }
+
+    /// Returns the task for the build runner. It has neither inputs nor terms, because the build runner serves no
+    /// customer's install.
+    async fn build_task(
+        &self,
+        workflow: &Workflow,
+        component: &ComponentName,
+        build: &BuildId,
+    ) -> Result<Task, AppError> {
+        let app = advance::build_app(workflow)
+            .ok_or_else(|| AppError::internal(format!("workflow `{}` names no app to build", workflow.id)))?;
+        let record = self.build(app, build).await?;
+        let work = BuildArtifact {
+            build: build.clone(),
+            component: component.clone(),
+            package: record.package,
+            source: record.source,
+            recipe: self.recipe(workflow, app, component).await?,
+            repository: self.repository.clone(),
+        };
+        Ok(Task::bare(Work::Build(work), None))
+    }
+
+    /// Returns the task for an install's runner, with the context for its templates. With `reads`, sensitive inputs that
+    /// the templates do not read need no value.
+    async fn install_task(
+        &self,
+        work: Work,
+        install: &Install,
+        version: &AppVersion,
+        reads: Option<BTreeSet<Reference>>,
+    ) -> Result<Task, AppError> {
+        let given = known_inputs(version, &install.inputs);
+        let (answers, sealing) = (&install.answers, install.sealing());
+        let mut inputs = match &reads {
+            Some(reads) => resolve_inputs_for(version, &given, answers, sealing, reads)?,
+            None => resolve_inputs(version, &given, answers, sealing)?,
+        };
+        let sealed = take_sealed(version, &given, &mut inputs);
+        let deployed = table::deployed(&*self.store, &install.id).await?;
+        let context = nuon_tree::tree(&self.tenant, install, version, &inputs, &deployed);
+        let terms = terms::for_order(&*self.store, install, version).await?;
+        let outputs = kept_outputs(version, &work, &deployed);
+        let hidden = Hidden { inputs: sensitive_inputs(version, &sealed), sealed, secrets: secrets(version), outputs };
+        let tools = version.tool_image().map(|component| component.name.clone());
+        let skip_noops = skips_noops(version, &work);
+        Ok(Task { work, skip_noops, context, hidden, tools, terms: Some(Box::new(terms)) })
+    }
+
+    /// Returns the install's app and the given version of the app.
+    async fn app_version<'a>(
+        &self,
+        version: Option<&Digest>,
+        install: &'a Install,
+    ) -> Result<(&'a AppName, Arc<AppVersion>), AppError> {
+        let app = install.require_app().map_err(|error| AppError::internal(error.to_string()))?;
+        Ok((app, self.versions.load(app, version).await?.document))
+    }
+
+    /// Returns the checks that the runner makes before the workflow's other nodes.
+    async fn preflight(
+        &self,
+        workflow: &Workflow,
+        app: &AppName,
+        version: &AppVersion,
+    ) -> Result<CheckInstall, AppError> {
+        let mut artifacts = BTreeMap::new();
+        for node in &workflow.nodes {
+            for (part, Use { build, .. }) in node.target.uses() {
+                let BuildState::Built { artifact, .. } = self.build(app, build).await?.state else { continue };
+                // Terraform providers are left out, because components share them and the runner has an estimate of
+                // their size.
+                let own = artifact.blobs.iter().filter(|blob| blob.media_type != PROVIDER_LAYER);
+                artifacts.insert(part, own.map(|blob| blob.size).sum());
+            }
+        }
+        Ok(preflight::needs(version, workflow, &artifacts))
+    }
+
+    async fn artifact(&self, app: &AppName, build: &BuildId) -> Result<Artifact, AppError> {
+        match self.build(app, build).await?.state {
+            BuildState::Built { artifact, .. } => Ok(artifact),
+            BuildState::Removed { .. } => Err(AppError::invalid(format!(
+                "the artifact of build `{build}` was removed; build the app again, and start the workflow again"
+            ))),
+            BuildState::Building { .. } | BuildState::Failed { .. } => Err(AppError::invalid(format!(
+                "build `{build}` has no artifact; start the workflow again when it is built"
+            ))),
+        }
+    }
+
+    async fn build(&self, app: &AppName, build: &BuildId) -> Result<Build, AppError> {
+        let record: Option<Stored<Build>> = load(&*self.store, &build_key(app, build)).await?;
+        Ok(record.ok_or_else(|| AppError::internal(format!("build `{build}` does not exist")))?.value)
+    }
+
+    /// Returns the recipe of a component's build, from the workflow's app version; `None` if the component has no
+    /// recipe.
+    async fn recipe(
+        &self,
+        workflow: &Workflow,
+        app: &AppName,
+        component: &ComponentName,
+    ) -> Result<Option<Recipe>, AppError> {
+        let Request::Build { version: Some(version), .. } = &workflow.request else {
+            return Ok(None);
+        };
+        let document = self.versions.load(app, Some(version)).await?.document;
+        let found = document
+            .build_input(component)
+            .ok_or_else(|| AppError::internal(format!("version has no component `{component}`")))?;
+        let packed = found.recipe.map(Recipe::packed).transpose();
+        packed.map_err(|error| AppError::internal(format!("could not pack a manifest: {error}")))
+    }
+}
+
+/// Returns the terms for an order that runs nothing of a version: the terms that the customer agreed to. With the terms
+/// of a version, a runner would refuse the order if the version asks for more than the customer agreed to.
+fn agreed_terms(install: &Install) -> Option<Box<OrderTerms>> {
+    install.accepted_contract.clone().map(|digest| Box::new(OrderTerms { digest, change: None, document: None }))
+}
+
+/// Returns whether the request for a teardown permits it to destroy data.
+const fn destroys_data(workflow: &Workflow) -> bool {
+    matches!(workflow.request, Request::Teardown { destroy_data: true, .. })
+}

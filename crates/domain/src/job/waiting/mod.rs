@@ -1,0 +1,138 @@
+//! How a job waits for its runner: past the expiry of its order, until a runner gives the expired order back.
+//!
+//! An order is valid for a short time, because it could be kept and sent anew by somebody else as long as it is valid. The
+//! expired order stays in its queue. The runner that receives it there gives it back, and the job gets a new order.
+
+use freehold_protocol::Timestamp;
+use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WAIT_SECS};
+use freehold_protocol::report::Outcome;
+
+use super::{Job, JobEvent, JobState, LastAttempt, Rejected, Step};
+
+/// The age, in seconds, from which an order that nobody has started counts as waiting for its runner.
+const UNCLAIMED_SECS: u64 = 60;
+
+impl Job {
+    /// Returns the time until which an attempt may start under the present order. An attempt that starts then has the
+    /// whole time limit of the job.
+    pub fn start_by(&self) -> Timestamp {
+        let window = self.not_after.since(self.created_at) / 1000;
+        self.created_at.plus_secs(window.saturating_sub(self.timeout_secs.into()))
+    }
+
+    /// Returns the time until which the job waits for a runner.
+    pub fn wait_until(&self) -> Timestamp {
+        if self.wait_until == Timestamp::default() { self.created_at.plus_secs(MAX_WAIT_SECS) } else { self.wait_until }
+    }
+
+    /// Returns whether the present order has expired, and the reports of its attempts had time to arrive.
+    pub fn is_outlived(&self, now: Timestamp) -> bool {
+        now >= self.not_after.plus_secs(LOST_GRACE_SECS)
+    }
+
+    /// Returns the time since which the job waits for a runner, as far as is known at the time `now`; `None` while an
+    /// attempt works, and for a job that has ended.
+    pub fn waits_since(&self, now: Timestamp) -> Option<Timestamp> {
+        match &self.state {
+            JobState::WaitingForRunner { since, .. } => Some(*since),
+            JobState::Queued { .. } => (now.since(self.created_at) >= UNCLAIMED_SECS * 1000).then_some(self.created_at),
+            JobState::Running { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Lost { .. }
+            | JobState::Cancelled { .. } => None,
+        }
+    }
+
+    /// Returns whether the job waits for its runner past the expiry of its order, and nobody wants it cancelled: nothing is
+    /// to be done for it until the runner is heard of, or it has waited long enough.
+    pub const fn is_left_to_wait(&self) -> bool {
+        matches!(self.state, JobState::WaitingForRunner { .. }) && self.cancel_requested.is_none()
+    }
+
+    pub(super) fn last_attempt(&self) -> Option<LastAttempt> {
+        match &self.state {
+            JobState::Running { fence, runner, .. } => Some(LastAttempt { fence: *fence, runner: runner.clone() }),
+            JobState::WaitingForRunner { attempt, .. } | JobState::Lost { attempt, .. } => attempt.clone(),
+            JobState::Queued { .. }
+            | JobState::Succeeded { .. }
+            | JobState::Failed { .. }
+            | JobState::Blocked { .. }
+            | JobState::Interrupted { .. }
+            | JobState::Cancelled { .. } => None,
+        }
+    }
+
+    /// Lets a job whose order has expired wait for its runner, unless somebody wants it cancelled or it has waited long
+    /// enough.
+    pub(super) fn wait(&self, dispatch: u32, attempt: Option<LastAttempt>, event: &JobEvent, now: Timestamp) -> Step {
+        if !self.is_outlived(now) {
+            return Step::NotYet;
+        }
+        if self.cancel_requested.is_some() || now >= self.wait_until() {
+            return self.expire(dispatch, attempt, event, now);
+        }
+        let since = self.last_report().unwrap_or(self.created_at).max(self.created_at);
+        self.change(JobState::WaitingForRunner { dispatch, since, attempt }, event, now)
+    }
+
+    /// Returns the effect of an event on a job that waits for its runner. Reports count as before.
+    pub(super) fn while_waiting(
+        &self,
+        dispatch: u32,
+        last: Option<&LastAttempt>,
+        event: &JobEvent,
+        now: Timestamp,
+    ) -> Result<Step, Rejected> {
+        if let Some(LastAttempt { fence, runner }) = last {
+            self.check_attempt(*fence, runner, event)?;
+        }
+        match event {
+            JobEvent::Started { fence, runner, .. } | JobEvent::Progress { fence, runner, .. } => {
+                if last.is_some_and(|last| last.fence == *fence) {
+                    return Ok(Step::Already);
+                }
+                let attempt = Some(LastAttempt { fence: *fence, runner: runner.clone() });
+                Ok(self.change(JobState::WaitingForRunner { dispatch, since: now, attempt }, event, now))
+            }
+            JobEvent::Finished { fence, outcome, .. } => Ok(self.ended(event, *fence, outcome, now)),
+            JobEvent::Refused { fence, .. } => Ok(self.ended(event, *fence, &Outcome::Cancelled, now)),
+            JobEvent::Returned { fence, .. } if last.is_some_and(|last| last.fence == *fence) => Ok(Step::Already),
+            JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
+            JobEvent::Cancel => Ok(self.cancel_requested(event, now)),
+            JobEvent::Expire => Ok(self.expire(dispatch, last.cloned(), event, now)),
+            JobEvent::Wait if self.cancel_requested.is_some() || now >= self.wait_until() => {
+                Ok(self.expire(dispatch, last.cloned(), event, now))
+            }
+            JobEvent::Wait => Ok(Step::NotYet),
+            JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Undeliverable { .. } => Ok(Step::Already),
+        }
+    }
+
+    /// Orders the work again after the runner gave the expired order back, or ends a job that somebody wants cancelled. An
+    /// order that could still be started is not replaced, whatever the runner says of its clock.
+    pub(super) fn order_again(&self, event: &JobEvent, now: Timestamp) -> Step {
+        let Some((fence, _)) = event.attempt() else { return Step::Already };
+        if now.plus_secs(LOST_GRACE_SECS) < self.start_by() {
+            return Step::NotYet;
+        }
+        if self.cancel_requested.is_some() {
+            return self.ended(event, fence, &Outcome::Cancelled, now);
+        }
+        let mut again = self.with_new_order(now);
+        again.returned += 1;
+        again.change(JobState::Queued { dispatch: fence.dispatch + 1 }, event, now)
+    }
+
+    /// Returns the job with the times of a new order.
+    pub(super) fn with_new_order(&self, now: Timestamp) -> Self {
+        let window = self.not_after.since(self.created_at) / 1000;
+        Self { wait_until: self.wait_until(), created_at: now, not_after: now.plus_secs(window), ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests;
