@@ -16,6 +16,9 @@ use crate::context::Context;
 use crate::error::{Result, ResultExt};
 use crate::output::{Output, Table, bytes, plural};
 
+/// The maximum number of reports queues that are shown. Each has room for some hundred customers, and costs two calls.
+const SHOWN_REPORTS_QUEUES: u32 = 100;
+
 #[derive(Debug, Serialize)]
 struct TenantStatus {
     tenant: TenantName,
@@ -186,10 +189,24 @@ async fn queues(config: &SdkConfig, tenant: &TenantName, machine: Option<State>)
     for name in QUEUES {
         all.extend(queue(&client, tenant, name, machine).await?);
     }
-    // The later reports queues have consecutive numbers.
-    for number in 2_u32.. {
-        let Some(found) = queue(&client, tenant, &format!("reports--{number}"), machine).await? else { break };
+    let later = async |number| queue(&client, tenant, &format!("reports--{number}"), machine).await;
+    all.extend(later_reports_queues(later).await?);
+    Ok(all)
+}
+
+/// Returns the reports queues after the first one, which have consecutive numbers. `ask` returns `None` for a queue that does
+/// not exist.
+async fn later_reports_queues(
+    mut ask: impl AsyncFnMut(u32) -> Result<Option<QueueStatus>>,
+) -> Result<Vec<QueueStatus>> {
+    let mut all = Vec::new();
+    for number in 2..=SHOWN_REPORTS_QUEUES {
+        let Some(found) = ask(number).await? else { return Ok(all) };
         all.push(found);
+    }
+    if let Some(last) = all.last_mut() {
+        let note = format!("`{}` is the last reports queue that is shown; later ones may exist", last.queue);
+        last.advice = Some(last.advice.take().map_or_else(|| note.clone(), |advice| format!("{advice}\n{note}")));
     }
     Ok(all)
 }
@@ -228,6 +245,25 @@ mod tests {
     fn every_queue_says_what_it_holds() {
         for queue in QUEUES.into_iter().chain(["reports--2"]) {
             assert!(!holds(queue).is_empty(), "{queue}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_reports_queues_are_shown_up_to_the_first_that_is_absent_or_the_hundredth() {
+        let exists = |queue: String| QueueStatus { queue, waiting: 0, in_flight: 0, holds: "", advice: None };
+        for (there, expected) in [(1, 0), (12, 11), (99, 98), (100, 99), (u32::MAX, 99)] {
+            let mut asked = 0;
+            let found = later_reports_queues(async |number| {
+                asked += 1;
+                Ok((number <= there).then(|| exists(format!("reports--{number}"))))
+            })
+            .await
+            .unwrap();
+
+            assert_eq!((found.len(), asked), (expected, (expected + 1).min(99)), "{there}");
+            let cut = "`reports--100` is the last reports queue that is shown; later ones may exist";
+            let noted: Vec<_> = found.iter().filter_map(|one| one.advice.as_deref()).collect();
+            assert_eq!(noted, if there < 100 { vec![] } else { vec![cut] });
         }
     }
 
