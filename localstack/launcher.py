@@ -21,8 +21,10 @@ def main():
     until_pid = argument("--until-pid")
     sys.argv = sys.argv[:1]  # MiniStack parses the command line too, and must not see our options
 
+    import moved_clock
     import shims
 
+    moved_clock.mend_sleep()
     shims.apply()
     if until_pid:
         threading.Thread(target=end_with, args=(int(until_pid),), daemon=True).start()

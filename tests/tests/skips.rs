@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// The functions that say that a test is skipped, and those that do so and then return nothing to the test.
-const SAY: [&str; 11] = [
+const SAY: [&str; 12] = [
     "skip",
     "skip_as",
     "have",
@@ -17,6 +17,7 @@ const SAY: [&str; 11] = [
     "here_under",
     "find",
     "start",
+    "start_with_clock",
     "without_tenant",
     "real_apps",
     "again_out_of_reach",

@@ -1,6 +1,5 @@
 //! Faults of the runner's process and its machine.
 
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
@@ -8,9 +7,9 @@ use tokio::time::Instant;
 
 use super::cell::{Begun, Cell, INSTALL, LIMIT, states};
 use super::class::{Point, Tried, declare};
-use crate::harness::Runner;
 use crate::harness::runner::{How, Signal};
 use crate::harness::wait::until;
+use crate::harness::{MovableClock, Runner};
 
 declare! {
     3 "the lease ends in the middle of a job" stands_still [];
@@ -153,16 +152,17 @@ async fn key(cell: &Cell) -> anyhow::Result<String> {
 
 /// The runner's clock is ten minutes off, or jumps by ten minutes in the middle of a job.
 async fn wrong_clock(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
-    let (begins, becomes) = point.of(&[("+600", "+600"), ("-600", "-600"), ("+0", "+600"), ("+0", "-600")]);
-    let file = cell.world.directory().join("clock");
-    std::fs::write(&file, begins)?;
+    let (begins, becomes) = point.of(&[(600, 600), (-600, -600), (0, 600), (0, -600)]);
+    let clock = MovableClock::ahead_by(begins, cell.world.directory())?;
     let honest = cell.runner.how();
     cell.runner.kill().await?;
-    cell.runner = Runner::start(with_clock(&honest, &file)?)?;
+    let mut wrong = honest.clone();
+    wrong.environment.extend(clock.environment()?);
+    cell.runner = Runner::start(wrong)?;
     cell.effects().hold(true);
     let begun = cell.act("again").await?;
     cell.wrote(&begun, "begin", 0).await?;
-    std::fs::write(&file, becomes)?;
+    clock.set(becomes)?;
     if begins != becomes {
         tokio::time::sleep(Duration::from_secs(3)).await;
     }
@@ -174,24 +174,6 @@ async fn wrong_clock(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
     Ok(Tried::Passed)
-}
-
-fn with_clock(honest: &How, file: &Path) -> anyhow::Result<How> {
-    let mut how = honest.clone();
-    how.environment.extend([
-        ("LD_PRELOAD", faketime()?.display().to_string()),
-        ("FAKETIME_TIMESTAMP_FILE", file.display().to_string()),
-        ("FAKETIME_NO_CACHE", "1".to_owned()),
-        ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-    ]);
-    Ok(how)
-}
-
-/// Returns the library of the program `faketime`, as Debian installs it.
-fn faketime() -> anyhow::Result<PathBuf> {
-    let mut libraries =
-        std::fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path().join("faketime/libfaketime.so.1"));
-    libraries.find(|path| path.is_file()).context("there is no libfaketime.so.1 in `/usr/lib/*/faketime`")
 }
 
 /// The runner is asked to end in the middle of a job; it finishes the job first, and another process goes on with its disk. Both

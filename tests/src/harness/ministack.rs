@@ -40,6 +40,14 @@ impl MiniStack {
         Self::up(state, &arguments).await
     }
 
+    /// Starts an instance whose clock, and that of its functions, is ahead by as much as the file `clock` says.
+    ///
+    /// # Errors
+    /// The output of `localstack/cloud`, when the cloud does not start.
+    pub(super) async fn start_with_clock(clock: &Path, state: &Path) -> anyhow::Result<Self> {
+        Self::up(state, &["--port", "0", "--clock", &clock.display().to_string()]).await
+    }
+
     async fn up(state: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
         let up = Command::new(workspace_root()?.join("localstack/cloud"))
             .args(["up", "--detach", "--until-pid", &std::process::id().to_string()])

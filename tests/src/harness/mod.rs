@@ -10,6 +10,7 @@ pub mod clients;
 pub mod cloud;
 mod clusters;
 pub mod command;
+mod disturbance;
 mod emulator;
 pub mod forger;
 #[cfg(feature = "localstack")]
@@ -26,6 +27,7 @@ mod world;
 pub use cloud::Capability;
 pub use clusters::Cluster;
 pub use command::CommandOutput;
+pub use disturbance::MovableClock;
 pub use proxies::Proxies;
 pub use runner::Runner;
 pub use world::{Install, Needs, World};

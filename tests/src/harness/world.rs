@@ -13,9 +13,7 @@ use super::chosen_cloud;
 use super::clients::{self, REGION};
 use super::cloud::{Capability, Cloud, Started};
 use super::command::{CommandOutput, environment, run};
-use super::ministack::MiniStack;
 use super::programs::Programs;
-use super::proxies::Proxies;
 use super::runner::{How, Runner};
 use super::wait::{SOON, until};
 
@@ -40,6 +38,8 @@ pub struct World {
     customers: AtomicU32,
     /// Where runners reach the cloud instead of at its own endpoint. Calls may fail there.
     runner_endpoint: Option<String>,
+    /// Further variables of commands and runners.
+    variables: Vec<(&'static str, String)>,
 }
 
 /// An install whose stack is launched; its runner is not started yet.
@@ -90,22 +90,22 @@ impl World {
         eprintln!("{test} runs on {}", cloud.name());
         let shared = !cloud.capabilities().contains(&Capability::EmptyAccounts);
         let tenant = if shared { format!("t{:08x}", std::process::id()) } else { "acme".to_owned() };
-        Ok(Some(Self { cloud, programs, directory, tenant, customers: AtomicU32::new(0), runner_endpoint: None }))
+        let (customers, runner_endpoint, variables) = (AtomicU32::new(0), None, Vec::new());
+        Ok(Some(Self { cloud, programs, directory, tenant, customers, runner_endpoint, variables }))
     }
 
-    /// Starts a local cloud behind `proxies` and deploys a tenant there, whose functions are the zips in the folder
-    /// `functions` or the newest ones.
+    /// Deploys a tenant on a local cloud that is started, with its files in `directory`.
     ///
     /// # Errors
-    /// When a program does not start.
-    pub async fn start_behind(proxies: &Proxies, functions: Option<&Path>) -> anyhow::Result<Self> {
-        let programs = Programs::find(functions)?;
-        let directory = tempfile::Builder::new().prefix("freehold-test-").tempdir()?;
-        let cloud = MiniStack::start_behind(proxies, &directory.path().join("cloud")).await?;
-        let runner_endpoint = Some(proxies.runners.url());
-        let tenant = "acme".to_owned();
-        let customers = AtomicU32::new(0);
-        let world = Self { cloud: Box::new(cloud), programs, directory, tenant, customers, runner_endpoint };
+    /// When the deploy fails.
+    pub(super) async fn on(
+        (cloud, directory): (Box<dyn Cloud>, tempfile::TempDir),
+        programs: Programs,
+        runner_endpoint: Option<String>,
+        variables: Vec<(&'static str, String)>,
+    ) -> anyhow::Result<Self> {
+        let (tenant, customers) = ("acme".to_owned(), AtomicU32::new(0));
+        let world = Self { cloud, programs, directory, tenant, customers, runner_endpoint, variables };
         world.deploy_tenant().await?.json()?;
         Ok(world)
     }
@@ -221,6 +221,7 @@ impl World {
     pub async fn command(&self, account: &str, arguments: &[&str]) -> anyhow::Result<CommandOutput> {
         let mut variables = environment(self.endpoint(), &self.cloud.administrator(account)?);
         variables.push(("FREEHOLD_TENANT", self.tenant.clone()));
+        variables.extend(self.variables.clone());
         run(&self.programs.freehold, self.directory(), &variables, arguments).await
     }
 
@@ -432,12 +433,13 @@ impl World {
     }
 
     fn how(&self, name: &str, config: &Path, credentials: &Credentials) -> How {
+        let own = environment(self.runner_endpoint.as_deref().or(self.endpoint()), credentials);
         How {
             program: if name == "build" { self.programs.builder.clone() } else { self.programs.runner.clone() },
             config: config.to_owned(),
             stack: None,
             log: self.file(&format!("{name}-runner.log")),
-            environment: environment(self.runner_endpoint.as_deref().or(self.endpoint()), credentials),
+            environment: [own, self.variables.clone()].concat(),
         }
     }
 

@@ -1,0 +1,96 @@
+//! Worlds on a local cloud that a test disturbs: calls fail in proxies, or the clock is moved.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use freehold_skips::{lacking, skip_as};
+
+use super::ministack::MiniStack;
+use super::programs::Programs;
+use super::proxies::Proxies;
+use super::world::World;
+
+/// A clock that a test moves: programs that are started with it, and those that they start, take it for the true one. A file,
+/// which they read whenever they ask for the time, says how far it is ahead.
+#[derive(Debug, Clone)]
+pub struct MovableClock {
+    file: PathBuf,
+}
+
+impl MovableClock {
+    /// Returns a clock that is ahead by `secs`, which its file in `directory` says.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn ahead_by(secs: i64, directory: &Path) -> anyhow::Result<Self> {
+        let clock = Self { file: directory.join("clock") };
+        clock.set(secs)?;
+        Ok(clock)
+    }
+
+    /// Lets the clock be ahead by `secs` from now on.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn set(&self, secs: i64) -> anyhow::Result<()> {
+        // Nobody may read half of it.
+        let next = self.file.with_extension("next");
+        std::fs::write(&next, format!("{secs:+}"))?;
+        std::fs::rename(&next, &self.file).context("setting the clock")
+    }
+
+    /// Returns the variables that give the clock to a program. How long something takes is still measured truly.
+    ///
+    /// # Errors
+    /// When this machine has no libfaketime.
+    pub fn environment(&self) -> anyhow::Result<[(&'static str, String); 4]> {
+        Ok([
+            ("LD_PRELOAD", library()?.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE", self.file.display().to_string()),
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ])
+    }
+}
+
+impl World {
+    /// Starts a local cloud behind `proxies` and deploys a tenant there, whose functions are the zips in the folder
+    /// `functions` or the newest ones.
+    ///
+    /// # Errors
+    /// When a program does not start.
+    pub async fn start_behind(proxies: &Proxies, functions: Option<&Path>) -> anyhow::Result<Self> {
+        let (programs, directory) = (Programs::find(functions)?, directory()?);
+        let cloud = MiniStack::start_behind(proxies, &directory.path().join("cloud")).await?;
+        Self::on((Box::new(cloud), directory), programs, Some(proxies.runners.url()), Vec::new()).await
+    }
+
+    /// Starts a local cloud with a clock that the test can move, and deploys a tenant there; prints why and returns nothing
+    /// when a program is missing. The cloud, its functions, the commands and the runners have this clock.
+    ///
+    /// # Errors
+    /// When a program does not start.
+    pub async fn start_with_clock(test: &str, needed: &[&str]) -> anyhow::Result<Option<(Self, MovableClock)>> {
+        if let Some(reason) = lacking(needed).or_else(|| lacking(&["faketime"])) {
+            skip_as(test, &reason);
+            return Ok(None);
+        }
+        let (programs, directory) = (Programs::find(None)?, directory()?);
+        let clock = MovableClock::ahead_by(0, directory.path())?;
+        let cloud = MiniStack::start_with_clock(&clock.file, &directory.path().join("cloud")).await?;
+        let variables = clock.environment()?.to_vec();
+        let world = Self::on((Box::new(cloud), directory), programs, None, variables).await?;
+        Ok(Some((world, clock)))
+    }
+}
+
+fn directory() -> anyhow::Result<tempfile::TempDir> {
+    Ok(tempfile::Builder::new().prefix("freehold-test-").tempdir()?)
+}
+
+/// Returns the library of the program `faketime`, as Debian installs it.
+fn library() -> anyhow::Result<PathBuf> {
+    let mut libraries =
+        std::fs::read_dir("/usr/lib")?.flatten().map(|entry| entry.path().join("faketime/libfaketime.so.1"));
+    libraries.find(|path| path.is_file()).context("there is no libfaketime.so.1 in `/usr/lib/*/faketime`")
+}
