@@ -13,12 +13,12 @@ use crate::output::bytes;
 /// The largest file that a command reads into memory, in bytes.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What to do about a folder that is not a copy of an install's audit records.
+/// What to do about a directory that is not a copy of an install's audit records.
 pub(crate) const COPY_OF_AUDIT: &str =
-    "copy all below `audit/` of the install's bucket into a folder (`aws s3 cp --recursive`), and pass that folder";
+    "copy all below `audit/` of the install's bucket into a directory (`aws s3 cp --recursive`), and pass its path";
 
 /// Returns the content of a file that the user names. `way_out` is the advice in the error about a path that does not
-/// exist, is a folder, or is too large: it says which file to pass.
+/// exist, is a directory, or is too large: it says which file to pass.
 pub(crate) fn read(path: &Path, way_out: &str) -> Result<Vec<u8>> {
     read_at_most(path, MAX_BYTES, way_out)
 }
@@ -31,16 +31,16 @@ pub(crate) fn read_text(path: &Path, way_out: &str) -> Result<String> {
     })
 }
 
-/// Returns what is in a folder that the user names. `way_out` says which folder to pass.
-pub(crate) fn entries(folder: &Path, way_out: &str) -> Result<Vec<DirEntry>> {
-    let shown = folder.display();
+/// Returns what is in a directory that the user names. `way_out` says which directory to pass.
+pub(crate) fn entries(directory: &Path, way_out: &str) -> Result<Vec<DirEntry>> {
+    let shown = directory.display();
     let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::NotFound => Error::invalid(format!("there is no folder `{shown}`")).or(way_out),
-        ErrorKind::NotADirectory => Error::invalid(format!("`{shown}` is a file, and not a folder")).or(way_out),
-        ErrorKind::PermissionDenied => unreadable(folder, &error),
-        _ => Error::invalid(format!("cannot read the folder `{shown}`: {error}")).or(way_out),
+        ErrorKind::NotFound => Error::invalid(format!("there is no directory `{shown}`")).or(way_out),
+        ErrorKind::NotADirectory => Error::invalid(format!("`{shown}` is a file, and not a directory")).or(way_out),
+        ErrorKind::PermissionDenied => unreadable(directory, &error),
+        _ => Error::invalid(format!("cannot read the directory `{shown}`: {error}")).or(way_out),
     };
-    std::fs::read_dir(folder).map_err(failed)?.map(|entry| entry.map_err(failed)).collect()
+    std::fs::read_dir(directory).map_err(failed)?.map(|entry| entry.map_err(failed)).collect()
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
@@ -52,7 +52,7 @@ fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<u8>> {
     let shown = path.display();
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => Error::invalid(format!("there is no file `{shown}`")).or(way_out),
-        ErrorKind::IsADirectory => Error::invalid(format!("`{shown}` is a folder")).or(way_out),
+        ErrorKind::IsADirectory => Error::invalid(format!("`{shown}` is a directory")).or(way_out),
         ErrorKind::PermissionDenied => unreadable(path, &error),
         _ => Error::invalid(format!("cannot read `{shown}`: {error}")).or(way_out),
     };
@@ -104,14 +104,14 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes the text to a temporary file in the folder of `path`. The caller renames it to `path`, so a reader never sees
-/// a partly written file.
+/// Writes the text to a temporary file in the directory of `path`. The caller renames it to `path`, so a reader never
+/// sees a partly written file.
 fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !folder.is_dir() {
-        let (shown, folder) = (path.display(), folder.display());
+    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !directory.is_dir() {
+        let (shown, directory) = (path.display(), directory.display());
         return Err(Error::invalid(format!(
-            "cannot write `{shown}`: there is no folder `{folder}`; make it, or name another file"
+            "cannot write `{shown}`: there is no directory `{directory}`; make it, or name another file"
         )));
     }
     let mut options = tempfile::Builder::new();
@@ -119,7 +119,7 @@ fn beside(path: &Path, text: &str) -> Result<NamedTempFile> {
     options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     // The error of `tempfile` names the temporary file, which the user does not know.
     let plain = |error: std::io::Error| std::io::Error::from(error.kind());
-    let mut file = options.tempfile_in(folder).map_err(plain).doing(writing(path))?;
+    let mut file = options.tempfile_in(directory).map_err(plain).doing(writing(path))?;
     file.write_all(text.as_bytes()).doing(writing(path))?;
     file.as_file().sync_all().doing(writing(path))?;
     Ok(file)
@@ -132,7 +132,7 @@ fn writing(path: &Path) -> String {
 fn exists(path: &Path) -> Error {
     let shown = path.display();
     if path.is_dir() {
-        return Error::conflict(format!("`{shown}` is a folder; name a file"));
+        return Error::conflict(format!("`{shown}` is a directory; name a file"));
     }
     Error::conflict(format!(
         "`{shown}` exists and was left as it is; name another file, or pass `--force` to replace it"
@@ -145,22 +145,22 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_there_has_a_way_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("globex.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("globex.yaml");
 
         let said = |path: &Path| read(path, "ask the vendor for it").unwrap_err().to_string();
 
         assert_eq!(said(&path), format!("there is no file `{}`; ask the vendor for it", path.display()));
-        let shown = folder.path().display();
-        assert_eq!(said(folder.path()), format!("`{shown}` is a folder; ask the vendor for it"));
+        let shown = directory.path().display();
+        assert_eq!(said(directory.path()), format!("`{shown}` is a directory; ask the vendor for it"));
         std::fs::write(&path, "text").unwrap();
         assert_eq!(read(&path, "").unwrap(), b"text");
     }
 
     #[test]
     fn a_file_that_is_not_text_is_named_with_the_place_and_the_way_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("tools.toml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tools.toml");
         std::fs::write(&path, b"ok\n\xff\xfe").unwrap();
 
         let refused = read_text(&path, "write it again").unwrap_err();
@@ -172,23 +172,23 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_one_is_named_with_the_way_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("audit.json");
+    fn a_directory_that_is_not_one_is_named_with_the_way_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("audit.json");
         std::fs::write(&file, "{}").unwrap();
 
         let said = |path: &Path| entries(path, "copy `audit/` into it").unwrap_err().to_string();
 
-        let absent = folder.path().join("audit");
-        assert_eq!(said(&absent), format!("there is no folder `{}`; copy `audit/` into it", absent.display()));
-        assert_eq!(said(&file), format!("`{}` is a file, and not a folder; copy `audit/` into it", file.display()));
-        assert_eq!(entries(folder.path(), "").unwrap().len(), 1);
+        let absent = directory.path().join("audit");
+        assert_eq!(said(&absent), format!("there is no directory `{}`; copy `audit/` into it", absent.display()));
+        assert_eq!(said(&file), format!("`{}` is a file, and not a directory; copy `audit/` into it", file.display()));
+        assert_eq!(entries(directory.path(), "").unwrap().len(), 1);
     }
 
     #[test]
     fn a_file_that_is_too_large_is_refused_before_it_is_read_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("globex.yaml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("globex.yaml");
         std::fs::write(&path, "text").unwrap();
 
         let refused = read_at_most(&path, 3, "ask the vendor for it").unwrap_err().to_string();
@@ -202,8 +202,8 @@ mod tests {
 
     #[test]
     fn a_file_is_replaced_only_when_that_is_asked_for() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runner.toml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("runner.toml");
         std::fs::write(&path, "mine\n").unwrap();
 
         let refused = create(&path, "theirs\n", false).unwrap_err();
@@ -215,21 +215,22 @@ mod tests {
         create(&path, "mine\n", false).unwrap();
         create(&path, "theirs\n", true).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "theirs\n");
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "a temporary file is left");
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1, "a temporary file is left");
     }
 
     #[test]
     fn a_path_that_cannot_be_written_is_named_without_the_temporary_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let (missing, file) = (folder.path().join("none"), folder.path().join("none/globex.yaml"));
+        let directory = tempfile::tempdir().unwrap();
+        let (missing, file) = (directory.path().join("none"), directory.path().join("none/globex.yaml"));
 
-        let no_folder = create(&file, "", false).unwrap_err().to_string();
-        let is_folder = [false, true].map(|force| create(folder.path(), "", force).unwrap_err().to_string());
+        let no_directory = create(&file, "", false).unwrap_err().to_string();
+        let is_directory = [false, true].map(|force| create(directory.path(), "", force).unwrap_err().to_string());
 
-        let (file, missing, shown) = (file.display(), missing.display(), folder.path().display());
-        let expected = format!("cannot write `{file}`: there is no folder `{missing}`; make it, or name another file");
-        assert_eq!(no_folder, expected);
-        assert_eq!(is_folder, [(); 2].map(|()| format!("`{shown}` is a folder; name a file")));
+        let (file, missing, shown) = (file.display(), missing.display(), directory.path().display());
+        let expected =
+            format!("cannot write `{file}`: there is no directory `{missing}`; make it, or name another file");
+        assert_eq!(no_directory, expected);
+        assert_eq!(is_directory, [(); 2].map(|()| format!("`{shown}` is a directory; name a file")));
     }
 
     #[cfg(unix)]
@@ -237,8 +238,8 @@ mod tests {
     fn a_new_file_has_the_rights_of_any_new_file() {
         use std::os::unix::fs::PermissionsExt;
 
-        let folder = tempfile::tempdir().unwrap();
-        let (ours, usual) = (folder.path().join("ours"), folder.path().join("usual"));
+        let directory = tempfile::tempdir().unwrap();
+        let (ours, usual) = (directory.path().join("ours"), directory.path().join("usual"));
         std::fs::write(&usual, "").unwrap();
 
         create(&ours, "", false).unwrap();

@@ -270,8 +270,8 @@ mod tests {
 
     #[test]
     fn a_config_that_is_replaced_keeps_the_settings_of_its_machine() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("globex-runner.toml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("globex-runner.toml");
         let first =
             Machine { state_dir: Some("/srv/state".into()), sandbox: Some(Sandbox::None), ..Machine::default() };
         config().write(&first, &path, false).unwrap();
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn a_config_of_an_earlier_version_loses_the_keys_that_the_runner_refuses() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("globex-runner.toml");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("globex-runner.toml");
         config().write(&Machine::default(), &path, false).unwrap();
         let today = std::fs::read_to_string(&path).unwrap();
         let former = "enrolment_secret_arn = \"arn:aws:secretsmanager:eu-west-1:222222222222:secret:x\"\n\

@@ -91,7 +91,7 @@ fn used(job: JobId, answered: &[&str], refused: &[&str]) -> AuditEvent {
     AuditEvent::IamUsed { job, fence: FENCE, answered: count(answered), refused: count(refused) }
 }
 
-/// A folder as `aws s3 sync` makes it, with a file for each record.
+/// A directory as `aws s3 sync` makes it, with a file for each record.
 fn audit(place: &Path) {
     let folder = place.join("audit/a-runner");
     std::fs::create_dir_all(&folder).unwrap();

@@ -142,7 +142,7 @@ fn aws(path: &str, body: &str) -> Option<String> {
     Some(json!({ "Attributes": counts }).to_string())
 }
 
-/// Returns a folder with `broken`, an app with two mistakes, and with a `git` of a fixed version.
+/// Returns a directory with `broken`, an app with two mistakes, and with a `git` of a fixed version.
 fn place() -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(place.path().join("broken/components")).unwrap();

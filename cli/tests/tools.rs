@@ -240,7 +240,7 @@ fn before_the_image_is_built_check_names_the_command_and_the_graph_is_shown() {
 }
 
 #[test]
-fn a_directory_that_is_no_image_is_not_replaced() {
+fn a_directory_that_is_not_an_image_is_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let dir = directory.path();
     list(dir);

@@ -51,7 +51,7 @@ def serve(app):
 
 
 def invent_missing(app, repositories):
-    """Makes stand-ins for sources that are not in the folder of sources; leaves out what cannot have one."""
+    """Makes stand-ins for sources that are not in the directory of sources; leaves out what cannot have one."""
 
     def lacks(*tables):
         sources = (source for table in tables if (source := source_of(table)))
@@ -76,10 +76,10 @@ def missing(app, repositories, source):
     """Returns why a source is not here, or nothing."""
     if source.repository is None:
         is_here = (app.config.folder / source.directory).is_dir()
-        return None if is_here else f"the config has no folder `{source.directory}`"
+        return None if is_here else f"the config has no directory `{source.directory}`"
     folder = repositories.copy(source.repository)
     if folder is None:
-        return f"`{source.repository}` is not in the folder of sources"
+        return f"`{source.repository}` is not in the directory of sources"
     if not (folder / source.directory).is_dir():
         return f"`{source.repository}` has no directory `{source.directory}`"
     return None

@@ -262,7 +262,7 @@ class Sources(WithFolder):
         self.assertIn('"name": "front"', (folder / "charts/front/Chart.yaml").read_text())
         self.assertTrue(stand_ins.is_needed(folder / "module"))
         self.assertTrue((folder / "base/kustomization.yaml").exists())
-        self.assertEqual("`acme/gone` is not in the folder of sources", self.config.left_out["component", "image"])
+        self.assertEqual("`acme/gone` is not in the directory of sources", self.config.left_out["component", "image"])
 
     def test_sandbox_that_is_not_in_the_folder_of_sources_hands_out_a_cluster_when_one_is_needed(self):
         (self.config.folder / "sandbox.toml").write_text('[public_repo]\nrepo = "acme/gone"\n')

@@ -107,14 +107,14 @@ class ToolImages(unittest.TestCase):
 class Refusals(unittest.TestCase):
     def test_file_of_each_error_of_a_sync_is_found(self):
         said = (
-            "error: folder `src` does not exist\n  --> actions/alb.toml:11:19\n   |\n11 | x\n\n"
+            "error: directory `src` does not exist\n  --> actions/alb.toml:11:19\n   |\n11 | x\n\n"
             "warning: `labels` has no effect yet\n  --> actions/alb.toml:1:1\n"
             "error: components/crds.toml: cannot fetch `https://x.example/crds`: no answer\n"
         )
 
         self.assertEqual(
             [
-                ("actions/alb.toml", "folder `src` does not exist"),
+                ("actions/alb.toml", "directory `src` does not exist"),
                 ("components/crds.toml", "cannot fetch `https://x.example/crds`: no answer"),
             ],
             vendor.errors_in(said),

@@ -103,7 +103,7 @@ Examples:
 Editors that use taplo then complete keys, explain them and mark mistakes. `freehold app check` finds more mistakes, because
 it reads all files together.")]
 pub(crate) struct Schema {
-    /// A kind of file, by its name, its folder, or the word in the comment on its first line; without KIND, all are
+    /// A kind of file, by its name, its directory, or the word in the comment on its first line; without KIND, all are
     /// listed.
     #[arg(value_name = "KIND")]
     kind: Option<SchemaKind>,

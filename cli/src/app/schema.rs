@@ -46,11 +46,11 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
     if dir.symlink_metadata().is_ok() {
         checked_dir(dir)?;
     }
-    let folder = dir.join("schemas");
-    std::fs::create_dir_all(&folder).doing(format!("make `{}`", folder.display()))?;
+    let directory = dir.join("schemas");
+    std::fs::create_dir_all(&directory).doing(format!("make `{}`", directory.display()))?;
     let mut written = Vec::new();
     for (name, schema) in schemas() {
-        let path = folder.join(format!("{name}.json"));
+        let path = directory.join(format!("{name}.json"));
         let text = format!("{}\n", pretty(&schema)?);
         std::fs::write(&path, text).doing(format!("write `{}`", path.display()))?;
         written.push(path);
@@ -75,7 +75,7 @@ fn write_all(context: &Context, dir: &Path) -> Result<()> {
         } else {
             format!("and `{}`, from which editors that use taplo learn the schema of each file", path.display())
         };
-        format!("wrote {} to `{}`\n{config}", plural(schemas, "schema"), folder.display())
+        format!("wrote {} to `{}`\n{config}", plural(schemas, "schema"), directory.display())
     })
 }
 

@@ -38,10 +38,10 @@ nor the signatures of the records; `freehold contract verify` checks the signatu
 pub(crate) struct Propose {
     /// The file that `freehold contract show -o FILE` wrote.
     file: PathBuf,
-    /// The folder with the audit records of one or more installs of the app.
+    /// The directory with the audit records of one or more installs of the app.
     #[arg(long, value_name = "DIR")]
     audit: PathBuf,
-    /// Write each policy that becomes smaller to this folder, as `ROLE.POLICY.json`.
+    /// Write each policy that becomes smaller to this directory, as `ROLE.POLICY.json`.
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
     /// Replace files that exist and have another text.
@@ -90,30 +90,30 @@ impl Propose {
         let records = records_in(&self.audit)?;
         if !records.iter().any(|record| matches!(record.event, AuditEvent::Started { .. })) {
             return Err(Error::invalid(format!(
-                "no record in `{}` is about the start of a job; give the folder `audit` of the customer's bucket, as \
+                "no record in `{}` is about the start of a job; pass a copy of `audit/` of the customer's bucket, as \
                  `aws s3 sync s3://BUCKET/audit DIR` copies it",
                 self.audit.display()
             )));
         }
         let proposal = propose(&contract, &records);
-        if let Some(folder) = &self.output {
-            write(folder, &proposal, self.force)?;
+        if let Some(directory) = &self.output {
+            write(directory, &proposal, self.force)?;
         }
         context.out.show(&proposal, |proposal| text(proposal, context.out))
     }
 }
 
-/// Reads all audit records below `folder`. A file contains one record, or one record per line in the runner's own
+/// Reads all audit records below `directory`. A file contains one record, or one record per line in the runner's own
 /// files.
-fn records_in(folder: &Path) -> Result<Vec<AuditRecord>> {
+fn records_in(directory: &Path) -> Result<Vec<AuditRecord>> {
     let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in crate::file::entries(&folder, COPY_OF_AUDIT)? {
+    let mut directories = vec![directory.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in crate::file::entries(&directory, COPY_OF_AUDIT)? {
             let kind = entry.file_type().doing(format!("look at `{}`", entry.path().display()))?;
             let is_messages = [ORDERS, RECEIPTS, REPORTS].iter().any(|name| entry.file_name() == *name);
             if kind.is_dir() && !is_messages {
-                folders.push(entry.path());
+                directories.push(entry.path());
             } else if kind.is_dir() {
                 // The messages that records name are no records.
             } else if entry.path().extension().is_some_and(|end| end == "json" || end == "jsonl") {
@@ -206,13 +206,13 @@ fn of_role(role: &RoleTerms, jobs: &BTreeMap<&JobId, Job>) -> RoleProposal {
     proposal
 }
 
-fn write(folder: &Path, proposal: &Proposal, force: bool) -> Result<()> {
-    std::fs::create_dir_all(folder).doing(format!("make the folder `{}`", folder.display()))?;
+fn write(directory: &Path, proposal: &Proposal, force: bool) -> Result<()> {
+    std::fs::create_dir_all(directory).doing(format!("make the directory `{}`", directory.display()))?;
     for role in &proposal.roles {
         for PolicyProposal { policy, narrowed } in &role.policies {
             let Some(document) = &narrowed.document else { continue };
             let plain = |text: &str| text.replace(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '_', "-");
-            let path = folder.join(format!("{}.{}.json", plain(&role.role), plain(policy)));
+            let path = directory.join(format!("{}.{}.json", plain(&role.role), plain(policy)));
             let text = serde_json::to_string_pretty(document).map_err(|error| Error::internal(error.to_string()))?;
             crate::file::create(&path, &format!("{text}\n"), force)?;
             note(&format!("wrote {}", path.display()));

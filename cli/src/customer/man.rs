@@ -17,7 +17,7 @@ Examples:
   freehold customer man | man -l -
   freehold customer man --out /usr/local/share/man/man1")]
 pub(crate) struct Man {
-    /// Write a page for each command into this folder.
+    /// Write a page for each command into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
@@ -30,7 +30,7 @@ impl Man {
                 print_exactly(pages.first().map(|(_, page)| page.as_str()).unwrap_or_default());
                 Ok(())
             }
-            Some(folder) => write(folder, &pages),
+            Some(directory) => write(directory, &pages),
         }
     }
 }
@@ -54,12 +54,12 @@ fn pages(command: &clap::Command) -> Result<Vec<(String, String)>> {
     Ok(all)
 }
 
-fn write(folder: &Path, pages: &[(String, String)]) -> Result<()> {
-    std::fs::create_dir_all(folder).doing(format!("make the folder `{}`", folder.display()))?;
+fn write(directory: &Path, pages: &[(String, String)]) -> Result<()> {
+    std::fs::create_dir_all(directory).doing(format!("make the directory `{}`", directory.display()))?;
     for (name, page) in pages {
-        crate::file::replace(&folder.join(name), page)?;
+        crate::file::replace(&directory.join(name), page)?;
     }
-    note(&format!("wrote {} pages into `{}`", pages.len(), folder.display()));
+    note(&format!("wrote {} pages into `{}`", pages.len(), directory.display()));
     Ok(())
 }
 

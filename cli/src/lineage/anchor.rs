@@ -36,17 +36,17 @@ mod tests {
     const KEY: &str = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
 
     #[test]
-    fn the_keys_beside_the_records_are_read_and_a_folder_without_one_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
+    fn the_keys_beside_the_records_are_read_and_a_directory_without_one_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
 
-        let none = keys(folder.path()).unwrap_err().to_string();
-        std::fs::create_dir(folder.path().join("21fe31dfa154a261626bf854046fd227")).unwrap();
-        std::fs::write(folder.path().join("21fe31dfa154a261626bf854046fd227.pub"), format!("{KEY}\n")).unwrap();
-        let found = keys(folder.path()).unwrap();
-        std::fs::write(folder.path().join("x.pub"), "none").unwrap();
+        let none = keys(directory.path()).unwrap_err().to_string();
+        std::fs::create_dir(directory.path().join("21fe31dfa154a261626bf854046fd227")).unwrap();
+        std::fs::write(directory.path().join("21fe31dfa154a261626bf854046fd227.pub"), format!("{KEY}\n")).unwrap();
+        let found = keys(directory.path()).unwrap();
+        std::fs::write(directory.path().join("x.pub"), "none").unwrap();
 
         assert!(none.contains("has no file with a runner's key"), "{none}");
         assert_eq!(found, [KEY.parse::<PublicKey>().unwrap().key_id().to_string()]);
-        assert!(keys(folder.path()).unwrap_err().to_string().contains("x.pub` is not a runner's key"));
+        assert!(keys(directory.path()).unwrap_err().to_string().contains("x.pub` is not a runner's key"));
     }
 }

@@ -15,10 +15,10 @@ use crate::error::{Error, Result, ResultExt};
 
 const FUNCTIONS_COUNT: usize = FUNCTIONS.len();
 
-/// How to get a folder with the code of the functions.
+/// How to get a directory with the code of the functions.
 pub(super) const WAY_OUT: &str = "unpack a release, or run `make dist` in a clone of Freehold, which writes \
     target/dist/ARCH/functions (`make package`, without the programs: target/lambda/ARCH; `infra/package --local`: \
-    target/lambda/local), and pass that folder as `--functions DIR`";
+    target/lambda/local), and pass that directory as `--functions DIR`";
 
 /// The zip file with the code of one function.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) fn find(dir: &Path) -> Result<Vec<Code>> {
     let missing: Vec<&str> = paths.iter().filter(|(_, path)| path.is_none()).map(|(name, _)| *name).collect();
     if !missing.is_empty() {
         let what = match missing.len() {
-            _ if !dir.is_dir() => "is not a folder".to_owned(),
+            _ if !dir.is_dir() => "is not a directory".to_owned(),
             FUNCTIONS_COUNT => "has no code of any function".to_owned(),
             _ => format!("has no code for {}", missing.join(", ")),
         };
@@ -181,12 +181,12 @@ mod tests {
 
     #[test]
     fn both_layouts_are_found_and_all_missing_functions_are_named() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("api.zip"), zip(b"", false)).unwrap();
-        std::fs::create_dir(folder.path().join("sweep")).unwrap();
-        std::fs::write(folder.path().join("sweep/bootstrap.zip"), zip(b"", false)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("api.zip"), zip(b"", false)).unwrap();
+        std::fs::create_dir(directory.path().join("sweep")).unwrap();
+        std::fs::write(directory.path().join("sweep/bootstrap.zip"), zip(b"", false)).unwrap();
 
-        let message = find(folder.path()).unwrap_err().to_string();
+        let message = find(directory.path()).unwrap_err().to_string();
 
         assert!(
             message.contains(
@@ -199,13 +199,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_any_code_does_not_list_all_functions() {
-        let folder = tempfile::tempdir().unwrap();
+    fn a_directory_without_any_code_does_not_list_all_functions() {
+        let directory = tempfile::tempdir().unwrap();
 
-        let empty = find(folder.path()).unwrap_err().to_string();
-        let absent = find(&folder.path().join("no")).unwrap_err().to_string();
+        let empty = find(directory.path()).unwrap_err().to_string();
+        let absent = find(&directory.path().join("no")).unwrap_err().to_string();
 
         assert!(empty.contains("` has no code of any function; unpack a release"), "{empty}");
-        assert!(absent.contains("no` is not a folder; unpack a release"), "{absent}");
+        assert!(absent.contains("no` is not a directory; unpack a release"), "{absent}");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::concurrency::{self, Reserves};
 use super::names::{DEFINITIONS, TEMPLATE, TENANT_TAG, bucket_name, code_parameter};
-use super::{Architecture, Bucket, Deploy, build_machine, code, functions_folder, table};
+use super::{Architecture, Bucket, Deploy, build_machine, code, functions_directory, table_settings};
 use crate::api::stack_name;
 use crate::aws::Caller;
 use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
@@ -28,7 +28,7 @@ struct Object<'a> {
 impl Deploy {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.tenant(self.name.as_ref())?;
-        let code = functions_folder::code(self.functions.as_deref())?;
+        let code = functions_directory::code(self.functions.as_deref())?;
         let architecture = code::architecture(&code, self.architecture)?;
         let config = context.config().await?;
         let progress = Progress::start();

@@ -7,7 +7,7 @@ mod code;
 mod concurrency;
 mod deploy;
 mod destroy;
-mod functions_folder;
+mod functions_directory;
 mod leftovers;
 mod names;
 mod principal;
@@ -54,9 +54,9 @@ pub(crate) struct Deploy {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
     name: Option<TenantName>,
-    /// Folder with `<function>.zip` or `<function>/bootstrap.zip`. By default, the functions of the release that this
-    /// program is in, or else those that `make dist` or `make package` wrote below the current directory; arm64 first.
-    /// Functions of a release without this program are deployed only if this option names them.
+    /// Directory with `<function>.zip` or `<function>/bootstrap.zip`. By default, the functions of the release that
+    /// this program is in, or else those that `make dist` or `make package` wrote below the current directory; arm64
+    /// first. Functions of a release without this program are deployed only if this option names them.
     #[arg(long, value_name = "DIR")]
     functions: Option<PathBuf>,
     /// Processor that the functions are built for; read from the code when absent.

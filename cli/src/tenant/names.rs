@@ -95,8 +95,8 @@ mod tests {
 
     #[test]
     fn every_program_of_the_functions_crate_is_a_function() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../functions/src/bin");
-        let programs = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../functions/src/bin");
+        let programs = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
         let mut programs: Vec<String> =
             programs.map(|path| path.file_stem().unwrap().to_str().unwrap().to_owned()).collect();
         let mut functions = FUNCTIONS;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 
 /// The checksums of a release: `make dist` writes them, and `ARCH/functions` and `ARCH/freehold` are beside them.
 const SUMS: &str = "SHA256SUMS";
-const WAY_OUT: &str = "make or unpack the release again, or pass another folder as `--functions DIR`";
+const WAY_OUT: &str = "make or unpack the release again, or pass another directory as `--functions DIR`";
 
 /// The release of some functions, as far as this program knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub(super) enum Release {
     Unknown,
 }
 
-/// Returns the release of `code`, which was read from `folder`. It is an error when the release has other code for a
-/// function: zips of several builds are in the folder. `program` returns the digest of this program.
-pub(super) fn of(folder: &Path, code: &[Code], program: impl FnOnce() -> Option<Digest>) -> Result<Release> {
-    let Some((functions, sums)) = sums(folder)? else { return Ok(Release::Unknown) };
+/// Returns the release of `code`, which was read from `directory`. It is an error when the release has other code for a
+/// function: zips of several builds are in the directory. `program` returns the digest of this program.
+pub(super) fn of(directory: &Path, code: &[Code], program: impl FnOnce() -> Option<Digest>) -> Result<Release> {
+    let Some((functions, sums)) = sums(directory)? else { return Ok(Release::Unknown) };
     let is_other =
         |one: &&Code| sums.get(&format!("{functions}{}.zip", one.function)) != Some(&one.digest.hex().to_owned());
     let others: Vec<&str> = code.iter().filter(is_other).map(|one| one.function).collect();
     if !others.is_empty() {
-        let (shown, others) = (folder.display(), others.join(", "));
+        let (shown, others) = (directory.display(), others.join(", "));
         let message = format!("`{shown}` has other code for {others} than `{SUMS}` of its release lists");
         return Err(Error::invalid(message).or(WAY_OUT));
     }
@@ -43,23 +43,23 @@ pub(super) fn of(folder: &Path, code: &[Code], program: impl FnOnce() -> Option<
     })
 }
 
-/// Returns the beginning of the paths of the functions in their release, such as `arm64/functions/`, and the checksums of
-/// the release by path; nothing when no checksums of this folder are there.
-fn sums(folder: &Path) -> Result<Option<(String, BTreeMap<String, String>)>> {
-    let Ok(folder) = std::path::absolute(folder) else { return Ok(None) };
-    let mut places = folder.ancestors();
+/// Returns the beginning of the paths of the functions in their release, such as `arm64/functions/`, and the checksums
+/// of the release by path; nothing when no checksums of this directory are there.
+fn sums(directory: &Path) -> Result<Option<(String, BTreeMap<String, String>)>> {
+    let Ok(directory) = std::path::absolute(directory) else { return Ok(None) };
+    let mut places = directory.ancestors();
     let (Some(_), Some(architecture), Some(release)) = (places.next(), places.next(), places.next()) else {
         return Ok(None);
     };
     let file = release.join(SUMS);
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let (Some(architecture), Some(folder), true) = (name(architecture), name(&folder), file.is_file()) else {
+    let (Some(architecture), Some(directory), true) = (name(architecture), name(&directory), file.is_file()) else {
         return Ok(None);
     };
     let text = crate::file::read_text(&file, WAY_OUT)?;
     let lines = text.lines().filter_map(|line| line.split_once("  "));
     let sums: BTreeMap<String, String> = lines.map(|(digest, path)| (path.to_owned(), digest.to_owned())).collect();
-    let functions = format!("{architecture}/{folder}/");
+    let functions = format!("{architecture}/{directory}/");
     Ok(sums.keys().any(|path| path.starts_with(&functions)).then_some((functions, sums)))
 }
 
@@ -80,10 +80,10 @@ mod tests {
     /// Returns the release of two functions in a release with these checksums.
     fn of_two(sums: &str) -> Result<Release> {
         let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("arm64/functions");
-        std::fs::create_dir_all(&folder).unwrap();
+        let directory = place.path().join("arm64/functions");
+        std::fs::create_dir_all(&directory).unwrap();
         std::fs::write(place.path().join(SUMS), sums).unwrap();
-        of(&folder, &code(&[("api", b"a"), ("sweep", b"s")]), || Some(Digest::of(PROGRAM)))
+        of(&directory, &code(&[("api", b"a"), ("sweep", b"s")]), || Some(Digest::of(PROGRAM)))
     }
 
     fn lines(files: &[(&str, &[u8])]) -> String {
@@ -117,9 +117,9 @@ mod tests {
     #[test]
     fn without_checksums_nothing_is_known() {
         let place = tempfile::tempdir().unwrap();
-        let folder = place.path().join("arm64/functions");
+        let directory = place.path().join("arm64/functions");
 
-        assert_eq!(of(&folder, &code(&[("api", b"a")]), || None).unwrap(), Release::Unknown);
+        assert_eq!(of(&directory, &code(&[("api", b"a")]), || None).unwrap(), Release::Unknown);
         assert_eq!(of(Path::new("/"), &[], || None).unwrap(), Release::Unknown);
     }
 }

@@ -344,8 +344,8 @@ mod tests {
     }
 
     fn credential(words: &[&str], contents: &str) -> Result<SourceCredential> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("credential");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("credential");
         std::fs::write(&file, contents).unwrap();
         let words = ["add"].iter().chain(words).chain(&["--file", file.to_str().unwrap()]).copied().collect::<Vec<_>>();
         Line::try_parse_from(words).unwrap().add.credential()
@@ -380,8 +380,8 @@ mod tests {
 
     #[test]
     fn the_keys_of_a_server_are_read_as_ssh_keyscan_prints_them() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("keys");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("keys");
         let key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
         std::fs::write(&file, format!("# git.corp.example:22 SSH-2.0\n\ngit.corp.example {key}\n{key}\n")).unwrap();
 

@@ -24,12 +24,12 @@ impl Init {
         let metadata = self.app.join("metadata.toml");
         if !metadata.is_file() {
             let absent = format!("`{}` is not an app: there is no `{}`", self.app.display(), metadata.display());
-            return Err(Error::invalid(absent).or("name the folder of an app; `freehold app init` writes a new one"));
+            return Err(Error::invalid(absent).or("name the directory of an app; `freehold app init` writes a new one"));
         }
         let files = [(self.app.join("tools").join(LIST), DEFAULT), (self.app.join("components/tools.toml"), COMPONENT)];
         for (path, text) in &files {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).doing(format!("make `{}`", folder.display()))?;
+            if let Some(directory) = path.parent() {
+                std::fs::create_dir_all(directory).doing(format!("make `{}`", directory.display()))?;
             }
             file::may_create(path, text, false)?;
         }

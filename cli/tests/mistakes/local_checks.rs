@@ -78,8 +78,8 @@ pub(crate) const MISTAKES: [Mistake; 59] = [
     mistake("app init into a full directory", &["app", "init", "full"], 4),
     mistake("app init with a bad name", &["app", "init", "Web Shop"], 2),
     mistake("no such schema", &["app", "schema", "helm_chrt"], 2),
-    mistake("no folder with functions", &["tenant", "deploy", "--name", "acme", "--functions", "lambda"], 2),
-    mistake("a folder without functions", &["tenant", "deploy", "--name", "acme", "--functions", "full"], 2),
+    mistake("no directory with functions", &["tenant", "deploy", "--name", "acme", "--functions", "lambda"], 2),
+    mistake("a directory without functions", &["tenant", "deploy", "--name", "acme", "--functions", "full"], 2),
     mistake(
         "functions of two builds",
         &["tenant", "deploy", "--name", "acme", "--functions", "mixed/arm64/functions"],

@@ -51,7 +51,7 @@ fn largest_real_app() -> Option<PathBuf> {
     apps.max_by_key(|app| (files(app), app.clone()))
 }
 
-/// Returns how many files are in `folder` and below.
+/// Returns how many files are in `directory` and below.
 fn files(folder: &Path) -> usize {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| if entry.path().is_dir() { files(&entry.path()) } else { 1 }).sum()

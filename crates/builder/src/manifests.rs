@@ -30,8 +30,8 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact) -> Result<Artifact, F
         (Some(Recipe::Manifest { text }), Source::Version) => text_layer(job, work, text).await,
         (Some(Recipe::Kustomization { options }), Source::Directory { .. } | Source::Git { .. }) => {
             let directory = source::fetch(job, &work.source).await?;
-            let folder = options.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
-            described(&directory, folder)?;
+            let path = options.get("path").and_then(serde_json::Value::as_str).unwrap_or_default();
+            described(&directory, path)?;
             let options = serde_json::to_vec(options);
             let options = options.map_err(|error| Failure::because("could not encode the kustomization", &error))?;
             let layer = pack(job, directory, options).await?;
@@ -65,16 +65,16 @@ async fn text_layer(job: &Job, work: &BuildArtifact, text: &str) -> Result<Artif
     until_stopped(job, push_layer(job, work, &layer, MANIFEST_LAYER, MANIFEST_ARTIFACT)).await
 }
 
-/// Refuses `folder` when it contains no kustomization file, or is outside of `directory`.
-fn described(directory: &Path, folder: &str) -> Result<(), Failure> {
-    let inside = directory.join(folder.trim_start_matches("./").trim_start_matches('/'));
+/// Refuses `path` when it contains no kustomization file, or is outside of `directory`.
+fn described(directory: &Path, path: &str) -> Result<(), Failure> {
+    let inside = directory.join(path.trim_start_matches("./").trim_start_matches('/'));
     let found = KUSTOMIZATIONS.iter().any(|name| inside.join(name).is_file());
     if found
         && inside.canonicalize().is_ok_and(|path| directory.canonicalize().is_ok_and(|root| path.starts_with(root)))
     {
         return Ok(());
     }
-    let place = if folder.is_empty() { "the source".to_owned() } else { format!("`{folder}` of the source") };
+    let place = if path.is_empty() { "the source".to_owned() } else { format!("`{path}` of the source") };
     Err(Failure::new(format!("{place} holds no `kustomization.yaml`; name the directory that contains it")))
 }
 

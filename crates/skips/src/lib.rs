@@ -66,7 +66,7 @@ fn lacking_on_path<'a>(programs: &[&'a str]) -> Option<&'a str> {
 /// Returns the path of the program `name`, searched on `PATH`.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+    std::env::split_paths(&path).map(|directory| directory.join(name)).find(|program| program.is_file())
 }
 
 /// Returns the names of the crate and of the running test. Rust's test harness gives each thread the name of its test.

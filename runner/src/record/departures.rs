@@ -20,9 +20,9 @@ use crate::record::audit::{AuditError, BUCKET_LIMIT};
 use crate::wire::inbox::{InboxError, Outbox, Sent};
 use crate::work::agent::Agent;
 
-/// The folder of the texts that the bucket does not have yet.
-const FOLDER: &str = "sent";
-/// The maximum number of such texts. Without room, the audit trail names a report whose text nobody can read.
+/// The directory of the texts that the bucket does not have yet.
+const DIRECTORY: &str = "sent";
+/// The maximum number of texts in the directory. When it is full, the audit trail names reports whose texts are lost.
 const MOST: usize = 20_000;
 /// The number of reports that are remembered as recorded. A call sends at most 10, and sends them again when it fails.
 const REMEMBERED: usize = 100;
@@ -37,12 +37,12 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Opens the folder in `state_dir`, with the texts that an earlier process left.
+    /// Opens the directory in `state_dir`, with the texts that an earlier process left.
     ///
     /// # Errors
-    /// When the folder cannot be made.
+    /// When the directory cannot be made.
     pub fn open(state_dir: &Path) -> std::io::Result<Self> {
-        let directory = state_dir.join(FOLDER);
+        let directory = state_dir.join(DIRECTORY);
         files::make_private_dir(&directory)?;
         // A crash left what was not written whole. Its report is still in the spool and stored again when it is sent.
         for entry in std::fs::read_dir(&directory)? {

@@ -41,7 +41,7 @@ impl Cloud {
         Self::here_with(test, &[]).await
     }
 
-    /// As [`Cloud::here`], with further folders on the `PATH` of that process.
+    /// As [`Cloud::here`], with further directories on the `PATH` of that process.
     pub(crate) async fn here_with(test: &str, programs: &[PathBuf]) -> Option<Self> {
         Self::here_under(test, programs, &[]).await
     }

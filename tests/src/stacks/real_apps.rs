@@ -63,7 +63,7 @@ fn load(app: &str, mut files: BTreeMap<String, Vec<u8>>) -> anyhow::Result<Loade
             Err(found) => {
                 let left_out = |message: &str| {
                     let path =
-                        message.strip_prefix('`')?.strip_suffix("` cannot be read: folder `src` does not exist")?;
+                        message.strip_prefix('`')?.strip_suffix("` cannot be read: directory `src` does not exist")?;
                     Some(path.trim_start_matches("./").to_owned())
                 };
                 let added: Vec<String> = found.iter().filter_map(|one| left_out(&one.message)).collect();

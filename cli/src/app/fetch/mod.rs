@@ -260,14 +260,14 @@ fn unprotected() -> Error {
 
 /// Returns the file of the app config that contains `address`, relative to `dir`.
 fn named_in(dir: &Path, address: &str) -> Option<PathBuf> {
-    let mut folders = vec![dir.to_owned()];
+    let mut directories = vec![dir.to_owned()];
     let mut found: Vec<PathBuf> = Vec::new();
-    while let Some(folder) = folders.pop() {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    while let Some(directory) = directories.pop() {
+        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
         for path in entries.map(|entry| entry.path()) {
             let is_config = path.extension().is_some_and(|extension| extension == "toml");
             if path.is_dir() && !path.is_symlink() {
-                folders.push(path);
+                directories.push(path);
             } else if is_config && std::fs::read_to_string(&path).is_ok_and(|text| text.contains(address)) {
                 found.push(path);
             }

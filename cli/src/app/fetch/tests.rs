@@ -1,4 +1,4 @@
-//! Tests against a server on loopback and a git repository in a folder.
+//! Tests against a server on loopback and a git repository in a directory.
 
 use std::sync::{Arc, Mutex};
 

@@ -75,8 +75,8 @@ fn empty(dir: &Path) -> Result<()> {
 
 fn write(path: &Path, text: &str) -> Result<()> {
     let doing = || format!("write `{}`", path.display());
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).doing(doing())?;
+    if let Some(directory) = path.parent() {
+        std::fs::create_dir_all(directory).doing(doing())?;
     }
     std::fs::write(path, text).doing(doing())
 }
@@ -115,12 +115,12 @@ mod tests {
 
     #[test]
     fn every_file_of_the_new_app_is_written() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app/init/new-app");
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/app/init/new-app");
         let mut found = Vec::new();
-        files_below(&folder, &mut found);
+        files_below(&directory, &mut found);
         found.sort();
 
-        let written: Vec<PathBuf> = FILES.iter().map(|(path, _)| folder.join(path)).collect();
+        let written: Vec<PathBuf> = FILES.iter().map(|(path, _)| directory.join(path)).collect();
 
         assert_eq!(written, found);
     }

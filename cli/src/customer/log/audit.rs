@@ -59,7 +59,7 @@ pub(super) struct Answer<'a> {
     root_key_compared: bool,
     #[serde(flatten)]
     pub(super) chain: &'a Verified,
-    /// The number of records in each folder, which runners of earlier versions wrote and which are not verified.
+    /// The number of records in each directory, which runners of earlier versions wrote and which are not verified.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) skipped: &'a BTreeMap<String, usize>,
 }

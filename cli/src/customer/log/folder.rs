@@ -1,6 +1,6 @@
 //! Reads a copy of an install's audit records: `NUMBER.json` for each record, `KEY.pub` for each runner key, and the
-//! messages that the records name in `orders/`, `receipts/` and `reports/`. Runners of earlier versions kept a chain for
-//! each key, in a folder `KEY/`, which is counted and not read.
+//! messages that the records name in `orders/`, `receipts/` and `reports/`. Runners of earlier versions kept a chain
+//! for each key, in a directory `KEY/`, which is counted and not read.
 
 use std::collections::BTreeMap;
 use std::fs::DirEntry;
@@ -13,18 +13,18 @@ use crate::error::{Error, Result};
 use crate::file::COPY_OF_AUDIT;
 use crate::output::{clean, plural};
 
-/// The folder of the records in a copy of the whole bucket.
+/// The directory of the records in a copy of the whole bucket.
 const AUDIT: &str = "audit";
 
-/// The files of a directory with a copy.
+/// A copy in a directory of this machine.
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) copy: RecordsCopy,
-    /// The number of records in each folder, which are not part of the chain.
+    /// The number of records in each directory, which are not part of the chain.
     pub(super) skipped: BTreeMap<String, usize>,
 }
 
-/// Returns the folder of the records in a copy of `audit/`, or of the whole bucket.
+/// Returns the directory of the records in a copy of `audit/`, or of the whole bucket.
 pub(super) fn records_in(directory: &Path) -> PathBuf {
     let inside = directory.join(AUDIT);
     if inside.is_dir() { inside } else { directory.to_owned() }
@@ -58,7 +58,7 @@ pub(super) fn read(directory: &Path) -> Result<Folder> {
     Ok(Folder { copy, skipped })
 }
 
-/// Returns a sentence about the folders that are not verified, if there are any.
+/// Returns a sentence about the directories that are not verified, if there are any.
 pub(super) fn skipped_line(skipped: &BTreeMap<String, usize>) -> Option<String> {
     let records = plural(skipped.values().sum(), "record");
     let names: Vec<&str> = skipped.keys().map(String::as_str).collect();

@@ -62,7 +62,7 @@ pub(crate) struct Evidence {
 
 #[derive(Debug)]
 enum Place {
-    Folder(PathBuf),
+    Directory(PathBuf),
     Bucket { client: Client, name: String },
 }
 
@@ -73,7 +73,7 @@ impl Records {
             (Some(directory), _) => {
                 let folder::Folder { copy, skipped } = folder::read(directory)?;
                 let whose = format!("`{}`", directory.display());
-                (copy, skipped, self.root_key.clone(), whose, Place::Folder(directory.clone()))
+                (copy, skipped, self.root_key.clone(), whose, Place::Directory(directory.clone()))
             }
             (None, Some(install)) => {
                 let own = OwnInstall::find(context, install).await?;
@@ -97,7 +97,7 @@ impl Evidence {
     pub(super) async fn log(&self, job: &JobId, fence: Fence) -> Result<Option<Vec<u8>>> {
         let key = format!("logs/{job}/{fence}.log");
         match &self.place {
-            Place::Folder(directory) => {
+            Place::Directory(directory) => {
                 let path = directory.join(&key);
                 if path.exists() { crate::file::read(&path, crate::file::COPY_OF_AUDIT).map(Some) } else { Ok(None) }
             }

@@ -4,7 +4,7 @@ use freehold_protocol::audit::verify::{Known, verify};
 use super::folder;
 
 #[test]
-fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
+fn a_directory_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
     let empty = folder::read(place.path()).unwrap_err().to_string();
@@ -17,7 +17,7 @@ fn a_folder_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     let chain = verify(&copy, Known::default());
 
     assert!(empty.contains("has no audit records of the install's chain"), "{empty}");
-    assert!(folder.skipped.is_empty());
+    assert!(read.skipped.is_empty());
     let key = &copy.keys["7300c0ae1429cd153252736a781b78f4"];
     assert_eq!(key, "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=");
     assert_eq!(copy.records.into_iter().collect::<Vec<_>>(), [(record_name(1), b"{}".to_vec())]);
@@ -65,7 +65,7 @@ fn the_messages_that_records_name_are_read_from_a_copy_of_the_whole_bucket_too()
 
     let folder = folder::read(place.path()).unwrap();
 
-    let copy = &folder.copy;
+    let copy = &read.copy;
     let found = [&copy.records, &copy.orders, &copy.receipts, &copy.reports].map(std::collections::BTreeMap::len);
-    assert_eq!((found, folder.skipped.len()), ([1; 4], 0));
+    assert_eq!((found, read.skipped.len()), ([1; 4], 0));
 }

@@ -1,4 +1,4 @@
-//! The use cases against a simulated control plane, one file each, in the folders of `src`.
+//! The use cases against a simulated control plane, one file each, in the directories of `src`.
 
 #![cfg(test)]
 

@@ -32,7 +32,7 @@ use crate::check::policy_answers;
 use crate::check::pulumi_programs;
 use crate::check::undeployable_parts;
 use crate::inspect;
-use crate::kinds::{FOLDERS, Kind};
+use crate::kinds::{DIRECTORIES, Kind};
 use crate::load_result::Loaded;
 use crate::read::addresses::{Addresses, Fetched};
 use crate::read::files::{Files, Place};
@@ -78,8 +78,8 @@ fn app_name(app: &mut App) -> Option<AppName> {
 }
 
 fn read_files(app: &mut App) {
-    let folders = FOLDERS.map(|(name, _)| name);
-    let paths = match app.files.toml_files(&folders) {
+    let directories = DIRECTORIES.map(|(name, _)| name);
+    let paths = match app.files.toml_files(&directories) {
         Ok(paths) => paths,
         Err(error) => {
             let file = app.files.add(".".to_owned(), String::new());

@@ -3,7 +3,7 @@
 use freehold_template::nearest;
 
 use crate::check::validate::validate;
-use crate::kinds::{FOLDERS, Kind, ROOT};
+use crate::kinds::{DIRECTORIES, Kind, ROOT};
 use crate::read::document;
 use crate::read::files::Place;
 use crate::read::shape;
@@ -89,7 +89,7 @@ fn is_of_a_runner(text: &str) -> bool {
 /// Returns the kind of the file at `path`; `None` when no kind of file belongs there.
 pub(crate) fn kind_of(path: &str) -> Option<Kind> {
     let found = match path.split_once('/') {
-        Some((folder, _)) => FOLDERS.iter().find(|(name, _)| *name == folder),
+        Some((directory, _)) => DIRECTORIES.iter().find(|(name, _)| *name == directory),
         None => ROOT.iter().find(|(name, _)| *name == path),
     };
     found.map(|(_, kind)| *kind)

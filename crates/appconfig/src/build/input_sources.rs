@@ -75,9 +75,9 @@ fn fetched(app: &mut App, address: &str) -> Vec<String> {
 }
 
 fn paths(app: &mut App, word: &str, place: Place) -> Vec<String> {
-    let folder = app.files.path(place.file).rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
+    let directory = app.files.path(place.file).rsplit_once('/').map_or("", |(directory, _)| directory).to_owned();
     let candidates: Vec<String> =
-        [folder.as_str(), ""].iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect();
+        [directory.as_str(), ""].iter().filter_map(|directory| normal(&format!("./{directory}/{word}"))).collect();
     let Some(first) = candidates.first().filter(|_| !Path::new(word).is_absolute()) else {
         let draft = Draft::error(place, format!("`{word}` is outside of the app's directory"));
         app.drafts.push(draft.help("move the file into the app's directory"));

@@ -1,11 +1,11 @@
-//! Warns about files that look like config files and are not read: files in a folder whose name is nearly that of a folder
-//! of the config, and files with another ending than `.toml`.
+//! Warns about files that look like config files and are not read: files in a directory that is named nearly like a
+//! directory of the config, and files with another ending than `.toml`.
 
 use std::path::Path;
 
 use freehold_template::nearest;
 
-use crate::kinds::{FOLDERS, ROOT};
+use crate::kinds::{DIRECTORIES, ROOT};
 use crate::read::files::Place;
 use crate::report::draft::Draft;
 use crate::state::app::App;
@@ -14,7 +14,7 @@ use crate::state::source::Held;
 /// The endings of files that may be meant as config files, in lower case.
 const ENDINGS: [&str; 4] = ["json", "yaml", "yml", "toml"];
 
-/// The folders that also hold texts which a config names: policy documents, and rules.
+/// The directories that also hold texts which a config names: policy documents, and rules.
 const TEXTS: [&str; 3] = ["permissions", "break_glass", "policies"];
 
 /// A file that is not read: its path, the reason, and the way out.
@@ -24,11 +24,11 @@ struct Ignored {
     help: String,
 }
 
-/// Warns about the files in the app's directory and directly in its folders. A file that a config names, or that belongs
-/// to a source in `held`, is not reported.
+/// Warns about the files in the app's directory and in those directly below it. A file that a config names, or that
+/// belongs to a source in `held`, is not reported.
 pub(crate) fn check(app: &mut App, held: &[Held]) {
     // A directory that cannot be read was reported before.
-    let entries = |folder: &str| app.files.tree().entries(folder).unwrap_or_default();
+    let entries = |directory: &str| app.files.tree().entries(directory).unwrap_or_default();
     let mut found = Vec::new();
     for (name, is_dir) in entries("") {
         if !is_dir {
@@ -36,7 +36,7 @@ pub(crate) fn check(app: &mut App, held: &[Held]) {
             continue;
         }
         let files = entries(&name).into_iter().filter(|(_, is_dir)| !is_dir);
-        found.extend(files.filter_map(|(file, _)| in_folder(&name, &file)));
+        found.extend(files.filter_map(|(file, _)| in_directory(&name, &file)));
     }
     let is_of_a_source = |path: &str| {
         held.iter()
@@ -55,20 +55,20 @@ fn in_root(name: &str) -> Option<Ignored> {
     ROOT.iter().any(|(known, _)| *known == meant).then(|| ignored(name.to_owned(), not_toml(), &meant))
 }
 
-fn in_folder(folder: &str, file: &str) -> Option<Ignored> {
-    let path = format!("{folder}/{file}");
-    if TEXTS.contains(&folder) && ending(file).is_some_and(|ending| !ending.eq_ignore_ascii_case("toml")) {
+fn in_directory(directory: &str, file: &str) -> Option<Ignored> {
+    let path = format!("{directory}/{file}");
+    if TEXTS.contains(&directory) && ending(file).is_some_and(|ending| !ending.eq_ignore_ascii_case("toml")) {
         with_toml(file)?;
         let help = format!("name it in a `.toml` file, such as `contents = \"./{file}\"`, or remove it");
         return Some(Ignored { path, reason: "no file of the config names it".to_owned(), help });
     }
-    if FOLDERS.iter().any(|(known, _)| *known == folder) {
-        return Some(ignored(path, not_toml(), &format!("{folder}/{}", with_toml(file)?)));
+    if DIRECTORIES.iter().any(|(known, _)| *known == directory) {
+        return Some(ignored(path, not_toml(), &format!("{directory}/{}", with_toml(file)?)));
     }
     let is_toml = ending(file).is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
-    let meant = meant_folder(folder).filter(|_| is_toml)?;
+    let meant = meant_directory(directory).filter(|_| is_toml)?;
     let file = with_toml(file).unwrap_or_else(|| file.to_owned());
-    Some(ignored(path, format!("an app config has no folder `{folder}`"), &format!("{meant}/{file}")))
+    Some(ignored(path, format!("an app config has no directory `{directory}`"), &format!("{meant}/{file}")))
 }
 
 fn ignored(path: String, reason: String, meant: &str) -> Ignored {
@@ -79,11 +79,11 @@ fn not_toml() -> String {
     "config files are TOML and end in `.toml`".to_owned()
 }
 
-/// Returns the folder of the config whose name is nearly `folder`.
-fn meant_folder(folder: &str) -> Option<&'static str> {
-    let known = FOLDERS.map(|(known, _)| known);
-    let is_singular = |plural: &&str| plural.strip_suffix("ies").is_some_and(|stem| folder == format!("{stem}y"));
-    known.into_iter().find(is_singular).or_else(|| nearest(folder, known))
+/// Returns the directory of the config whose name is nearly `directory`.
+fn meant_directory(directory: &str) -> Option<&'static str> {
+    let known = DIRECTORIES.map(|(known, _)| known);
+    let is_singular = |plural: &&str| plural.strip_suffix("ies").is_some_and(|stem| directory == format!("{stem}y"));
+    known.into_iter().find(is_singular).or_else(|| nearest(directory, known))
 }
 
 /// Returns `name` with the ending `.toml`, if it has another ending of [`ENDINGS`].

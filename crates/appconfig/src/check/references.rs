@@ -163,10 +163,10 @@ fn unknown_key(reading: &Reading, index: &Index) -> Option<Draft> {
 }
 
 /// Reports a path below a component or action that does not lead to its outputs.
-fn without_outputs(place: Place, folder: &str, name: &str, rest: &[String]) -> Option<Draft> {
+fn without_outputs(place: Place, group: &str, name: &str, rest: &[String]) -> Option<Draft> {
     let word = rest.first().filter(|word| !matches!(word.as_str(), "outputs" | "*"))?;
-    let draft = Draft::warning(place, format!("`.nuon.{folder}.{name}.{word}` does not exist"));
-    Some(draft.help(format!("its outputs are below `.nuon.{folder}.{name}.outputs`")))
+    let draft = Draft::warning(place, format!("`.nuon.{group}.{name}.{word}` does not exist"));
+    Some(draft.help(format!("its outputs are below `.nuon.{group}.{name}.outputs`")))
 }
 
 /// Reports an output that a copied image does not have.

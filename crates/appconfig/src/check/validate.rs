@@ -259,8 +259,10 @@ impl Validator<'_> {
                     return Content::Unreadable;
                 }
                 unreadable.insert(relative, drafts.len());
-                let draft = match self.app.files.absent_folder(self.file, path) {
-                    Some(folder) => Draft::absent(self.app.purpose.unsupported(), place, &format!("`{text}`"), folder),
+                let draft = match self.app.files.absent_directory(self.file, path) {
+                    Some(directory) => {
+                        Draft::absent(self.app.purpose.unsupported(), place, &format!("`{text}`"), directory)
+                    }
                     None => {
                         let message = format!("`{text}` cannot be read: {reason}");
                         let help = "create the file, or correct the path: it is relative to this file or to the app's \

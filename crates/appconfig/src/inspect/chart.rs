@@ -29,9 +29,11 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) {
     let library = chart.text("type") == Some("library");
     let dependencies = chart.tables("dependencies");
     if !library && dependencies.is_empty() && !held.paths.iter().any(|path| path.starts_with("templates/")) {
-        let folder = join(&held.path, "templates");
-        let draft =
-            Draft::warning(held.place.clone(), format!("the chart has no files in `{folder}`, so it creates nothing"));
+        let directory = join(&held.path, "templates");
+        let draft = Draft::warning(
+            held.place.clone(),
+            format!("the chart has no files in `{directory}`, so it creates nothing"),
+        );
         reader.say(draft.help("write its templates there, or correct the path"));
     }
     let defaults = held.paths.contains("values.yaml").then(|| document(reader, held, "values.yaml"));
@@ -55,8 +57,8 @@ fn example(key: &str) -> &'static str {
 fn without_chart(held: &Held) -> Draft {
     let draft = Draft::error(held.place.clone(), format!("there is no `Chart.yaml` in `{}`", held.path));
     match held.paths.iter().find_map(|path| path.strip_suffix("/Chart.yaml")) {
-        Some(folder) => draft.help(format!("did you mean `{}`?", join(held.word.trim_end_matches('/'), folder))),
-        None => draft.help("write it, or correct the path: the source is the folder of the chart itself"),
+        Some(directory) => draft.help(format!("did you mean `{}`?", join(held.word.trim_end_matches('/'), directory))),
+        None => draft.help("write it, or correct the path: the source is the directory of the chart itself"),
     }
 }
 
@@ -125,8 +127,8 @@ pub(super) fn look_at_kustomization(reader: &mut Reader<'_>, checked: &Checked, 
     if matches!(node.map(|node| &node.data), Some(Data::Table(_)))
         && !NAMES.iter().any(|name| held.paths.contains(&join(inner, name)))
     {
-        let folder = join(&held.path, inner);
-        let message = format!("there is no `kustomization.yaml` in `{}`", folder.trim_end_matches('/'));
+        let directory = join(&held.path, inner);
+        let message = format!("there is no `kustomization.yaml` in `{}`", directory.trim_end_matches('/'));
         reader.say(Draft::error(held.place.clone(), message).help("write it, or correct the path"));
     }
 }

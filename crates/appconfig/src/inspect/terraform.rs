@@ -32,14 +32,14 @@ const WRITE_LOCK: &str = "run `terraform providers lock -platform=linux_amd64 -p
 /// The prefix of the resource types that are built into Terraform and need no provider.
 const BUILT_IN: &str = "terraform_";
 
-/// The declarations in the files of one folder.
+/// The declarations in the files of one directory.
 #[derive(Debug, Default)]
 pub(super) struct Module {
     /// The variables: whether each of them needs a value, and the place that declares it.
     variables: BTreeMap<String, (bool, Place)>,
     /// The variables that expressions read, each with its first place.
     reads: BTreeMap<String, Place>,
-    /// The folders of the modules that this module calls, as this module names them.
+    /// The directories of the modules that this module calls, as this module names them.
     calls: Vec<(String, Place)>,
     /// The types of the resources that this module always creates, with their places.
     pub(super) types: Vec<(String, Place)>,
@@ -53,7 +53,7 @@ pub(super) struct Module {
 /// itself.
 pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> Module {
     let mut seen = BTreeSet::from([String::new()]);
-    let Some(mut root) = folder(reader, held, "", &held.place) else { return Module::default() };
+    let Some(mut root) = directory(reader, held, "", &held.place) else { return Module::default() };
     variables(reader, checked, held, &root);
     let mut provider = root.provider.take();
     let mut calls: Vec<(String, String, Place)> = called("", std::mem::take(&mut root.calls));
@@ -68,7 +68,7 @@ pub(super) fn look(reader: &mut Reader<'_>, checked: &Checked, held: &Held) -> M
             continue;
         };
         if seen.insert(path.clone())
-            && let Some(module) = folder(reader, held, &path, &place)
+            && let Some(module) = directory(reader, held, &path, &place)
         {
             calls.extend(called(&path, module.calls));
             provider = provider.or(module.provider);
@@ -85,9 +85,9 @@ fn called(from: &str, calls: Vec<(String, Place)>) -> Vec<(String, String, Place
     calls.into_iter().map(|(source, place)| (from.to_owned(), source, place)).collect()
 }
 
-/// Reads the module in the folder `path` of the source. `place` is where the config or another module names the folder.
-/// Reports a folder without module files.
-fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Option<Module> {
+/// Reads the module in the directory `path` of the source. `place` is where the config or another module names the
+/// directory. Reports a directory without module files.
+fn directory(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Option<Module> {
     let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
     let inside =
         |name: &&String| name.strip_prefix(&prefix).is_some_and(|rest| !rest.contains('/') && is_module_file(rest));
@@ -108,16 +108,16 @@ fn folder(reader: &mut Reader<'_>, held: &Held, path: &str, place: &Place) -> Op
     Some(module)
 }
 
-/// Warns about the variables that the module in the folder `path` of the source reads and does not declare: Terraform
-/// refuses the module.
+/// Warns about the variables that the module in the directory `path` of the source reads and does not declare:
+/// Terraform refuses the module.
 fn undeclared(reader: &mut Reader<'_>, held: &Held, path: &str, module: &Module) {
     if !module.outputs.whole {
         return;
     }
-    let folder = join(&held.path, path);
-    let folder = folder.trim_end_matches('/');
+    let directory = join(&held.path, path);
+    let directory = directory.trim_end_matches('/');
     for (name, place) in module.reads.iter().filter(|(name, _)| !module.variables.contains_key(*name)) {
-        let message = format!("the module in `{folder}` reads `var.{name}`, which none of its files declares");
+        let message = format!("the module in `{directory}` reads `var.{name}`, which none of its files declares");
         let draft = Draft::warning(place.clone(), message);
         reader.say(match nearest(name, module.variables.keys().map(String::as_str)) {
             near @ Some(_) => draft.meant(near),
@@ -129,23 +129,24 @@ fn undeclared(reader: &mut Reader<'_>, held: &Held, path: &str, module: &Module)
 /// Returns the error for a module without a lock file whose providers come from a registry: a runner only fetches
 /// pinned providers.
 fn unpinned(held: &Held, place: Place) -> Draft {
-    let folder = held.path.trim_end_matches('/');
-    let message = format!("the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it");
+    let directory = held.path.trim_end_matches('/');
+    let message = format!("the module in `{directory}` needs a provider, and has no `{LOCK}` that pins it");
     Draft::error(place, message)
         .help(format!("{WRITE_LOCK}; or remove `providers`: each build then pins and packs the provider"))
 }
 
 fn without_lock(held: &Held, place: Place) -> Draft {
-    let folder = held.path.trim_end_matches('/');
+    let directory = held.path.trim_end_matches('/');
     let message = format!(
-        "the module in `{folder}` needs a provider, and has no `{LOCK}` that pins it: each build takes the newest version"
+        "the module in `{directory}` needs a provider, and has no `{LOCK}` that pins it: each build takes the newest \
+         version"
     );
     Draft::warning(place, message).help(WRITE_LOCK)
 }
 
 fn without_files(held: &Held, path: &str, place: &Place) -> Draft {
-    let folder = join(&held.path, path);
-    let folder = folder.trim_end_matches('/');
+    let directory = join(&held.path, path);
+    let directory = directory.trim_end_matches('/');
     let prefix = if path.is_empty() { String::new() } else { format!("{path}/") };
     let below = held.paths.iter().filter_map(|name| name.strip_prefix(&prefix));
     let (mut exists, mut near) = (path.is_empty(), None);
@@ -155,9 +156,9 @@ fn without_files(held: &Held, path: &str, place: &Place) -> Draft {
         near = near.or(parent);
     }
     let message = if exists {
-        format!("the module in `{folder}` has no `.tf` file")
+        format!("the module in `{directory}` has no `.tf` file")
     } else {
-        format!("the module in `{folder}` does not exist")
+        format!("the module in `{directory}` does not exist")
     };
     let help = match near {
         Some(near) if path.is_empty() => format!("did you mean `{}`?", join(held.word.trim_end_matches('/'), near)),

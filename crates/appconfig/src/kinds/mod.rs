@@ -61,8 +61,8 @@ pub(crate) const ROOT: [(&str, Kind); 14] = [
     ("runbooks.toml", Kind::Runbook),
 ];
 
-/// The kinds of the TOML files in folders, by folder name. Files in nested folders are read too.
-pub(crate) const FOLDERS: [(&str, Kind); 11] = [
+/// The kinds of the TOML files in directories, by directory name. Files in nested directories are read too.
+pub(crate) const DIRECTORIES: [(&str, Kind); 11] = [
     ("components", Kind::Component),
     ("actions", Kind::Action),
     ("installs", Kind::Install),

@@ -16,8 +16,9 @@ pub(super) const SANDBOX: &[Key] = &[
         "The version of Pulumi that the program is written for. The runner uses its own Pulumi and logs a difference",
     ),
     may("pulumi_config", Values).doc("The configuration of a Pulumi program; strings are templates"),
-    may("source", Text)
-        .doc("`./path` of a directory, seen from this file's folder, or if nothing is there, from the app's directory"),
+    may("source", Text).doc(
+        "`./path` of a directory, relative to the directory of this file, or if nothing is there, to that of the app",
+    ),
     may("public_repo", Table(REPO)).doc("The public repository of the module"),
     may("connected_repo", Table(REPO)).doc("The private repository of the module"),
     may("vars", Values).doc("Variables of the Terraform module; strings are templates"),

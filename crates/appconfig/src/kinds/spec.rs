@@ -1,5 +1,5 @@
 //! Describes a key: its name, whether it is required, and the type of its value. The tables of keys are in the other
-//! files of this folder.
+//! files of this directory.
 
 /// The maximum time limit of a component's build or deploy, in seconds.
 pub(crate) const MAX_COMPONENT_SECS: u32 = 60 * 60;

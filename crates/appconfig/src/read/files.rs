@@ -10,7 +10,7 @@ use crate::read::tree::Tree;
 
 /// The maximum number of TOML files in one app.
 const MAX_FILES: usize = 5_000;
-/// The maximum depth of nested folders.
+/// The maximum depth of nested directories.
 const MAX_DEPTH: usize = 6;
 
 /// A place in a file: a range of its bytes.
@@ -83,24 +83,24 @@ impl Files {
         self.by_path.get(path).map(|file| self.text(*file))
     }
 
-    /// Returns the path, relative to the app's directory, that `word` in file `file` names. If `file` is in a folder,
-    /// the path is searched in this folder, then in the app's directory. For a root file, it is searched in the app's
-    /// directory, in the folder with the name of the file, and in `permissions/`. If nothing is found, the first of
-    /// these paths is returned. Returns `None` for a path that leads out of the app's directory.
+    /// Returns the path, relative to the app's directory, that `word` in file `file` names. If `file` is in a
+    /// directory, the path is searched in this directory, then in the app's directory. For a root file, it is searched
+    /// in the app's directory, in the directory with the name of the file, and in `permissions/`. If nothing is found,
+    /// the first of these paths is returned. Returns `None` for a path that leads out of the app's directory.
     pub(crate) fn named(&self, file: usize, word: &str) -> Option<String> {
         let candidates = self.candidates(file, word);
         let found = candidates.iter().position(|path| self.tree.exists(path)).unwrap_or_default();
         candidates.into_iter().nth(found)
     }
 
-    /// Returns the first folder of the path `word` in file `file`, if this folder does not exist. It may be a folder
-    /// that has to be generated, or a submodule that was not fetched.
-    pub(crate) fn absent_folder<'w>(&self, file: usize, word: &'w str) -> Option<&'w str> {
-        let (folder, _) = word.trim_start_matches("file://").trim_start_matches("./").split_once('/')?;
-        let absent = !folder.is_empty() && folder != ".." && {
-            self.candidates(file, folder).iter().all(|path| !self.tree.exists(path))
+    /// Returns the first directory of the path `word` in file `file`, if this directory does not exist. It may be a
+    /// directory that has to be generated, or a submodule that was not fetched.
+    pub(crate) fn absent_directory<'w>(&self, file: usize, word: &'w str) -> Option<&'w str> {
+        let (directory, _) = word.trim_start_matches("file://").trim_start_matches("./").split_once('/')?;
+        let absent = !directory.is_empty() && directory != ".." && {
+            self.candidates(file, directory).iter().all(|path| !self.tree.exists(path))
         };
-        absent.then_some(folder)
+        absent.then_some(directory)
     }
 
     fn candidates(&self, file: usize, word: &str) -> Vec<String> {
@@ -109,11 +109,11 @@ impl Files {
         }
         let path = self.path(file);
         let stem = path.trim_end_matches(".toml");
-        let folders = match path.rsplit_once('/') {
-            Some((folder, _)) => [folder, "", ""],
+        let directories = match path.rsplit_once('/') {
+            Some((directory, _)) => [directory, "", ""],
             None => ["", stem, "permissions"],
         };
-        folders.iter().filter_map(|folder| normal(&format!("./{folder}/{word}"))).collect()
+        directories.iter().filter_map(|directory| normal(&format!("./{directory}/{word}"))).collect()
     }
 
     /// Converts `path`, which is relative to the app's directory, to a path on this machine.
@@ -139,13 +139,13 @@ impl Files {
         format!("{file}:{line}")
     }
 
-    /// Returns the sorted paths of the TOML files in the app's directory and, at any depth, in `folders`.
-    pub(crate) fn toml_files(&self, folders: &[&str]) -> io::Result<Vec<String>> {
+    /// Returns the sorted paths of the TOML files in the app's directory and, at any depth, in `directories`.
+    pub(crate) fn toml_files(&self, directories: &[&str]) -> io::Result<Vec<String>> {
         let mut found = Vec::new();
         for (name, is_dir) in self.tree.entries("")? {
             if !is_dir && is_toml(&name) {
                 found.push(name);
-            } else if is_dir && folders.contains(&name.as_str()) {
+            } else if is_dir && directories.contains(&name.as_str()) {
                 self.walk(&name, 0, &mut found)?;
             }
         }
@@ -156,9 +156,9 @@ impl Files {
         Ok(found)
     }
 
-    fn walk(&self, folder: &str, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
-        for (name, is_dir) in self.tree.entries(folder)? {
-            let path = format!("{folder}/{name}");
+    fn walk(&self, directory: &str, depth: usize, found: &mut Vec<String>) -> io::Result<()> {
+        for (name, is_dir) in self.tree.entries(directory)? {
+            let path = format!("{directory}/{name}");
             if is_dir && depth < MAX_DEPTH {
                 self.walk(&path, depth + 1, found)?;
             } else if !is_dir && is_toml(&name) {

@@ -28,11 +28,11 @@ impl Draft {
         Self { severity, place, message: message.into(), expected: None, help: None, related: Vec::new() }
     }
 
-    /// Returns the mistake for a file in a folder that does not exist. `named` is how the message names the file, such
-    /// as "`./a/b.sh`".
-    pub(crate) fn absent(severity: Severity, place: Place, named: &str, folder: &str) -> Self {
-        Self::new(severity, place, format!("{named} cannot be read: folder `{folder}` does not exist"))
-            .help("a sync needs this folder: fetch or generate it, or correct the path")
+    /// Returns the mistake for a file in a directory that does not exist. `named` is how the message names the file,
+    /// such as "`./a/b.sh`".
+    pub(crate) fn absent(severity: Severity, place: Place, named: &str, directory: &str) -> Self {
+        Self::new(severity, place, format!("{named} cannot be read: directory `{directory}` does not exist"))
+            .help("a sync needs this directory: fetch or generate it, or correct the path")
     }
 
     pub(crate) fn expected(mut self, text: impl Into<String>) -> Self {

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use freehold_template::nearest;
 
-use crate::kinds::{COMPONENT_TYPES, FOLDERS, Kind, ROOT};
+use crate::kinds::{COMPONENT_TYPES, DIRECTORIES, Kind, ROOT};
 
 /// A kind of file that has a JSON Schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +27,8 @@ pub struct UnknownSchema {
     help: String,
 }
 
-/// Further names of kinds, besides their own names and the names of their folders: the words in first-line comments of
-/// configs, and similar words.
+/// Further names of kinds, besides their own names and the names of their directories: the words in first-line comments
+/// of configs, and similar words.
 const ALIASES: [(&str, &str); 12] = [
     ("helm", "helm_chart"),
     ("terraform", "terraform_module"),
@@ -50,7 +50,7 @@ pub(super) const OLD_IMAGE: &str = "external_image";
 /// Returns all kinds: first the files, in the order of the reference, then the components by type.
 pub fn schema_kinds() -> impl Iterator<Item = SchemaKind> {
     let mut kinds: Vec<Kind> = Vec::new();
-    for (_, kind) in ROOT.into_iter().chain(FOLDERS) {
+    for (_, kind) in ROOT.into_iter().chain(DIRECTORIES) {
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
@@ -103,8 +103,8 @@ impl SchemaKind {
     pub fn files(self) -> Vec<String> {
         let Shape::File(kind) = self.0 else { return Vec::new() };
         let root = ROOT.iter().filter(|(_, of)| *of == kind).map(|(name, _)| (*name).to_owned());
-        let folders = FOLDERS.iter().filter(|(_, of)| *of == kind).map(|(name, _)| format!("{name}/**/*.toml"));
-        root.chain(folders).collect()
+        let directories = DIRECTORIES.iter().filter(|(_, of)| *of == kind).map(|(name, _)| format!("{name}/**/*.toml"));
+        root.chain(directories).collect()
     }
 }
 
@@ -177,14 +177,14 @@ impl fmt::Display for SchemaKind {
 impl FromStr for SchemaKind {
     type Err = UnknownSchema;
 
-    /// Parses the name of a kind, the name of its folder, or the word in a first-line comment such as `# helm` or `#
+    /// Parses the name of a kind, the name of its directory, or the word in a first-line comment such as `# helm` or `#
     /// docker-build`.
     fn from_str(text: &str) -> Result<Self, UnknownSchema> {
         let word = text.trim().replace('-', "_");
         let named = |word: &str| schema_kinds().find(|kind| kind.name() == word);
-        let folder = || FOLDERS.iter().find(|(name, _)| *name == word).map(|(_, kind)| Self(Shape::File(*kind)));
+        let directory = || DIRECTORIES.iter().find(|(name, _)| *name == word).map(|(_, kind)| Self(Shape::File(*kind)));
         let alias = || ALIASES.iter().find(|(alias, _)| *alias == word).and_then(|(_, name)| named(name));
-        named(&word).or_else(folder).or_else(alias).ok_or_else(|| {
+        named(&word).or_else(directory).or_else(alias).ok_or_else(|| {
             let names: Vec<&str> = schema_kinds().map(Self::name).collect();
             let help = match nearest(&word, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),

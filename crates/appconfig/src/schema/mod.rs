@@ -1,5 +1,5 @@
 //! The JSON Schemas of all kinds of files, for editors, and the reference in Markdown. Both are generated from the
-//! tables of keys that the checks use, and from the rules in this folder.
+//! tables of keys that the checks use, and from the rules in this directory.
 //!
 //! The schemas are draft-07, because the validator of taplo supports no later draft. They do not use `$ref` and
 //! `allOf`, because taplo does not complete keys in these.

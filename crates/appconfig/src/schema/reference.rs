@@ -25,7 +25,7 @@ generated from the tables that both read.
 
 ## Layout
 
-The place of a file decides its kind: the files below are in the app's directory itself; in the folders below, every TOML
+The place of a file decides its kind: the files below are in the app's directory itself; in the directories below, each TOML
 file counts, at any depth and with any name. A first comment such as `# helm` is for people and editors. An unknown key
 has no effect and gives a warning; a wrong type, a missing key or an unknown word is an error.
 
@@ -89,7 +89,7 @@ finding with its file, line and column.
 
 | source | error | warning |
 |---|---|---|
-| Terraform module | its folder does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, another component reads an output that it does not declare, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, an expression reads a variable that no file declares, a value for a variable that it does not declare, an action reads an output that it does not declare, a file of neither a component nor an action reads a sensitive output |
+| Terraform module | its directory does not exist or has no `.tf` file, a file does not parse, a module that it calls is not in the source, a variable has no value, another component reads an output that it does not declare, it fetches its `providers` and has no `.terraform.lock.hcl`, `env_vars` have a variable that changes which providers Terraform takes or which programs it runs | it needs a provider and has no `.terraform.lock.hcl`, an expression reads a variable that no file declares, a value for a variable that it does not declare, an action reads an output that it does not declare, a file of neither a component nor an action reads a sensitive output |
 | CloudFormation template | it does not parse, an unknown section or key of a resource, a resource without `Type`, `Ref`, `GetAtt`, `Sub`, `FindInMap`, `DependsOn` or a condition that names nothing, parameters that it does not have or does not get, another component reads an output that it does not declare, IAM resources without their `capabilities`, a role without `PermissionsBoundary` | a key that is given twice, a resource type of AWS that does not exist, a property that a resource type does not have, a required property that is missing, a literal of the wrong sort (a map where a list is needed, a text that is not a number), an action reads an output that it does not declare, a role under a condition without `PermissionsBoundary` |
 | Helm chart | no `Chart.yaml`, or one without `apiVersion`, `name` or `version`; `Chart.yaml` or `values.yaml` is not YAML | no templates; a value that the chart does not read |
 | kustomization | no `kustomization.yaml` | |

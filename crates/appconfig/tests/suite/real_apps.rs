@@ -92,7 +92,7 @@ fn every_real_module_and_chart_is_read() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Returns the folders below `folder` that hold a module or a chart.
+/// Returns the directories below `folder` that hold a module or a chart.
 fn modules_and_charts(folder: &Path) -> Vec<(PathBuf, &'static str)> {
     let mut found = Vec::new();
     let entries: Vec<PathBuf> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -142,7 +142,7 @@ fn is_error(one: &Diagnostic) -> bool {
 
 /// Returns the path that an error misses below `src/`, which is left out of the collection.
 fn left_out(one: &Diagnostic) -> Option<&str> {
-    one.message.strip_prefix('`')?.strip_suffix("` cannot be read: folder `src` does not exist")
+    one.message.strip_prefix('`')?.strip_suffix("` cannot be read: directory `src` does not exist")
 }
 
 fn shown(app: &Path, one: &Diagnostic) -> String {

@@ -25,12 +25,12 @@ pub(super) async fn build(job: &Job, program: &Path, request: &Request<'_>) -> R
 
 pub(super) fn arguments(request: &Request<'_>) -> Vec<String> {
     let dockerfile = request.dockerfile;
-    let folder = dockerfile.parent().unwrap_or(request.context).display();
+    let directory = dockerfile.parent().unwrap_or(request.context).display();
     let name = dockerfile.file_name().unwrap_or_default().to_string_lossy();
     let mut words: Vec<String> =
         ["build", "--progress", "plain", "--no-cache", "--frontend", "dockerfile.v0"].map(str::to_owned).to_vec();
     words.extend(["--local".to_owned(), format!("context={}", request.context.display())]);
-    words.extend(["--local".to_owned(), format!("dockerfile={folder}")]);
+    words.extend(["--local".to_owned(), format!("dockerfile={directory}")]);
     let args = request.args.iter().map(|(name, value)| format!("build-arg:{name}={value}"));
     let target = (!request.target.is_empty()).then(|| format!("target={}", request.target));
     // All times of files and of the image are set to this value.

@@ -17,7 +17,7 @@ fn folder(of: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden").join(of)
 }
 
-/// Returns the messages in a folder by name.
+/// Returns the messages in a directory by name.
 fn messages(of: &str) -> BTreeMap<String, Value> {
     let files = std::fs::read_dir(folder(of)).unwrap().map(|entry| entry.unwrap().path());
     let files = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));

@@ -26,8 +26,8 @@ pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Template
     let options = workspace::read(&job.workspace, OPTIONS, MAX_DOCUMENT).await.map_err(|error| unreadable(&error))?;
     let options: Value = serde_json::from_slice(&options).map_err(|error| unreadable(&error))?;
     let options = templates.value("`kustomize`", &options)?;
-    let folder = options.get("path").and_then(Value::as_str).unwrap_or_default();
-    let source = plain(folder).ok_or_else(|| failed(format!("`{folder}` is outside of the source")))?;
+    let directory = options.get("path").and_then(Value::as_str).unwrap_or_default();
+    let source = plain(directory).ok_or_else(|| failed(format!("`{directory}` is outside of the source")))?;
     let base = Path::new(SOURCE).join(&source);
     let patches = patches(&job.workspace.join(&base), options.get("patches")).map_err(failed)?;
     let target = if patches.is_empty() { base } else { overlay(job, &base, &patches).await? };
@@ -38,9 +38,9 @@ pub(super) async fn render(job: &Job, work: &ApplyManifest, templates: &Template
     })
 }
 
-/// Returns `folder` as a path relative to the source, or `None` when it leads out of the source.
-fn plain(folder: &str) -> Option<PathBuf> {
-    let parts = Path::new(folder.trim_start_matches('/')).components();
+/// Returns `directory` as a path relative to the source, or `None` when it leads out of the source.
+fn plain(directory: &str) -> Option<PathBuf> {
+    let parts = Path::new(directory.trim_start_matches('/')).components();
     parts
         .filter(|part| *part != Component::CurDir)
         .map(|part| matches!(part, Component::Normal(_)).then_some(part))

@@ -19,7 +19,7 @@ use crate::fixture::{BUCKET, outputs, reason};
 const STATE: &str = "terraform/network/.pulumi/stacks/net/globex-prod.json";
 const MARK: &str = "terraform/network/fence.json";
 
-/// Returns a folder with the stand-in as `pulumi`.
+/// Returns a directory with the stand-in as `pulumi`.
 fn stand_in() -> PathBuf {
     let tests = std::env::current_exe().unwrap();
     let built = tests.parent().and_then(|deps| deps.parent()).unwrap().join("examples/pulumi-stand-in");

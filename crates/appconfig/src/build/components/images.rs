@@ -61,12 +61,12 @@ impl Builder<'_> {
 
     /// Returns how to make the layout `word`: `freehold tools build` makes it when a list of programs is beside it.
     fn how_to_make(&self, checked: &Checked, word: &str) -> String {
-        let folder = word.trim_end_matches('/').rsplit_once('/').map_or(".", |(folder, _)| folder);
-        let list = self.files.named(checked.file, &format!("{folder}/tools.toml"));
+        let directory = word.trim_end_matches('/').rsplit_once('/').map_or(".", |(directory, _)| directory);
+        let list = self.files.named(checked.file, &format!("{directory}/tools.toml"));
         match list.filter(|list| self.files.tree().is_file(list)) {
             Some(list) => {
-                let folder = list.rsplit_once('/').map_or("", |(folder, _)| folder);
-                format!("make it with `freehold tools build {}`", self.files.locate(folder).display())
+                let directory = list.rsplit_once('/').map_or("", |(directory, _)| directory);
+                format!("make it with `freehold tools build {}`", self.files.locate(directory).display())
             }
             None => "make a layout, for example with `skopeo copy docker://IMAGE oci:DIRECTORY`".to_owned(),
         }

@@ -1,5 +1,5 @@
-//! Finds the folder with the code of the functions when `--functions` does not name one, and says whether the code is of
-//! the same build as this program.
+//! Finds the directory with the code of the functions when `--functions` does not name one, and says whether the code
+//! is of the same build as this program.
 
 use std::path::{Path, PathBuf};
 
@@ -10,21 +10,22 @@ use super::release::{self, Release};
 use crate::error::{Error, Kind, Result};
 use crate::output::note;
 
-/// Returns the code in the folder `named`, or else in the folder that [`find`] finds. Code that this program chose itself
-/// must not be of another build than this program, whose template of the stack fits its own functions only.
+/// Returns the code in the directory `named`, or else in the directory that [`find`] finds. Code that this program
+/// chose itself must not be of another build than this program, whose template of the stack fits its own functions
+/// only.
 pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
-    let folder = named.map_or_else(find, |folder| Ok(folder.to_owned()))?;
-    let code = code::find(&folder)?;
+    let directory = named.map_or_else(find, |directory| Ok(directory.to_owned()))?;
+    let code = code::find(&directory)?;
     let program = || Some(Digest::of(&std::fs::read(std::env::current_exe().ok()?).ok()?));
-    if let Some(remark) = remark(release::of(&folder, &code, program)?, &folder, named.is_some())? {
+    if let Some(remark) = remark(release::of(&directory, &code, program)?, &directory, named.is_some())? {
         note(&remark);
     }
     Ok(code)
 }
 
 /// Returns what the user must know about code of this release, or the error when it is not deployed.
-fn remark(release: Release, folder: &Path, is_named: bool) -> Result<Option<String>> {
-    let shown = folder.display();
+fn remark(release: Release, directory: &Path, is_named: bool) -> Result<Option<String>> {
+    let shown = directory.display();
     let other = format!(
         "the functions in `{shown}` are of another build than this program: `SHA256SUMS` of their release does not list it"
     );
@@ -43,19 +44,19 @@ fn remark(release: Release, folder: &Path, is_named: bool) -> Result<Option<Stri
     }
 }
 
-/// Returns the folder of the release that this program belongs to, or else the folder that a build wrote below the
-/// current directory.
+/// Returns the directory of the release that this program belongs to, or else the directory that a build wrote below
+/// the current directory.
 fn find() -> Result<PathBuf> {
     first_with_code(candidates(std::env::current_exe().ok().as_deref()))
 }
 
-/// Returns the folders in which functions may be, for a program at `program`. A release has `ARCH/freehold` and
+/// Returns the directories in which functions may be, for a program at `program`. A release has `ARCH/freehold` and
 /// `ARCH/functions` (`infra/dist`). Functions for arm64 come first, because Lambda runs them for less money.
 fn candidates(program: Option<&Path>) -> Vec<PathBuf> {
     let mut all = Vec::new();
-    if let Some(folder) = program.and_then(Path::parent) {
-        all.extend(folder.parent().map(|release| release.join("arm64/functions")));
-        all.push(folder.join("functions"));
+    if let Some(directory) = program.and_then(Path::parent) {
+        all.extend(directory.parent().map(|release| release.join("arm64/functions")));
+        all.push(directory.join("functions"));
         all.dedup();
     }
     let built =
@@ -65,10 +66,10 @@ fn candidates(program: Option<&Path>) -> Vec<PathBuf> {
 }
 
 fn first_with_code(candidates: Vec<PathBuf>) -> Result<PathBuf> {
-    if let Some(found) = candidates.iter().find(|folder| code::has_any(folder)) {
+    if let Some(found) = candidates.iter().find(|directory| code::has_any(directory)) {
         return Ok(found.clone());
     }
-    let looked: Vec<String> = candidates.iter().map(|folder| format!("`{}`", folder.display())).collect();
+    let looked: Vec<String> = candidates.iter().map(|directory| format!("`{}`", directory.display())).collect();
     let message = format!("the code of the functions was not found; no zip of a function is in {}", looked.join(", "));
     Err(Error::quoting(Kind::Invalid, message).or(WAY_OUT))
 }
@@ -77,9 +78,9 @@ fn first_with_code(candidates: Vec<PathBuf>) -> Result<PathBuf> {
 mod tests {
     use super::*;
 
-    fn with_code(folder: &Path) {
-        std::fs::create_dir_all(folder).unwrap();
-        std::fs::write(folder.join("api.zip"), "PK").unwrap();
+    fn with_code(directory: &Path) {
+        std::fs::create_dir_all(directory).unwrap();
+        std::fs::write(directory.join("api.zip"), "PK").unwrap();
     }
 
     #[test]
@@ -101,7 +102,7 @@ mod tests {
     fn the_functions_that_a_build_in_the_tree_wrote_are_found_after_those_of_the_release() {
         let all = candidates(Some(Path::new("/opt/freehold/arm64/freehold")));
 
-        let shown: Vec<&str> = all.iter().filter_map(|folder| folder.to_str()).collect();
+        let shown: Vec<&str> = all.iter().filter_map(|directory| directory.to_str()).collect();
         let expected = [
             "/opt/freehold/arm64/functions",
             "target/dist/arm64/functions",
@@ -113,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn without_any_code_each_folder_that_was_looked_into_is_named() {
+    fn without_any_code_each_directory_that_was_looked_into_is_named() {
         let place = tempfile::tempdir().unwrap();
-        let folders = ["one", "two"].map(|name| place.path().join(name));
+        let directories = ["one", "two"].map(|name| place.path().join(name));
 
-        let error = first_with_code(folders.to_vec()).unwrap_err();
+        let error = first_with_code(directories.to_vec()).unwrap_err();
 
-        let [one, two] = folders.each_ref().map(|folder| folder.display());
+        let [one, two] = directories.each_ref().map(|directory| directory.display());
         assert_eq!(error.kind().exit_code(), 2);
         assert_eq!(
             error.to_string(),
@@ -129,8 +130,8 @@ mod tests {
 
     #[test]
     fn code_that_may_not_fit_this_program_is_deployed_with_a_warning_or_only_when_it_is_named() {
-        let folder = Path::new("target/dist/arm64/functions");
-        let said = |release, is_named| match remark(release, folder, is_named) {
+        let directory = Path::new("target/dist/arm64/functions");
+        let said = |release, is_named| match remark(release, directory, is_named) {
             Ok(remark) => remark.unwrap_or_default(),
             Err(error) => format!("error: {error}"),
         };
