@@ -161,7 +161,7 @@ fn a_file_that_is_there_stays_unless_it_may_be_replaced() {
 }
 
 #[test]
-fn what_is_no_audit_trail_is_named_with_its_line() {
+fn what_is_not_an_audit_trail_is_named_with_its_line() {
     let place = tempfile::tempdir().unwrap();
     let missing = propose(place.path(), &[]);
     std::fs::create_dir(place.path().join("audit")).unwrap();

@@ -141,7 +141,7 @@ mod tests {
         let answer = aws_sdk_s3::Client::from_conf(s3).get_object().bucket("b").key("k").send().await.unwrap();
         let _open = server.await.unwrap();
 
-        // From here on, the clock goes on as soon as everything waits.
+        // From here on, the clock advances as soon as everything waits.
         tokio::time::pause();
         let mut body = answer.body;
         let end = loop {

@@ -53,7 +53,7 @@ class Messages(unittest.TestCase):
         self.assertEqual(messages('fn f() { warn!(job.id = %id, "not found") }'), [("log", "not found")])
         self.assertEqual(messages("#[derive(Args)] struct A { /// Its name.\n name: String }"), [("help", "Its name.")])
 
-    def test_the_reason_of_a_lint_is_no_message(self):
+    def test_the_reason_of_a_lint_is_not_a_message(self):
         for attribute in ("expect", "allow", "deny"):
             with self.subTest(attribute):
                 self.assertEqual(messages(f'#[{attribute}(unused, reason = "serde passes a reference")] struct A;'), [])

@@ -92,12 +92,12 @@ class Circles(unittest.TestCase):
         read = Source(lib="mod kinds;", kinds__mod=parent, kinds__image="use super::Done; fn run() {}")
         self.assertEqual(imports.circles(read), [("a/", ["kinds", "kinds::image"])])
 
-    def test_a_name_that_is_only_passed_on_is_no_arrow(self):
+    def test_a_name_that_is_only_passed_on_is_not_an_arrow(self):
         parent = "mod inner; pub use inner::a; pub struct Parent { a: u8 } fn f(p: Parent) -> u8 { p.a }"
         read = Source(lib="mod folder;", folder__mod=parent, folder__inner="use super::Parent; pub fn a() {}")
         self.assertEqual(imports.circles(read), [])
 
-    def test_who_may_see_an_item_is_no_arrow(self):
+    def test_who_may_see_an_item_is_not_an_arrow(self):
         inner = "pub(in crate::folder) struct Thing;"
         read = Source(lib="mod folder;", folder__mod="mod inner; fn f() { inner::g() }", folder__inner=inner)
         self.assertEqual(imports.circles(read), [])

@@ -81,7 +81,7 @@ def _mutate(pool, args):
         asked, spared, unforeseen = asked + answer.asked, spared + answer.spared, unforeseen + answer.unforeseen
         equal += is_equal
         if is_equal and answer.is_noticed:
-            unforeseen.append(f"{mutant}: `permits_no_more` says that it is no mutant")
+            unforeseen.append(f"{mutant}: `permits_no_more` says that it is not a mutant")
         elif not is_equal and not answer.is_noticed:
             alive.append(at)
             _say(f"not noticed by {answer.asked:,} questions: {mutant}")

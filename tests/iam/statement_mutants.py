@@ -65,7 +65,7 @@ def mutants(name, template):
 
 
 def left_out(name, template):
-    """Yields the changes that are no mutants: see `permits_no_more`."""
+    """Yields the changes that are not mutants: see `permits_no_more`."""
     return (mutant for mutant, is_equal in _all(name, template) if is_equal)
 
 

@@ -1,4 +1,4 @@
-"""Which questions a changed policy touches, against the simulator; and which changes are no mutants."""
+"""Which questions a changed policy touches, against the simulator; and which changes are not mutants."""
 
 import random
 import unittest
@@ -121,7 +121,7 @@ class Touched(unittest.TestCase):
 
 
 class LeftOut(unittest.TestCase):
-    def test_these_changes_are_no_mutants(self):
+    def test_these_changes_are_not_mutants(self):
         named = [str(mutant) for name, template in originals().items() for mutant in left_out(name, template)]
 
         self.assertEqual(

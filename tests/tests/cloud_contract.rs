@@ -47,7 +47,7 @@ async fn a_release_beyond_the_consent_is_refused_by_the_runner_until_the_custome
 
     the_runner_itself_named_what_is_beyond(&world).await?;
     the_vendor_hears_it_before_anything_is_sent(&world).await?;
-    a_switch_is_no_consent(&world, &install).await?;
+    a_switch_is_not_consent(&world, &install).await?;
     let said = world.agree(&install, &mut runner).await?;
     ensure!(said.contains("\nyou agreed to the contract sha256:"), "{said}");
     let run = world.vendor(&["action", "run", "globex", "say"]).await?;
@@ -88,9 +88,9 @@ async fn other_steps_of_an_action_wait_for_the_consent_and_their_release_does_no
     Ok(())
 }
 
-/// The customer flips a switch with the new template, which would give the roles more permissions: nothing changes. With
-/// the template that was launched, the switch alone changes.
-async fn a_switch_is_no_consent(world: &World, install: &Install) -> anyhow::Result<()> {
+/// The customer flips a switch with the new template, which would give the roles more permissions: nothing changes.
+/// With the template that was launched, the switch alone changes.
+async fn a_switch_is_not_consent(world: &World, install: &Install) -> anyhow::Result<()> {
     let accepted = |stack: &Value| stack["outputs"]["AcceptedContract"].as_str().map(str::to_owned);
     let first = accepted(&world.change_stack(install, &[]).await?).context("the stack has no contract")?;
     let wider = world.directory().join("wider.yaml").display().to_string();

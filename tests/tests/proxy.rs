@@ -140,7 +140,7 @@ async fn a_delayed_answer_comes_after_the_effect() {
 }
 
 #[tokio::test]
-async fn a_held_request_goes_on_with_other_rules() {
+async fn a_held_request_continues_with_other_rules() {
     let bench = Bench::new("sqs.SendMessage 1 hold").await;
 
     let (sent, ()) = tokio::join!(bench.send(1), async {

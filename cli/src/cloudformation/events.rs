@@ -131,7 +131,7 @@ mod tests {
         assert!(failed(&[], reason).to_string().ends_with(": The following resource(s) failed; see them"));
         let failures = failed(&["Bucket: exists", "B", "C", "D", "E"], "x");
         assert!(failures.to_string().ends_with(": Bucket: exists; B; C; and 2 more"));
-        assert_eq!(failures.way_out(), None, "a reason is no way out");
+        assert_eq!(failures.way_out(), None, "a reason is not a way out");
     }
 
     #[test]

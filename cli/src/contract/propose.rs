@@ -115,7 +115,7 @@ fn records_in(directory: &Path) -> Result<Vec<AuditRecord>> {
             if kind.is_dir() && !is_messages {
                 directories.push(entry.path());
             } else if kind.is_dir() {
-                // The messages that records name are no records.
+                // The messages that records name are not records.
             } else if entry.path().extension().is_some_and(|end| end == "json" || end == "jsonl") {
                 files.push(entry.path());
             }

@@ -27,7 +27,7 @@ pub(crate) struct Pause {
     install: InstallId,
 }
 
-/// Let the runner go on after a pause, as the customer.
+/// Resume the runner after a pause, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::CanStop.help("\
 Example:

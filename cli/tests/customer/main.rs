@@ -199,7 +199,7 @@ fn an_event_of_cloudtrail_that_no_record_explains_is_told() {
 }
 
 #[test]
-fn a_file_that_is_no_list_of_events_is_refused() {
+fn a_file_that_is_not_a_list_of_events_is_refused() {
     let bucket = honest();
     bucket.write("events.json", b"{}");
 

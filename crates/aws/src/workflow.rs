@@ -91,9 +91,9 @@ impl Callbacks for SfnCallbacks {
     }
 }
 
-/// The reason why a token ends no state any more (Step Functions API reference, `SendTaskSuccess`, "Errors"). It is no
-/// error of the call: whoever ends a state also ends workflows and forgets installs, and must not wait for a token for
-/// which no further attempt helps.
+/// The reason why a token ends no state any more (Step Functions API reference, `SendTaskSuccess`, "Errors"). It is not
+/// an error of the call: whoever ends a state also ends workflows and forgets installs, and must not wait for a token
+/// for which no further attempt helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unusable {
     /// The token was used before, or its state has timed out.

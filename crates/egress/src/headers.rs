@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_meant_for_the_proxy_does_not_go_on() {
+    fn what_is_meant_for_the_proxy_is_not_passed_on() {
         let mut given = headers(&[
             ("accept", "*/*"),
             ("connection", "close, X-Own"),

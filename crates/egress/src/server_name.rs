@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_hello_does_not_pass() {
+    async fn what_is_not_a_hello_does_not_pass() {
         let cut = hello("front.example");
         let cut = &cut[..cut.len() - 1];
         for sent in [&b"GET / HTTP/1.1\r\nhost: a\r\n\r\n"[..], b"SSH-2.0-x\r\n", b"", &[0x16, 3, 1, 0xff, 0xff], cut] {

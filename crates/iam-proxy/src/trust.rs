@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn principals_of_the_account_services_and_clusters_are_no_strangers() {
+    fn principals_of_the_account_services_and_clusters_are_not_strangers() {
         for principal in [
             r#"{"Service":"ec2.amazonaws.com"}"#,
             r#"{"Service":["eks.amazonaws.com","ec2.amazonaws.com"],"AWS":"222222222222"}"#,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_denied_is_no_stranger() {
+    fn whoever_is_denied_is_not_a_stranger() {
         let document = r#"{"Statement":[{"Effect":"Deny","Principal":"*","Action":"sts:AssumeRole"}]}"#;
 
         assert_eq!(issuers(document, &sample().home()), Ok(BTreeSet::new()));

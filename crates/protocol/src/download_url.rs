@@ -45,7 +45,7 @@ mod tests {
     const TENANT: &str = include_str!("../../../infra/tenant.yaml");
 
     #[test]
-    fn a_url_is_no_pattern_and_has_no_user_name() {
+    fn a_url_is_not_a_pattern_and_has_no_user_name() {
         for url in ["", "https://example.s3.eu-west-1.amazonaws.com/runner-1.0_x86", "https://a.example:8443/b%20c"] {
             assert_eq!(url.parse::<DownloadUrl>().unwrap().to_string(), url);
         }

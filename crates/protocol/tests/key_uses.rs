@@ -134,9 +134,9 @@ proptest! {
         }
     }
 
-    /// The list is closed: a field that is no list of names makes no certificate.
+    /// The list is closed: a field that is not a list of names makes no certificate.
     #[test]
-    fn a_field_that_is_no_list_of_names_is_refused(number in any::<u32>()) {
+    fn a_field_that_is_not_a_list_of_names_is_refused(number in any::<u32>()) {
         for uses in [json!(number), json!([number]), json!("orders"), json!(null), json!({"orders": true})] {
             let order = include_str!("../golden/order-container-image.json");
             let error = read::<Order>(order, &certificate(Some(uses))).unwrap_err();

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_yaml_is_no_template() {
+    fn what_is_not_yaml_is_not_a_template() {
         Facts::of("a: [").unwrap_err();
     }
 }

@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_that_is_no_principal_is_refused_and_not_repeated_raw() {
+    fn a_caller_that_is_not_a_principal_is_refused_and_not_repeated_raw() {
         for arn in ["", "ana", "arn:aws:iam::111111111111:user/ana\nschedule", "arn:evil:iam::111111111111:user/ana"] {
             let error = call(&iam(arn)).asked_by().unwrap_err();
 

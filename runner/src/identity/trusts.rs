@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_accounts_own_principals_and_services_are_no_strangers() {
+    fn the_accounts_own_principals_and_services_are_not_strangers() {
         for principal in [
             json!({ "AWS": ACCOUNT }),
             json!({ "AWS": ["arn:aws:iam::222222222222:root", "arn:aws:iam::222222222222:role/x", "AROAEXAMPLEID"] }),
@@ -139,7 +139,7 @@ mod tests {
 
     /// Modules write such a trust for roles that take themselves.
     #[test]
-    fn everybody_under_a_condition_on_the_account_is_no_stranger() {
+    fn everybody_under_a_condition_on_the_account_is_not_a_stranger() {
         let under = |condition: Value| {
             let statement = json!({ "Effect": "Allow", "Principal": { "AWS": "*" }, "Condition": condition });
             AppRole { trust: json!({ "Statement": [statement] }).to_string(), ..trusting(json!({})) }

@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_server_counts_is_no_change() {
+    fn what_the_server_counts_is_not_a_change() {
         let object = |version: &str, replicas: u32| {
             json!({ "metadata": { "name": "a", "resourceVersion": version, "managedFields": [version] },
                 "spec": { "replicas": replicas } })

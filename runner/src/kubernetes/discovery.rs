@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subresources_are_no_kinds_of_their_own() {
+    fn subresources_are_not_kinds_of_their_own() {
         let list = r#"{"kind":"APIResourceList","resources":[
             {"name":"pods/eviction","kind":"Eviction","namespaced":true},
             {"name":"deployments/scale","kind":"Scale","namespaced":true},

@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pod_spec_has_no_image() {
+    fn what_is_not_a_pod_spec_has_no_image() {
         let definition = json!({ "kind": "CustomResourceDefinition", "spec": { "properties": {
             "containers": { "type": "array", "items": { "properties": { "image": { "type": "string" } } } } } } });
         let map = json!({ "kind": "ConfigMap", "data": { "pod.yaml": "containers: [{image: \"a:1\"}]" } });

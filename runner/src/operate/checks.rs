@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn opentofu_is_recognised_by_its_name() {
+    fn opentofu_is_recognized_by_its_name() {
         assert!(is_tofu(Path::new("/usr/bin/tofu")) && !is_tofu(Path::new("/opt/tofu/terraform")));
     }
 }

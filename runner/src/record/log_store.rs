@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_was_not_started_has_no_log_and_that_is_no_warning() {
+    async fn a_job_that_was_not_started_has_no_log_and_that_is_not_a_warning() {
         let (directory, lines) = (tempfile::tempdir().unwrap(), Lines::default());
         let region = Region::from_static("eu-west-1");
         let sdk = SdkConfig::builder().behavior_version(BehaviorVersion::latest()).region(region).build();

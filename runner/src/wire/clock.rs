@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn time_goes_on_between_two_answers() {
+    fn time_passes_between_two_answers() {
         let clock = ServerClock::default();
         let start = Instant::now();
         assert_eq!(clock.now(start), None);

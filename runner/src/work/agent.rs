@@ -146,7 +146,7 @@ impl Agent {
         }
     }
 
-    /// Deletes a message that is settled. If deleting fails, the message is delivered again and recognised.
+    /// Deletes a message that is settled. If deleting fails, the message is delivered again and recognized.
     pub async fn delete(&self, handle: &str) {
         match self.inbox.delete(handle).await {
             Ok(()) => {}

@@ -153,7 +153,7 @@ async fn copies_that_an_order_keeps_stay_until_an_order_that_does_not_keep_them(
 }
 
 #[tokio::test]
-async fn a_teardown_goes_on_without_the_cluster_and_a_deploy_of_copies_does_not() {
+async fn a_teardown_continues_without_the_cluster_and_a_deploy_of_copies_does_not() {
     let mut bench = Bench::new(named(&[]));
     bench.change_order(|order| order.mode = Mode::Deprovision);
 

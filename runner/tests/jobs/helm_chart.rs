@@ -248,8 +248,8 @@ async fn what_cannot_be_a_release_changes_nothing_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goes_on() {
-    let test = "helm_chart::a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_goes_on";
+async fn a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_resumes() {
+    let test = "helm_chart::a_release_that_is_not_ready_in_time_has_failed_and_the_next_attempt_resumes";
     if !have(&["bwrap"]) {
         return;
     }

@@ -37,7 +37,7 @@ def io_uring_of_others(facts):
 
 
 def enter_ring():
-    # The standard input is no ring, which only somebody hears who may use one.
+    # The standard input is not a ring, which only somebody hears who may use one.
     answers = ("EBADF", "ENOTSUP", "EOPNOTSUPP", "EINVAL")
     return any_of(
         lambda: permitted("io_uring_enter", answers, 0, 0, 0, 0, 0, 0),

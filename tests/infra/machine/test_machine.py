@@ -90,7 +90,7 @@ class Script(StartScript, unittest.TestCase):
             self.assertEqual(environment.stat().st_mode & 0o777, 0o600)
         self.assertEqual(proxies, ["http://proxy.example:3128"] * 2 + ["http://u:p@image"] * 2)
 
-    def test_a_proxy_with_a_password_is_no_parameter(self):
+    def test_a_proxy_with_a_password_is_not_a_parameter(self):
         pattern = templates.install()["Parameters"]["HttpsProxy"]["AllowedPattern"]
 
         self.assertRegex("http://proxy.example:3128", pattern)

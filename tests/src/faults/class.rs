@@ -13,7 +13,7 @@ pub enum Tried {
     Passed,
     /// As `Passed`, and the work of a killed runner was taken up again after so many seconds.
     TakenUp(f64),
-    /// Everything was right, but the fault did not happen: this is no try.
+    /// Everything was right, but the fault did not happen: this does not count as a try.
     Missed,
 }
 

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn operations_of_every_protocol_are_recognised() {
+    fn operations_of_every_protocol_are_recognized() {
         let form = "Content-Type: application/x-www-form-urlencoded; charset=utf-8\r\n";
         let cases = [
             (

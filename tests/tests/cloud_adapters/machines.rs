@@ -59,7 +59,7 @@ async fn an_execution_is_started_once_and_ends_by_its_callback() -> anyhow::Resu
     assert_eq!(message["input"], json!({ "workflow": workflow, "install": install }));
     let ended: Vec<_> = executions.iter().map(|one| (one.name.as_str(), one.status.as_str())).collect();
     assert_eq!(ended, [(workflow.as_str(), "SUCCEEDED")]);
-    // What ends twice is no error: the second report of a job comes so.
+    // What ends twice is not an error: the second report of a job comes so.
     callbacks.succeed(token, &json!({})).await?;
     callbacks.heartbeat(token).await?;
     Ok(())

@@ -31,7 +31,7 @@ fn part_mistakes(part: &str) -> Vec<String> {
     if part.contains("among the [figures](figures.md)") {
         let figures = read(&top().join("docs/figures.md"));
         let absent = words.filter(|name| !figures.contains(&format!("\n| `{name}` |")));
-        return absent.map(|name| format!("`{name}` is no figure")).collect();
+        return absent.map(|name| format!("`{name}` is not a figure")).collect();
     }
     let path = words.next().unwrap_or_default();
     let names: Vec<&str> = words.collect();
@@ -82,7 +82,7 @@ fn a_row_without_tests_or_with_wrong_ones_is_found() {
     assert_eq!(found("open: an issue"), [""; 0]);
     assert_eq!(found("`tests/iam/run`"), [""; 0]);
     assert_eq!(found("`model.violations` among the [figures](figures.md): none"), [""; 0]);
-    assert_eq!(found("`no.figure` among the [figures](figures.md)"), ["C1: `no.figure` is no figure"]);
+    assert_eq!(found("`no.figure` among the [figures](figures.md)"), ["C1: `no.figure` is not a figure"]);
     assert_eq!(found("nothing"), ["C1: names no test and is not open"]);
     assert_eq!(found("`tests/tests/house/evidence.rs`"), ["C1: names no test of `tests/tests/house/evidence.rs`"]);
     assert_eq!(found("`tests/none.rs`: `a`"), ["C1: `tests/none.rs` is not there"]);

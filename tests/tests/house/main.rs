@@ -221,7 +221,8 @@ fn every_crate_is_a_member_and_in_a_folder_that_these_checks_read() {
     let folders = folders.filter(|folder| folder.is_dir() && !folder.ends_with("target") && !folder.ends_with(".git"));
     let manifests = folders.flat_map(|folder| files(&folder, "toml")).filter(|file| file.ends_with("Cargo.toml"));
 
-    let alone = manifests.filter(|file| !members.contains(file)).map(|file| format!("{} is no member", file.display()));
+    let alone =
+        manifests.filter(|file| !members.contains(file)).map(|file| format!("{} is not a member", file.display()));
     let unread = members.iter().filter(|file| !FOLDERS.iter().any(|folder| file.starts_with(top().join(folder))));
     let wrong: Vec<String> =
         alone.chain(unread.map(|file| format!("{} is in no folder of {FOLDERS:?}", file.display()))).collect();

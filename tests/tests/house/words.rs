@@ -1,25 +1,53 @@
-//! Locals, fields and functions are named for what they hold, not `said` or `told` (decision 0023).
+//! Locals, fields and functions are named for what they hold, not `said` or `told`; a text has the glossary's word for a
+//! thing and the common word for what happens (decision 0023).
 
+use std::path::Path;
 use std::str::FromStr;
 
 use proc_macro2::{TokenStream, TokenTree};
 
 use crate::modules::without_tests;
-use crate::offences;
+use crate::{files, offences, read, top};
 
 /// Names that say who speaks, and not what the value is.
 const VAGUE: [&str; 2] = ["said", "told"];
 
+/// The files in which a *folder* is the common prefix of objects of a bucket.
+const PREFIXES: [&str; 3] = [
+    "crates/protocol/src/audit/mod.rs",
+    "crates/protocol/src/audit/verify/mod.rs",
+    "runner/src/record/audit/bucket.rs",
+];
+/// The file with a sentence that is only there to be broken into lines.
+const FILLER: &str = "cli/src/output/help.rs";
+
 #[test]
 fn product_code_names_values_for_what_they_hold() {
     let wrong = offences(|file, text| {
-        let is_product = file.components().any(|part| part.as_os_str() == "src") && !file.starts_with("tests");
-        let is_test = file.ends_with("tests.rs") || file.components().any(|part| part.as_os_str() == "tests");
-        if !is_product || is_test || !VAGUE.iter().any(|word| text.contains(word)) {
+        if !is_product(file) || !VAGUE.iter().any(|word| text.contains(word)) {
             return None;
         }
         vague(without_tests(text)).map(|name| format!("has a `{name}`; name it for what it holds"))
     });
+
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn product_code_and_pages_have_one_word_for_one_thing() {
+    let mut wrong = offences(|file, text| {
+        let is_left_out = PREFIXES.iter().any(|one| file == Path::new(one)) || file == Path::new(FILLER);
+        if !is_product(file) || is_left_out { None } else { uncommon(without_tests(text)) }
+    });
+    let decisions = top().join("docs/decisions");
+    let pages = files(&top().join("docs"), "md").into_iter().filter(|page| !page.starts_with(&decisions));
+    let others = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(|name| top().join(name));
+    for page in pages.chain(others) {
+        // The row of the glossary that tells the two words apart has both.
+        let text = read(&page);
+        let text: Vec<&str> = text.lines().filter(|line| !line.starts_with("| directory, folder |")).collect();
+        wrong.extend(uncommon(&text.join("\n")).map(|found| format!("{} {found}", page.display())));
+    }
 
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -34,6 +62,37 @@ fn a_vague_name_is_found_in_code_and_not_in_texts() {
     }
 }
 
+#[test]
+fn an_uncommon_word_is_found_across_lines_and_in_code() {
+    for text in [
+        "/// The folder of a\n/// file.",
+        "let folder = 1;",
+        "//! A file that is\n//! no record.",
+        "These are no records.",
+        "the runner goes on.",
+        "lets the job go on with it",
+        "which it recognises",
+    ] {
+        assert!(uncommon(text).is_some(), "{text}");
+    }
+    for text in [
+        "There is no file, and there are no others",
+        "format!(\"there is no tenant `{name}`\")",
+        "is no longer there",
+        "the answer is no, or it is no or not proven",
+        "turned on, so that it goes back",
+        "the prefix `on`",
+    ] {
+        assert_eq!(uncommon(text), None, "{text}");
+    }
+}
+
+/// Returns whether a file has code that is shipped, and no tests alone.
+fn is_product(file: &Path) -> bool {
+    let is_test = file.ends_with("tests.rs") || file.components().any(|part| part.as_os_str() == "tests");
+    !is_test && file.components().any(|part| part.as_os_str() == "src")
+}
+
 /// Returns the first vague name in the code of `text`.
 fn vague(text: &str) -> Option<&'static str> {
     fn first(tokens: TokenStream) -> Option<&'static str> {
@@ -44,4 +103,29 @@ fn vague(text: &str) -> Option<&'static str> {
         })
     }
     first(TokenStream::from_str(text).ok()?)
+}
+
+/// Returns what is wrong with the first uncommon word of `text`, if there is one.
+fn uncommon(text: &str) -> Option<String> {
+    let is_marker = |word: &&str| matches!(*word, "//" | "///" | "//!");
+    let words: Vec<String> = text.split_whitespace().filter(|word| !is_marker(word)).map(str::to_lowercase).collect();
+    let plain = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let at = |index: usize| words.get(index).map(|word| plain(word)).unwrap_or_default();
+
+    (0..words.len()).find_map(|index| {
+        let (word, next) = (at(index), at(index + 1));
+        let passage = || words[index.saturating_sub(2)..words.len().min(index + 4)].join(" ");
+        let instead = match word.as_str() {
+            "is" | "are" | "was" | "were" if words.get(index + 1).is_some_and(|next| next == "no") => {
+                let before = index.checked_sub(1).map(&at).unwrap_or_default();
+                let is_usual = before.ends_with("there") || matches!(at(index + 2).as_str(), "longer" | "or");
+                (!is_usual).then_some("`is not a`")
+            }
+            "go" | "goes" | "going" | "went" if next == "on" => Some("`continue` or `resume`"),
+            _ if word.contains("recognis") => Some("`recognize`"),
+            _ if word.contains("folder") => Some("`directory`; a folder is a prefix of a bucket"),
+            _ => None,
+        };
+        instead.map(|instead| format!("has `{}`; write {instead}", passage()))
+    })
 }

@@ -45,8 +45,8 @@ const WAKE_FROM_SECS: u64 = 60;
 const WAITING_SECS: u64 = 900;
 /// The number of workflows that are looked at at the same time.
 const AT_ONCE: usize = 16;
-/// The time after which a sweep begins no further look, in seconds. The next sweep goes on. Both fit into the time limit of
-/// the function, with what else it does.
+/// The time in seconds after which a sweep starts no new look. The next sweep continues. This time and the sweep's
+/// other work fit into the function's time limit.
 const LOOKING_SECS: u64 = 25;
 /// The interval in minutes at which the number of machines is set to zero while there is no build. Then a machine that
 /// could not set it itself is not replaced when it ends.

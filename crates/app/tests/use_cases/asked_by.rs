@@ -101,7 +101,7 @@ async fn who_deletes_an_install_has_cancelled_its_provisioning() {
 }
 
 #[tokio::test]
-async fn a_workflow_of_an_earlier_version_has_no_known_caller_and_goes_on() {
+async fn a_workflow_of_an_earlier_version_has_no_known_caller_and_continues() {
     let mut world = World::with_install().await;
     let id = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
     let older = Workflow { asked_by: None, ..world.workflow(&id).await };

@@ -67,7 +67,7 @@ impl<'s> Reader<'s> {
         self.script.get(self.at..).unwrap_or_default()
     }
 
-    /// Moves behind `text` if the script goes on with it.
+    /// Moves behind `text` if the script continues with it.
     fn takes(&mut self, text: &str) -> bool {
         let takes = self.script.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(text.as_bytes()));
         self.at += if takes { text.len() } else { 0 };

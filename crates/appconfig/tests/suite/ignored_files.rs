@@ -32,7 +32,7 @@ fn a_file_in_a_wrong_folder_or_with_a_wrong_ending_is_named_with_the_path_that_w
 }
 
 #[test]
-fn files_that_a_config_names_files_of_sources_and_other_files_are_no_mistake() {
+fn files_that_a_config_names_files_of_sources_and_other_files_are_not_mistakes() {
     let chart = "name = \"chart\"\ntype = \"helm_chart\"\nchart_name = \"chart\"\nsource = \"./components/chart\"\n\
                  [[values_file]]\ncontents = \"./values.yaml\"\n";
     let config = good()

@@ -180,7 +180,7 @@ fn values_may_come_from_files_and_from_overrides() {
 }
 
 #[test]
-fn a_file_that_is_no_text_is_an_error_and_a_huge_one_is_not_looked_at() {
+fn a_file_that_is_not_text_is_an_error_and_a_huge_one_is_not_looked_at() {
     let config = module(&[("modules/own/main.tf", "")]);
     std::fs::write(config.dir.join("modules/own/bad.tf"), [b'a', 0xff]).unwrap();
     std::fs::write(config.dir.join("modules/own/huge.tf"), vec![b'#'; 5 * 1024 * 1024]).unwrap();
@@ -231,7 +231,7 @@ fn a_link_is_followed_inside_of_the_app_only() {
 }
 
 #[test]
-fn a_file_as_terraform_takes_it_is_no_mistake() {
+fn a_file_as_terraform_takes_it_is_not_a_mistake() {
     let text = "\u{feff}terraform {\r\n  required_version = \">= 1.5\"\r\n}\r\nlocals {\r\n  a = provider::aws::arn_parse(var.x)\r\n  b = <<-EOT\r\n    %{ for k in [1] ~}\r\n    ${k}\r\n    %{ endfor ~}\r\n  EOT\r\n  c = { for k, v in var.m : k => v... if v != null }\r\n  d = var.x[*].id\r\n  e = var.x.*.id\r\n}\r\n";
 
     let declared = "variable \"x\" {\n  default = []\n}\nvariable \"m\" {\n  default = {}\n}\n";

@@ -421,7 +421,7 @@ fn the_image_of_an_action_is_that_of_a_component() {
 }
 
 #[test]
-fn the_config_of_a_runner_is_no_part_of_an_app() {
+fn the_config_of_a_runner_is_not_part_of_an_app() {
     let runner = "# Start the runner with: freehold-runner run --config FILE\ntenant = \"acme\"\ninstall = \"globex\"\n\
                   orders_queue_url = \"https://o\"\nreports_queue_url = \"https://r\"\ntenant_key = \"k\"\n";
     let config = good().with("runner.toml", runner).with("globex-runner.toml", runner);

@@ -70,7 +70,7 @@ async fn a_second_request_hidden_behind_the_first_goes_nowhere() {
 }
 
 #[tokio::test]
-async fn a_body_goes_on_with_its_length_or_in_chunks() {
+async fn a_body_is_passed_on_with_its_length_or_in_chunks() {
     for (head, body) in [("Content-Length: 5", "hello"), ("Transfer-Encoding: chunked", "5\r\nhello\r\n0\r\n\r\n")] {
         let stage = Stage::new(&["example.org:8080"]).await;
         let (address, mut told) = server(OK).await;

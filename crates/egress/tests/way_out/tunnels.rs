@@ -72,7 +72,7 @@ async fn tls_to_another_host_behind_a_permitted_one_is_refused_before_a_byte_arr
 }
 
 #[tokio::test]
-async fn what_is_no_tls_does_not_go_to_port_443() {
+async fn what_is_not_tls_does_not_go_to_port_443() {
     let stage = Stage::new(&["front.example"]).await;
     stage.hosts("front.example", 443, echo().await);
 

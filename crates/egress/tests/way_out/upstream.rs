@@ -33,7 +33,7 @@ async fn a_tunnel_is_chained_with_the_runners_credentials_and_the_name_is_left_t
 }
 
 #[tokio::test]
-async fn a_request_goes_on_in_absolute_form() {
+async fn a_request_is_passed_on_in_absolute_form() {
     let (proxy, mut told) = server("HTTP/1.1 204 No Content\r\n\r\n").await;
     let stage = behind(proxy, &["example.org"]).await;
 

@@ -37,7 +37,7 @@ fn share(moved: u64) -> f64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_download_that_is_cut_at_any_tenth_goes_on_with_a_range() {
+async fn a_download_that_is_cut_at_any_tenth_resumes_with_a_range() {
     let (Some(source), Some(target)) = (Registry::start().await, Registry::start().await) else { return };
     let (blob, _) = pushed(&source.repository("app")).await;
     for (at_tenth, cuts) in tenths().into_iter().enumerate() {
@@ -68,7 +68,7 @@ async fn a_download_without_ranges_starts_again_and_is_right() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_upload_that_is_cut_at_any_tenth_goes_on_where_the_registry_is() {
+async fn an_upload_that_is_cut_at_any_tenth_resumes_where_the_registry_is() {
     let source = Faulty::start(Behaviour::default()).await;
     let (blob, _) = pushed(&source.repository("app")).await;
     for (at_tenth, cuts) in tenths().into_iter().enumerate() {

@@ -50,7 +50,7 @@ pub fn record_name(seq: u64) -> String {
 }
 
 /// Returns the number of the record whose object has this name below `audit/`; `None` for any other object. A number of
-/// more than twelve digits is no record's: its name would not be listed after the others.
+/// more than twelve digits does not name a record: its name would not be listed after the others.
 pub fn record_number(name: &str) -> Option<u64> {
     let seq = name.strip_suffix(".json").filter(|digits| digits.len() == 12)?.parse().ok()?;
     (record_name(seq) == name).then_some(seq)

@@ -268,7 +268,7 @@ impl Work {
             | Self::HelmChart(InstallChart { component, .. })
             | Self::KubernetesManifest(ApplyManifest { component, .. })
             | Self::KubernetesJob(RunKubernetesJob { component, .. }) => format!("component:{component}"),
-            // INVARIANT: the work that made a part is no removal.
+            // INVARIANT: the work that made a part is not a removal.
             Self::Remove(_) => String::new(),
         }
     }

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn other_texts_are_no_sealed_values_and_no_keys() {
+    fn other_texts_are_neither_sealed_values_nor_keys() {
         let good = SealedValue::new(SealingKey([1; 32]), [2; 32], vec![3; 20]).to_string();
         let (version, more) = (good.replace(".v1.", ".v2."), format!("{good}.AAAA"));
         let (short, padded) = (good.replacen("AQEB", "", 1), format!("{good}="));

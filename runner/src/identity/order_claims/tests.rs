@@ -446,7 +446,7 @@ fn told(of: &str, field: &str, lie: &Value) -> Value {
 fn a_lie_in_each_field_of_an_order_is_refused_or_does_no_harm() {
     for (of, field, lie, verdict) in lies() {
         let order = told(of, field, &lie);
-        assert_ne!(order, honest(work_of(of)), "{of}.{field} is no lie");
+        assert_ne!(order, honest(work_of(of)), "{of}.{field} is not a lie");
 
         match (refusal(&order), verdict) {
             (Some(reason), Refused(part)) => assert!(reason.contains(part), "{of}.{field}: {reason}"),

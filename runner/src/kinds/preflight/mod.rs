@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_let_the_work_go_on() {
+    fn warnings_let_the_work_continue() {
         let findings = [pass("disk", "enough"), warn("permissions", "could not be checked", "allow it")];
 
         let done = conclude(&findings).unwrap();

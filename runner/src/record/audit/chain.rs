@@ -148,7 +148,7 @@ impl BucketChain {
         }
         let head = match head {
             Some(head) => head,
-            // A new machine: the chain goes on where the last machine ended.
+            // A new machine: the chain continues where the last machine ended.
             None => {
                 let end = self.end(Head { seq: 0, digest: Digest::of(b"") }).await?;
                 self.spool().continues_after(end.clone())?;

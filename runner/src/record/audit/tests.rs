@@ -43,7 +43,7 @@ fn machine(directory: &Path, seed: u8, bucket: &Arc<Memory>) -> Audit {
 }
 
 #[tokio::test]
-async fn a_new_machine_goes_on_where_the_last_one_ended_and_says_so() {
+async fn a_new_machine_continues_where_the_last_one_ended_and_says_so() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bucket = Arc::new(Memory::default());
     machine(first.path(), 1, &bucket).announce(ended(1)).await.unwrap();
@@ -93,7 +93,7 @@ async fn what_the_bucket_refused_or_an_earlier_process_left_is_written_first() {
     assert_eq!(bucket.events(), ["i-1", "1", "2", "3", "4", "5", "6"]);
 }
 
-/// The answer to the record with which the key joins is lost, or that to the event's own; then the process goes on, or a
+/// The answer to the record with which the key joins is lost, or that to the event's own; then the process continues, or a
 /// new one begins, with the same key or a new one.
 #[tokio::test]
 async fn a_record_whose_answer_was_lost_is_not_written_twice() {
@@ -122,7 +122,7 @@ async fn a_record_whose_answer_was_lost_is_not_written_twice() {
 }
 
 #[tokio::test]
-async fn a_lost_answer_while_another_machine_goes_on_leaves_no_fork() {
+async fn a_lost_answer_while_another_machine_continues_leaves_no_fork() {
     let (first, second) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let bucket = Arc::new(Memory::default());
     let one = machine(first.path(), 1, &bucket);
@@ -286,7 +286,7 @@ async fn a_machine_that_others_always_overtake_gives_up() {
 }
 
 #[tokio::test]
-async fn a_spool_is_written_anew_when_it_is_long_and_goes_on() {
+async fn a_spool_is_written_anew_when_it_is_long_and_continues() {
     let directory = tempfile::tempdir().unwrap();
     let bucket = Arc::new(Memory::default());
     let audit = machine(directory.path(), 1, &bucket);

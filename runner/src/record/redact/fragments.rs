@@ -23,7 +23,7 @@ pub(super) struct Fragments {
 }
 
 impl Fragments {
-    /// Returns whether `text` is long enough to be recognised by a part of it.
+    /// Returns whether `text` is long enough to be recognized by a part of it.
     pub(super) fn takes(text: &str) -> bool {
         text.bytes().filter(u8::is_ascii_alphanumeric).count() >= 2 * PIECE
     }

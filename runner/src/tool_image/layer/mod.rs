@@ -81,18 +81,18 @@ struct Left {
 pub(crate) fn unpack(layers: &[Layer], root: &Path, wanted: impl Fn() -> bool) -> Result<(), LayerError> {
     let mut left = Left { bytes: MAX_BYTES, entries: MAX_ENTRIES };
     let mut directories = MAX_ENTRIES;
-    let goes_on = || if wanted() { Ok(()) } else { Err(LayerError::NotWanted) };
+    let check_wanted = || if wanted() { Ok(()) } else { Err(LayerError::NotWanted) };
     for (index, layer) in layers.iter().enumerate() {
         if index > 0 {
             // The removals of a layer apply to the layers below it. They come before the layer's own entries, in
             // whatever order its archive has them.
             for_each(layer, &mut Left { bytes: MAX_BYTES, entries: MAX_ENTRIES }, |_, path| {
-                goes_on()?;
+                check_wanted()?;
                 remove_below(root, path)
             })?;
         }
         for_each(layer, &mut left, |entry, path| {
-            goes_on()?;
+            check_wanted()?;
             write(root, entry, path, &mut directories)
         })?;
     }

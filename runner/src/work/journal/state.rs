@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delivery_that_was_put_back_before_it_started_is_no_attempt() {
+    fn a_delivery_that_was_put_back_before_it_started_is_not_an_attempt() {
         let mut action = order(1, 7);
         action.redelivery = Redelivery::Interrupted;
         let put_back = [1, 2].map(|receive| Record::PutBack { job: job_id(1), fence: fence(1, receive) });

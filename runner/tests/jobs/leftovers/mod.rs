@@ -46,8 +46,8 @@ async fn what_carries_the_tag_of_the_install_is_listed_and_nothing_of_a_neighbou
 }
 
 #[tokio::test]
-async fn what_aws_does_not_list_is_no_failure_and_the_rest_is_listed() {
-    let test = "leftovers::what_aws_does_not_list_is_no_failure_and_the_rest_is_listed";
+async fn what_aws_does_not_list_is_not_a_failure_and_the_rest_is_listed() {
+    let test = "leftovers::what_aws_does_not_list_is_not_a_failure_and_the_rest_is_listed";
     // As in a network without a way to this service.
     let nowhere = [("AWS_ENDPOINT_URL_RESOURCE_GROUPS_TAGGING_API", Path::new("http://127.0.0.1:1"))];
     let Some(cloud) = Cloud::here_under(test, &[], &nowhere).await else { return };

@@ -16,8 +16,8 @@ async fn a_runner_that_updates() {
 }
 
 #[tokio::test]
-async fn an_update_goes_on_wherever_it_was_killed_and_makes_nothing_twice() {
-    let name = "ten_kills::an_update_goes_on_wherever_it_was_killed_and_makes_nothing_twice";
+async fn an_update_resumes_wherever_it_was_killed_and_makes_nothing_twice() {
+    let name = "ten_kills::an_update_resumes_wherever_it_was_killed_and_makes_nothing_twice";
     let Some(cloud) = start(name).await else { return };
     let resources = |held: Option<usize>| {
         let one = |number: usize| {

@@ -214,7 +214,7 @@ async fn the_last_log_of_a_deploy_is_read_from_its_proof() {
 }
 
 #[tokio::test]
-async fn an_attempt_whose_report_was_not_accepted_is_no_use() {
+async fn an_attempt_whose_report_was_not_accepted_does_not_count_as_a_use() {
     let world = World::with_install().await;
     let lineage = lineage_of(&world, "storage").await;
     let artifact = evidence::artifact_pk(&lineage.artifact);

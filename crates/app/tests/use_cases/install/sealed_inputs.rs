@@ -118,7 +118,7 @@ async fn replaced(world: &mut World) {
 }
 
 #[tokio::test]
-async fn the_first_deploy_waits_for_a_required_sensitive_input_and_goes_on_when_it_is_given() {
+async fn the_first_deploy_waits_for_a_required_sensitive_input_and_resumes_when_it_is_given() {
     let mut world = waiting().await;
     let id = WorkflowId::derive("globex", "provision");
     world.memory.advance_secs(3 * 24 * 3600);
@@ -356,7 +356,7 @@ async fn an_input_that_becomes_sensitive_or_stops_being_so_serves_the_parts_of_b
 }
 
 #[tokio::test]
-async fn after_a_new_runner_what_does_not_read_a_value_goes_on_and_what_reads_it_is_refused_by_name() {
+async fn after_a_new_runner_what_does_not_read_a_value_continues_and_what_reads_it_is_refused_by_name() {
     let mut world = provisioned().await;
     replaced(&mut world).await;
 

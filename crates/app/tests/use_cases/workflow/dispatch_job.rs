@@ -305,7 +305,7 @@ async fn an_artifact_that_was_removed_after_the_plan_ends_the_job_with_the_way_o
 }
 
 #[tokio::test]
-async fn an_order_that_was_sent_is_sent_again_although_the_answers_changed_and_its_job_goes_on() {
+async fn an_order_that_was_sent_is_sent_again_although_the_answers_changed_and_its_job_continues() {
     let values = [("days", json!("many")), ("greeting", json!("x".repeat(200 * 1024)))];
     for (name, value) in values {
         let (mut world, job, message) = due().await;

@@ -22,7 +22,7 @@ async fn finishing_again_answers_the_same_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_failed_deploy_says_which_node_failed_and_why_and_a_next_one_goes_on_there() {
+async fn a_failed_deploy_says_which_node_failed_and_why_and_a_next_one_resumes_there() {
     let outcomes = [
         (Outcome::Failed { reason: "disk is full".into(), partial: true }, "`storage` failed: disk is full (partial)"),
         (Outcome::Blocked { block: Block::ModeDisabled, reason: "off".into() }, "`storage` blocked: off"),

@@ -55,7 +55,7 @@ async fn storage(world: &World) -> Option<(JobId, serde_json::Value)> {
 }
 
 #[tokio::test]
-async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_goes_on_from_it() {
+async fn an_outcome_after_the_loss_is_kept_and_the_next_deploy_resumes_from_it() {
     let (mut world, workflow, job) = lost().await;
     let before = world.node_states(&workflow).await;
 

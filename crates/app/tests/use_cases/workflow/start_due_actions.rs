@@ -99,7 +99,7 @@ async fn no_run_starts_beside_the_one_before_it() {
 }
 
 #[tokio::test]
-async fn a_disabled_install_runs_nothing_and_goes_on_when_it_is_enabled() {
+async fn a_disabled_install_runs_nothing_and_resumes_when_it_is_enabled() {
     let mut world = World::with_schedule().await;
     world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();
     let disabled = start(&world).await;
@@ -138,7 +138,7 @@ async fn a_run_that_the_install_refuses_is_a_problem_of_the_install_until_the_ne
 }
 
 #[tokio::test]
-async fn a_refused_run_is_no_problem_after_the_next_start_also_when_its_next_minute_was_not_noted() {
+async fn a_refused_run_is_not_a_problem_after_the_next_start_also_when_its_next_minute_was_not_noted() {
     let mut world = World::with_schedule().await;
     let before = noted(&world).await;
     world.disable_install().disable(&globex(), &ReasonRequest { reason: "unpaid".into() }).await.unwrap();

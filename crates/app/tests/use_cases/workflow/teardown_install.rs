@@ -68,7 +68,7 @@ async fn a_component_goes_with_what_depends_on_it_by_the_version_that_deployed_i
 }
 
 #[tokio::test]
-async fn what_failed_stays_with_what_it_needs_and_the_next_teardown_goes_on() {
+async fn what_failed_stays_with_what_it_needs_and_the_next_teardown_resumes() {
     let mut world = World::with_install().await;
     let failed = Outcome::Failed { reason: "access denied".into(), partial: true };
     world.runner("globex").behaviours.insert("remove:info".into(), Behaviour::Ends(failed));

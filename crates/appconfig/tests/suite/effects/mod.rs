@@ -49,14 +49,14 @@ fn a_word_without_effect_is_a_warning_and_the_other_words_are_not() {
 }
 
 #[test]
-fn a_value_that_asks_for_nothing_is_no_warning() {
+fn a_value_that_asks_for_nothing_is_not_warned_about() {
     let config = with_web("drift_schedule = \"\"\nskip_noops = false\nmax_auto_retries = 0\nlabels = {}\n");
 
     assert_eq!(lines(&config.all()), "");
 }
 
 #[test]
-fn a_key_that_the_config_must_have_is_no_warning() {
+fn a_key_that_the_config_must_have_is_not_warned_about() {
     let stack = "type = \"aws-cloudformation\"\nname = \"shop\"\ndescription = \"The shop\"\n";
 
     assert_eq!(lines(&good().with("stack.toml", stack).all()), "");

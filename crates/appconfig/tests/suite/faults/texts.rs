@@ -58,7 +58,7 @@ fn an_incomplete_object_in_a_list_is_an_error_at_its_line() {
 }
 
 #[test]
-fn a_manifest_that_is_complete_or_that_a_rendering_completes_is_no_mistake() {
+fn a_manifest_that_is_complete_or_that_a_rendering_completes_is_not_a_mistake() {
     for text in [
         "{{ .nuon.inputs.inputs.region }}\n",
         "apiVersion: v1\nkind: Pod\n{{ if .nuon.install.id }}\nmetadata: {name: a}\n{{ end }}\n",

@@ -98,7 +98,7 @@ fn an_action_that_reads_an_unknown_output_gets_a_warning() {
 }
 
 #[test]
-fn outputs_that_exist_or_may_exist_are_no_mistake() {
+fn outputs_that_exist_or_may_exist_are_not_mistakes() {
     let value = "{{ .nuon.components.net.outputs.vpc.id }} {{ .nuon.components.topic.outputs.TopicArn }} {{ .nuon.components.net.outputs.none | default 1 }} {{ index .nuon.components.network.outputs \\\"vpc\\\" }}";
     let whole = read(value);
     let json = read("{{ .nuon.components.net.outputs.more }}")

@@ -185,7 +185,7 @@ fn a_denial_and_a_mode_without_a_role_are_named() {
 }
 
 #[test]
-fn policies_that_may_allow_it_are_no_mistake() {
+fn policies_that_may_allow_it_are_not_mistakes() {
     let region = "\"arn:aws:cloudformation:eu-west-1:*:stack/{{.nuon.install.id}}-*\"".replace('"', "");
     let whole = inline("\"CloudFormation:*\", \"sns:Create*\"", &region);
     let template = "[[policies]]\nname = \"own\"\ncontents = '{{ .nuon.inputs.inputs.region }}'\n";

@@ -13,7 +13,7 @@ fn stack(template: &str, more: &str) -> Config {
 }
 
 #[test]
-fn a_template_as_cloudformation_takes_it_is_no_mistake() {
+fn a_template_as_cloudformation_takes_it_is_not_a_mistake() {
     let template = r#"
 AWSTemplateFormatVersion: "2010-09-09"
 Parameters:
@@ -142,7 +142,7 @@ Outputs:
 }
 
 #[test]
-fn what_is_no_template_is_said_with_its_place() {
+fn what_is_not_a_template_is_said_with_its_place() {
     insta::assert_snapshot!(stack("Resources:\n  A: [1, 2\n  B: {}\n", "").check(), @r"
     error: not a template: illegal placement of ':' indicator
      --> components/topic.yaml:3:4

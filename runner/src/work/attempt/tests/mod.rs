@@ -86,7 +86,7 @@ async fn a_runner_that_cannot_renew_stops_its_job_before_the_lease_ends_and_says
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_runner_that_is_switched_off_stops_its_job_and_goes_on_with_the_order_when_it_is_on_again() {
+async fn a_runner_that_is_switched_off_stops_its_job_and_resumes_the_order_when_it_is_on_again() {
     let world = World::new(Play::Wait);
     world.queue.send(sealed(&order(1, 7)));
     world.until("the start", |world| world.begun() == 1).await;

@@ -1,4 +1,4 @@
-//! A runner is told that its key was replaced: it hands back its orders, makes a new key and goes on.
+//! A runner is told that its key was replaced: it hands back its orders, makes a new key and continues.
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::KeyId;
@@ -70,7 +70,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn it_hands_back_what_the_next_runner_can_resume_and_goes_on_under_a_new_key() {
+async fn it_hands_back_what_the_next_runner_can_resume_and_continues_under_a_new_key() {
     let world = World::new(Play::Wait);
     let old = world.key.key_id();
     world.queue.send(sealed(&order(1, 7)));

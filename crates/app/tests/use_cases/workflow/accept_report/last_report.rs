@@ -36,7 +36,7 @@ async fn an_older_report_that_is_accepted_after_a_newer_one_does_not_set_the_tim
 }
 
 #[tokio::test]
-async fn a_hello_that_is_handled_late_is_no_sign_of_life_at_that_time() {
+async fn a_hello_that_is_handled_late_is_not_a_sign_of_life_at_that_time() {
     let world = World::with_install().await;
     world.memory.advance_secs(60);
     let sent_at = world.now();
@@ -66,7 +66,7 @@ async fn workflows_without_a_report_do_not_hide_the_last_one() {
 }
 
 #[tokio::test]
-async fn an_end_that_is_handled_late_or_again_is_no_sign_of_life_at_that_time() {
+async fn an_end_that_is_handled_late_or_again_is_not_a_sign_of_life_at_that_time() {
     let (mut world, workflow) = World::deploying(Behaviour::Hangs).await;
     let job = world.workflow(&workflow).await.active_jobs().next().unwrap().clone();
     world.memory.advance_secs(60);
