@@ -25,16 +25,16 @@ Examples:
       --new-template new.yaml --new-contract new.contract.json
   freehold customer changes --template globex.yaml --new-template new.yaml
 
-`+` marks what only the new side has, `-` what only the side has that you agreed to. Exit code 1 when the new contract allows
-more, or when it is not the one that the new template names."))]
+`+` marks lines that only the new version has, `-` lines that only the agreed version has. Exit code 1 when the new contract
+allows more, or when it is not the one that the new template names."))]
 pub(crate) struct Changes {
-    /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor.
+    /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(required_unless_present = "template", conflicts_with = "template")]
     install: Option<InstallId>,
     /// The template that you launched, which is read instead of the stack.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// The template that the vendor sent now; without it, the launched one is compared with nothing.
+    /// The template that the vendor sent now; without it, the templates are not compared.
     #[arg(long, value_name = "FILE", required_unless_present = "new_contract")]
     new_template: Option<PathBuf>,
     /// The contract that you agreed to.

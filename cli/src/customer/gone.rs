@@ -30,9 +30,9 @@ Example:
   freehold customer gone globex --tenant acme
 
 Uses the AWS credentials of the customer's account, and needs nothing of the vendor. Finds the resources of one region by the
-tags that Freehold gives them (`tag:GetResources`), roles by their names (`iam:ListRoles`), stacks by theirs, and the states of
-Terraform in the bucket. AWS may list a resource for some time after its deletion. A key that waits for its deletion counts as
-gone. Exit code 1 when something exists."))]
+tags that Freehold gives them (`tag:GetResources`), roles by their names (`iam:ListRoles`), stacks by their names, and the
+states of Terraform in the bucket. AWS may list a resource for some time after its deletion. A key that waits for its deletion
+counts as gone. Exit code 1 when something exists."))]
 pub(crate) struct Gone {
     /// Name of the install.
     install: InstallId,
@@ -45,7 +45,7 @@ struct Found {
     stacks: BTreeSet<String>,
     /// The states of Terraform in the bucket: what they list may exist without a tag.
     states: BTreeSet<String>,
-    /// Keys that AWS deletes at the end of their waiting time.
+    /// Keys that AWS deletes when their waiting period ends.
     pending_keys: BTreeSet<String>,
     /// Made by the app's modules and stacks.
     app: BTreeSet<String>,
@@ -175,7 +175,7 @@ fn render(found: &Found, install: &InstallId, place: &str, out: Output) -> Strin
         String::new()
     } else {
         let keys: Vec<&str> = found.pending_keys.iter().map(String::as_str).collect();
-        format!("\n\nAWS deletes at the end of their waiting time: {}", keys.join(", "))
+        format!("\n\nAWS deletes these keys when their waiting period ends: {}", keys.join(", "))
     };
     if count == 0 {
         return format!(

@@ -31,7 +31,7 @@ Examples:
 Reads the template and the parameters of the launched stack; with `--template`, a file, without an account. Exit code 1 when the
 template is not one that this version of Freehold renders, or its roles have other policies than the contract."))]
 pub(crate) struct Permissions {
-    /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor.
+    /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(required_unless_present = "template", conflicts_with = "template")]
     install: Option<InstallId>,
     /// A template to read instead of the launched stack.

@@ -21,7 +21,8 @@ Example:
   freehold customer pause globex --tenant acme
 
 Sets `EnableRunner=false`. Jobs that run are ended, and the runner can take no order and no role. What the app made keeps
-running with its own roles. `freehold customer stopped` looks up whether it holds, and `freehold customer resume` undoes it."))]
+running with its own roles. `freehold customer stopped` checks that the pause took effect, and `freehold customer resume`
+undoes it."))]
 pub(crate) struct Pause {
     /// Name of the install.
     install: InstallId,

@@ -1,5 +1,5 @@
-//! `freehold customer stopped`: whether the vendor can do nothing at this moment, by what AWS answers and not by what the
-//! stack's parameters say.
+//! `freehold customer stopped`: asks AWS whether the vendor can do nothing at this moment. The stack's parameters alone
+//! do not prove it.
 
 use aws_sdk_iam::Client;
 use aws_sdk_iam::error::ProvideErrorMetadata as _;

@@ -124,7 +124,7 @@ impl Error {
         Self { kind, message: message.to_owned(), way_out, soon: false, found: None }
     }
 
-    /// Returns an error whose message contains a text of somebody else, in which a semicolon begins no way out.
+    /// Returns an error whose message contains a text of somebody else. A semicolon in it does not begin a way out.
     pub(crate) fn quoting(kind: Kind, message: String) -> Self {
         Self::of(kind, "").with_message(message)
     }

@@ -21,7 +21,7 @@ use crate::error::{Error, Result, ResultExt};
 /// The number of days after which noncurrent versions and incomplete uploads are deleted.
 const FORGOTTEN_AFTER_DAYS: i32 = 30;
 
-/// One bucket.
+/// A bucket for the files of a deploy: the tenant's, or one for the template of an install stack.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     client: Client,

@@ -199,7 +199,7 @@ pub trait SourceQueue: Send + Sync {
     async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError>;
 }
 
-/// A message in the dead-letter queue.
+/// A message that was received from the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Buried {
     pub receipt: String,

@@ -19,8 +19,8 @@ const WAIT_SECS: i32 = 1;
 /// The maximum size of the body of a refused message, in bytes. A longer body is cut, because SQS accepts at most 1 MiB for
 /// the body and the attributes together (Amazon SQS quotas, "Messages").
 const MAX_BODY_BYTES: usize = 1_000_000;
-/// The maximum size of the body of a message that returns to its queue later, in bytes. It is not cut, and its attributes
-/// are shorter than those of a refused message.
+/// The maximum size of the body of a message that returns to its queue later, in bytes. Such a body is not cut, and the
+/// attributes are shorter than those of a refused message.
 const MAX_WHOLE_BYTES: usize = 1024 * 1024 - 1024;
 /// The maximum length of a stored reason, in characters.
 const MAX_REASON_CHARS: usize = 1000;

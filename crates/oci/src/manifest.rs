@@ -131,7 +131,7 @@ impl Manifest {
                     let Descriptor { digest, media_type, .. } = &layer.descriptor;
                     return Err(format!(
                         "layer `{digest}` (`{media_type}`) is not in the registry but fetched from elsewhere; choose \
-                         platforms without such layers, or push the image with `--allow-nondistributable-artifacts`"
+                         platforms without such layers, or build the image on a base without them"
                     ));
                 }
                 let layers = layers.into_iter().map(|layer| layer.descriptor);

@@ -50,9 +50,8 @@ pub fn unnamed_value(order: &Order) -> Option<Outcome> {
     let value = not_in_terms(order, terms.as_ref())?;
     if terms.is_none() {
         let reason = format!(
-            "the order reads {value}, and does not contain its contract, which must name this value; report it to the \
-             vendor, who can shorten the component's values or outputs: an order that is too large is sent without its \
-             contract"
+            "the order reads {value}, but does not contain the contract that must name this value, because the order is \
+             too large; ask the vendor to shorten the component's values or outputs"
         );
         return Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason });
     }
@@ -270,7 +269,7 @@ mod tests {
         let Some(Outcome::Blocked { block: Block::ContractNotAccepted, reason }) = without(&license) else {
             panic!("{:?}", without(&license))
         };
-        assert!(reason.starts_with("the order reads secret `license`, and does not contain its contract"), "{reason}");
+        assert!(reason.starts_with("the order reads secret `license`, but does not contain the contract"), "{reason}");
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl SensitiveOutputs {
         let Some(part) = order.work.component() else { return Ok(()) };
         let removed = self.remove_each(part, |serial| serial <= order.serial).await;
         match removed {
-            // An install stack that does not permit the listing of kept outputs has not permitted to keep any either.
+            // A stack that does not permit listing kept outputs does not permit keeping them, so there are none.
             Err(error) if error.is_denied() && order.kept_outputs.iter().all(|kept| kept.part != *part) => Ok(()),
             other => other,
         }

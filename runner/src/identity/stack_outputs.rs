@@ -70,8 +70,8 @@ pub fn way_out(output: &str) -> String {
              (`VpcId`, `PublicSubnetIds`, `PrivateSubnetIds`), and start the runner with its outputs"
         ),
         "break_glass_role_arns" | "custom_role_arns" => format!(
-            "`{output}` has the roles that are in this runner's config, by name: correct the name, or launch the current \
-             template of the install stack and start the runner with its outputs"
+            "`{output}` is a map of this runner's roles by name: correct the name, or launch the current template of the \
+             install stack and start the runner with its outputs"
         ),
         _ if is_of_mode => {
             "this runner's config has no role for that mode: launch the current template of the install \
@@ -159,7 +159,7 @@ vpc_id = "vpc-0a1b"
     fn the_way_out_fits_what_is_missing() {
         for (output, start) in [
             ("vpc_id", "the install stack has no `vpc_id`: launch"),
-            ("custom_role_arns", "`custom_role_arns` has the roles that are in this runner's config, by name: "),
+            ("custom_role_arns", "`custom_role_arns` is a map of this runner's roles by name: "),
             ("break_glass_role_arns", "`break_glass_role_arns` has the roles"),
             ("maintenance_iam_role_arn", "this runner's config has no role for that mode: launch"),
             ("zone", "no install stack has an output `zone`; make it an input"),

@@ -43,7 +43,7 @@ struct Left {
     record: u64,
     at: Timestamp,
     report: Digest,
-    /// What it says, in a word; absent when its text is not there.
+    /// The kind of the report in one word; absent when its text is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     says: Option<&'static str>,
     bytes: usize,

@@ -28,7 +28,7 @@ const AT_ONCE: usize = 16;
 /// Where the records are, and what the customer knows about them.
 #[derive(Debug, Args)]
 pub(crate) struct Records {
-    /// Name of the install, whose bucket is read with your own AWS credentials; `--tenant` names the vendor.
+    /// Name of the install, whose bucket is read with your own AWS credentials; `--tenant` names the vendor's tenant.
     #[arg(required_unless_present = "copy", conflicts_with = "copy")]
     install: Option<InstallId>,
     /// A copy of the install's bucket, or of all below `audit/` in it, which is read instead of the bucket.

@@ -17,10 +17,10 @@ pub(super) const METADATA: &[Key] = &[
         .doc("Colours of labels by key, such as `env = \"#ff5733\"`; shown by other tools only")
         .never(),
     may("default_labels", Any)
-        .doc("Accepted for compatibility with other tools; labels that every install has")
+        .doc("Labels that every install has. Accepted for compatibility with other tools")
         .never(),
     may("onboarding", Any)
-        .doc("Accepted for compatibility with other tools; the entry of the app in a catalogue")
+        .doc("The entry of the app in a catalogue. Accepted for compatibility with other tools")
         .never(),
     may("kubernetes_context", Tables(KUBERNETES_CONTEXT))
         .doc("Clusters that components create, each with a name by which other components deploy into it"),
@@ -114,7 +114,7 @@ pub(super) const INSTALL: &[Key] = &[
     ),
     may("component_toggles", Any).doc("Whether each toggleable component is part of the install, by component"),
     may("stack_overrides", Any).doc(
-        "Accepted for compatibility with other tools; how the stack of the install differs from the stack of the app",
+        "How the stack of the install differs from the stack of the app. Accepted for compatibility with other tools",
     ),
 ];
 
@@ -125,7 +125,7 @@ pub(super) const BRANCH: &[Key] = &[
     may("installs_directory", Text).doc("Where install files are; default `installs`"),
     may("install_groups", Tables(INSTALL_GROUP)).doc("Installs that are deployed together, one group after another"),
     may("preview", Table(PREVIEW)).doc("What a preview of a change does"),
-    may("run", Any).doc("Accepted for compatibility with other tools; settings of a branch's runs"),
+    may("run", Any).doc("Settings of a branch's runs. Accepted for compatibility with other tools"),
     may("post_deploy_runbooks", Texts).doc("Runbooks to run on each install after its deploy, in this order"),
     may("ignore_changes_regex", Text)
         .doc("A regular expression; when it matches the path of every changed file, the change deploys nothing"),

@@ -15,9 +15,9 @@ pub(super) const POLICY_OF_ROLE: &[Key] = &[
     CONTENTS,
     may("gcp_predefined_role", Text).doc("A predefined role of Google Cloud, such as `roles/editor`"),
     may("gcp_permissions", Texts)
-        .doc("Accepted for compatibility with other tools; single permissions of Google Cloud"),
-    may("azure_actions", Texts).doc("Accepted for compatibility with other tools; single actions of Azure"),
-    may("azure_built_in_roles", Texts).doc("Accepted for compatibility with other tools; built-in roles of Azure"),
+        .doc("Single permissions of Google Cloud. Accepted for compatibility with other tools"),
+    may("azure_actions", Texts).doc("Single actions of Azure. Accepted for compatibility with other tools"),
+    may("azure_built_in_roles", Texts).doc("Built-in roles of Azure. Accepted for compatibility with other tools"),
 ];
 
 const NAME: Key = must("name", Template).doc("The role's name; usually with the install's id in it. Unique in the app");

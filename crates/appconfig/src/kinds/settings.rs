@@ -63,10 +63,10 @@ pub(super) const STACK: &[Key] = &[
     must("name", Template).doc("The install stack's name for people").not_yet(),
     must("description", Template).doc("What the customer reads before making the stack").not_yet(),
     may("vpc_nested_template_url", Template)
-        .doc("Accepted for compatibility with other tools; a template that makes the network")
+        .doc("A template that makes the network. Accepted for compatibility with other tools")
         .never(),
     may("runner_nested_template_url", Template)
-        .doc("Accepted for compatibility with other tools; a template that makes the runner")
+        .doc("A template that makes the runner. Accepted for compatibility with other tools")
         .never(),
     may(
         "custom_nested_stacks",

@@ -192,8 +192,7 @@ fn url(repository: &Repository, rest: &str) -> String {
     format!("https://{}/{}{rest}", repository.address.authority(), repository.path.trim_end_matches('/'))
 }
 
-/// Passes a redirect on when it leads to a repository that the same credential is for, as after a repository was
-/// renamed.
+/// Passes a redirect on if the credential also covers the new repository, for example after a rename.
 fn redirected(
     source: &HttpsSource,
     url: &str,

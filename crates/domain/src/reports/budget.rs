@@ -16,7 +16,7 @@ pub struct Rate {
 pub struct Rates {
     /// The reports that are handled when they come.
     pub handled: Rate,
-    /// The reports beyond these that wait for a later try.
+    /// The reports above `handled`, which wait for a later try.
     pub waiting: Rate,
 }
 

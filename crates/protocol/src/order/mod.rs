@@ -414,7 +414,7 @@ pub struct Executed<'a> {
 }
 
 impl Executed<'_> {
-    /// Returns the digest by which terms name it. Templates are not rendered.
+    /// Returns the digest by which terms name what the action executes. Templates are not rendered.
     ///
     /// # Errors
     /// As [`canonical::digest`].

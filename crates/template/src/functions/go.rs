@@ -193,6 +193,7 @@ fn html(plain: &str) -> String {
     out
 }
 
+/// Returns a text as Go's `url.QueryEscape` writes it. No other byte becomes `%20`, because `%` is escaped too.
 fn url_query(plain: &str) -> String {
     let mut out = String::with_capacity(plain.len());
     for byte in plain.bytes() {

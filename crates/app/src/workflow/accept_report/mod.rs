@@ -156,9 +156,9 @@ fn of_a_namesake(report: &Report) -> Accepted {
 /// The age in seconds at which a recorded contact is written again. A write for each report would cost too much.
 const CONTACT_SECS: u64 = 600;
 
-/// Returns how old the recorded contact must be for this report to replace it, in seconds. The end of a job that names an
-/// audit record does so soon: the next order then brings the receipt for the records of the job. Many jobs that end
-/// together cost few writes.
+/// Returns how old the recorded contact must be for this report to replace it, in seconds. A report that ends a job and
+/// names an audit record replaces the contact after 2 s, so that the next order brings the receipt for the records of
+/// the job. Many jobs that end together cost few writes.
 const fn contact_secs(report: &Report) -> u64 {
     match &report.body {
         ReportBody::Heartbeat | ReportBody::Away(_) => 0,

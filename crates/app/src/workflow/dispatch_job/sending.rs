@@ -144,8 +144,8 @@ impl DispatchJob {
         Ok(())
     }
 
-    /// Ends a job whose order can never be made. An order that is stored may be in the install's queue, so its job goes
-    /// on.
+    /// Ends a job whose order can never be made. An order that is stored may be in the install's queue, so its job
+    /// continues.
     pub(super) async fn end_undeliverable(&self, job: &Job, dispatch: u32, error: AppError) -> Result<(), AppError> {
         if self.store.get(&evidence::order_key(&job.id, dispatch)).await?.is_some() {
             let message = format!("order {dispatch} of job `{}` was stored by another delivery; try again", job.id);
