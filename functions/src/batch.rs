@@ -59,18 +59,19 @@ where
         let body = record.body.clone().unwrap_or_default();
         let (sent_at, taken_at) = (sent_at(&record), taken_at(&record).unwrap_or(NEVER));
         let message = Message { body, sent_at, taken_at, sender: sender(&record, putter) };
-        let buried = match take(message).await {
+        let is_moved = match take(message).await {
             Ok(Handled::Done) => continue,
             Ok(Handled::Aside(why)) => {
                 tracing::warn!("{what}; the message is set aside for a later try: {why}");
-                is_buried(&record, None, (queue, putter)).await
+                move_to_dead_letters(&record, None, (queue, putter)).await
             }
             Err(error) => {
                 log_failure(what, &error);
-                error.kind == Kind::Invalid && is_buried(&record, Some(error.to_string()), (queue, putter)).await
+                error.kind == Kind::Invalid
+                    && move_to_dead_letters(&record, Some(error.to_string()), (queue, putter)).await
             }
         };
-        if buried {
+        if is_moved {
             continue;
         }
         pause(&record, queue).await;
@@ -82,7 +83,7 @@ where
 }
 
 /// Sends a message to the dead-letter queue. Returns false when that failed; the message then returns to its queue.
-async fn is_buried(
+async fn move_to_dead_letters(
     record: &SqsMessage,
     reason: Option<String>,
     (queue, putter): (&dyn SourceQueue, Option<&str>),
@@ -91,7 +92,7 @@ async fn is_buried(
     let body = record.body.clone().unwrap_or_default();
     let (source, sender) = (source(record).to_owned(), sender(record, putter));
     let letter = DeadLetter { body, source, sender, sent_at: sent_at(record), put_back, reason };
-    match queue.bury(&letter).await {
+    match queue.send_to_dead_letters(&letter).await {
         Ok(()) => true,
         Err(error) => {
             log_failure("could not move a message to the dead-letter queue", &error.into());
@@ -196,7 +197,7 @@ mod tests {
             self.answer()
         }
 
-        async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError> {
+        async fn send_to_dead_letters(&self, letter: &DeadLetter) -> Result<(), PortError> {
             self.answer()?;
             self.dead.lock().unwrap().push(letter.clone());
             Ok(())

@@ -196,12 +196,12 @@ pub trait SourceQueue: Send + Sync {
     async fn pause(&self, source: &str, receipt: &str, secs: u32) -> Result<(), PortError>;
 
     /// Sends a message to the dead-letter queue.
-    async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError>;
+    async fn send_to_dead_letters(&self, letter: &DeadLetter) -> Result<(), PortError>;
 }
 
 /// A message that was received from the dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Buried {
+pub struct ReceivedDeadLetter {
     pub receipt: String,
     pub body: String,
     /// The name of the queue to which the message returns.
@@ -224,13 +224,13 @@ pub const LOOK_HIDES_SECS: u32 = 10;
 pub trait DeadLetters: Send + Sync {
     /// Returns up to ten messages, and hides them for [`LOOK_HIDES_SECS`]. With `waits`, an empty answer means that no
     /// message is visible. Without it, the answer comes sooner, and may be empty although messages are there.
-    async fn look(&self, waits: bool) -> Result<Vec<Buried>, PortError>;
+    async fn look(&self, waits: bool) -> Result<Vec<ReceivedDeadLetter>, PortError>;
 
     /// Sends the message to the queue it came from, and deletes it here. Returns false when that queue is not known.
-    async fn put_back(&self, message: &Buried) -> Result<bool, PortError>;
+    async fn put_back(&self, message: &ReceivedDeadLetter) -> Result<bool, PortError>;
 
     /// Deletes the message.
-    async fn remove(&self, message: &Buried) -> Result<(), PortError>;
+    async fn remove(&self, message: &ReceivedDeadLetter) -> Result<(), PortError>;
 }
 
 /// The machine of the build runner, which exists while there is something to build.

@@ -6,7 +6,9 @@ use async_trait::async_trait;
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageAttributeValue, MessageSystemAttributeName as System};
-use freehold_app::ports::{Buried, DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, SourceQueue, role_of};
+use freehold_app::ports::{
+    DeadLetter, DeadLetters, LOOK_HIDES_SECS, PortError, ReceivedDeadLetter, SourceQueue, role_of,
+};
 use freehold_protocol::names::{is_reports_queue, queue_of};
 use freehold_protocol::{TenantName, Timestamp};
 
@@ -81,7 +83,7 @@ impl SourceQueue for SqsSource {
         Ok(())
     }
 
-    async fn bury(&self, letter: &DeadLetter) -> Result<(), PortError> {
+    async fn send_to_dead_letters(&self, letter: &DeadLetter) -> Result<(), PortError> {
         let body = body_of(letter)?;
         let request = self.client.send_message().queue_url(&self.dead_letters_url).message_body(body);
         let request = request.message_attributes(DeadLetter::SENT_AT, attribute("Number", letter.sent_at.as_millis())?);
@@ -160,7 +162,7 @@ impl SqsDeadLetters {
 
 #[async_trait]
 impl DeadLetters for SqsDeadLetters {
-    async fn look(&self, waits: bool) -> Result<Vec<Buried>, PortError> {
+    async fn look(&self, waits: bool) -> Result<Vec<ReceivedDeadLetter>, PortError> {
         let request = self.client.receive_message().queue_url(&self.url).max_number_of_messages(10);
         let request = request.wait_time_seconds(if waits { WAIT_SECS } else { 0 });
         let hides = i32::try_from(LOOK_HIDES_SECS).unwrap_or(i32::MAX);
@@ -170,10 +172,10 @@ impl DeadLetters for SqsDeadLetters {
             .message_system_attribute_names(System::SenderId)
             .message_system_attribute_names(System::DeadLetterQueueSourceArn);
         let answer = request.send().await.map_err(|e| port_error("dead-letter queue", e))?;
-        Ok(answer.messages().iter().filter_map(|message| buried(message, self.putter.as_deref())).collect())
+        Ok(answer.messages().iter().filter_map(|message| dead_letter(message, self.putter.as_deref())).collect())
     }
 
-    async fn put_back(&self, message: &Buried) -> Result<bool, PortError> {
+    async fn put_back(&self, message: &ReceivedDeadLetter) -> Result<bool, PortError> {
         let Some(source) = self.source(message.source.as_deref()).await? else { return Ok(false) };
         let request = self.client.send_message().queue_url(source).message_body(&message.body);
         let request = request
@@ -188,14 +190,14 @@ impl DeadLetters for SqsDeadLetters {
         Ok(true)
     }
 
-    async fn remove(&self, message: &Buried) -> Result<(), PortError> {
+    async fn remove(&self, message: &ReceivedDeadLetter) -> Result<(), PortError> {
         let delete = self.client.delete_message().queue_url(&self.url).receipt_handle(&message.receipt);
         delete.send().await.map_err(|e| port_error("dead-letter queue", e))?;
         Ok(())
     }
 }
 
-fn buried(message: &Message, putter: Option<&str>) -> Option<Buried> {
+fn dead_letter(message: &Message, putter: Option<&str>) -> Option<ReceivedDeadLetter> {
     let system = |name: &System| message.attributes().and_then(|all| all.get(name));
     let own = |name: &str| {
         let found = message.message_attributes().and_then(|all| all.get(name));
@@ -212,7 +214,7 @@ fn buried(message: &Message, putter: Option<&str>) -> Option<Buried> {
         let is_copy = moved_from.is_none() || (putter.is_some() && moved_by == putter);
         own(DeadLetter::SENDER).filter(|_| is_copy)
     });
-    Some(Buried {
+    Some(ReceivedDeadLetter {
         sender: sender.map(str::to_owned),
         receipt: message.receipt_handle()?.to_owned(),
         body: message.body()?.to_owned(),
@@ -252,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_message_that_sqs_moved_names_its_queue_and_a_refused_one_its_reason() {
-        let buried = |own: &[(&str, &str)]| buried(&message(own), None).unwrap();
-        let moved = buried(&[]);
-        let refused = buried(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")]);
-        let again = buried(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")]);
+        let received = |own: &[(&str, &str)]| dead_letter(&message(own), None).unwrap();
+        let moved = received(&[]);
+        let refused = received(&[(DeadLetter::REASON, "no"), (DeadLetter::SENT_AT, "9000")]);
+        let again = received(&[(DeadLetter::SENT_AT, "70"), (DeadLetter::PUT_BACK, "2")]);
 
         assert_eq!((moved.source.as_deref(), moved.reason, moved.put_back), (Some("fh-acme--reports"), None, 0));
         assert_eq!((refused.reason.as_deref(), refused.sent_at.as_millis()), (Some("no"), 5000));
@@ -280,12 +282,12 @@ mod tests {
 
     #[test]
     fn a_sender_cannot_choose_the_queue_to_which_its_message_returns() {
-        let forged = buried(&message(&[(DeadLetter::SOURCE, "fh-acme--dispatch")]), None).unwrap();
+        let forged = dead_letter(&message(&[(DeadLetter::SOURCE, "fh-acme--dispatch")]), None).unwrap();
         let aside = Message::builder()
             .receipt_handle("r")
             .body("{}")
             .message_attributes(DeadLetter::SOURCE, attribute("String", "fh-acme--grants").unwrap());
-        let aside = buried(&aside.build(), None).unwrap();
+        let aside = dead_letter(&aside.build(), None).unwrap();
 
         assert_eq!(forged.source.as_deref(), Some("fh-acme--reports"));
         assert_eq!((aside.source.as_deref(), aside.reason), (Some("fh-acme--grants"), None));
@@ -313,7 +315,7 @@ mod tests {
             .attributes(System::SenderId, "AROAACCEPT:accept-report")
             .message_attributes(DeadLetter::SENDER, attribute("String", "AROARUNNER").unwrap())
             .build();
-        let sender = |message: &Message, putter| buried(message, putter).unwrap().sender;
+        let sender = |message: &Message, putter| dead_letter(message, putter).unwrap().sender;
 
         // Moved by SQS, moved after it was put back, and set aside by a function.
         assert_eq!(sender(&message(&claim), Some("AROASWEEP")).as_deref(), Some("AROARUNNER"));

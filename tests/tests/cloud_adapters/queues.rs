@@ -97,7 +97,7 @@ async fn a_refused_message_is_buried_with_its_reason_and_removed() -> anyhow::Re
     };
     let letters = SqsDeadLetters::new(&config, "acme".parse()?, &dead, vec![own.clone()], None);
 
-    SqsSource::new(&config, &own, &dead).bury(&letter).await?;
+    SqsSource::new(&config, &own, &dead).send_to_dead_letters(&letter).await?;
     let found = letters.look(true).await?;
 
     assert_eq!(found[0].sender, letter.sender);

@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use crate::AppError;
 use crate::messages::{DispatchMessage, GrantMessage};
-use crate::ports::{Buried, Clock, DeadLetters, LOOK_HIDES_SECS, Store};
+use crate::ports::{Clock, DeadLetters, LOOK_HIDES_SECS, ReceivedDeadLetter, Store};
 use crate::table::{job_key, load};
 
 /// The maximum number of batches of messages that one run looks at while no install is being forgotten.
@@ -110,7 +110,7 @@ impl PutBackMessages {
 
 /// Returns whether another try is useful: no function refused the message, and it was not put back too often or for too
 /// long.
-fn is_worth_it(message: &Buried, now: Timestamp) -> bool {
+fn is_worth_it(message: &ReceivedDeadLetter, now: Timestamp) -> bool {
     message.reason.is_none() && message.put_back < MAX_PUT_BACK && now.since(message.sent_at) < MAX_AGE_SECS * 1000
 }
 
@@ -149,14 +149,14 @@ mod tests {
     /// A dead-letter queue that shows each message once. A look takes a second.
     struct Letters {
         memory: Arc<Memory>,
-        messages: Mutex<Vec<Buried>>,
+        messages: Mutex<Vec<ReceivedDeadLetter>>,
         returned: Mutex<Vec<String>>,
         looks: Mutex<u32>,
     }
 
     #[async_trait]
     impl DeadLetters for Letters {
-        async fn look(&self, _: bool) -> Result<Vec<Buried>, PortError> {
+        async fn look(&self, _: bool) -> Result<Vec<ReceivedDeadLetter>, PortError> {
             *self.looks.lock().unwrap() += 1;
             self.memory.advance_secs(1);
             let mut messages = self.messages.lock().unwrap();
@@ -164,18 +164,18 @@ mod tests {
             Ok(messages.drain(..end).collect())
         }
 
-        async fn put_back(&self, message: &Buried) -> Result<bool, PortError> {
+        async fn put_back(&self, message: &ReceivedDeadLetter) -> Result<bool, PortError> {
             self.returned.lock().unwrap().push(message.body.clone());
             Ok(true)
         }
 
-        async fn remove(&self, _: &Buried) -> Result<(), PortError> {
+        async fn remove(&self, _: &ReceivedDeadLetter) -> Result<(), PortError> {
             Ok(())
         }
     }
 
-    fn buried(body: &str) -> Buried {
-        Buried {
+    fn dead_letter(body: &str) -> ReceivedDeadLetter {
+        ReceivedDeadLetter {
             receipt: body.to_owned(),
             body: body.to_owned(),
             sender: None,
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    fn letters(memory: &Arc<Memory>, messages: Vec<Buried>) -> Arc<Letters> {
+    fn letters(memory: &Arc<Memory>, messages: Vec<ReceivedDeadLetter>) -> Arc<Letters> {
         Arc::new(Letters {
             memory: memory.clone(),
             messages: Mutex::new(messages),
@@ -195,7 +195,7 @@ mod tests {
         })
     }
 
-    async fn run(messages: Vec<Buried>, forgotten: &[&str]) -> (LookedThrough, Vec<String>, u32) {
+    async fn run(messages: Vec<ReceivedDeadLetter>, forgotten: &[&str]) -> (LookedThrough, Vec<String>, u32) {
         let memory = Arc::new(Memory::default());
         let (letters, orders_letters) = (letters(&memory, messages), letters(&memory, Vec::new()));
         let use_case =
@@ -207,19 +207,19 @@ mod tests {
         (seen, returned, looks)
     }
 
-    fn many(count: u32) -> Vec<Buried> {
-        (0..count).map(|at| buried(&at.to_string())).collect()
+    fn many(count: u32) -> Vec<ReceivedDeadLetter> {
+        (0..count).map(|at| dead_letter(&at.to_string())).collect()
     }
 
     #[tokio::test]
     async fn what_sqs_moved_returns_and_what_a_function_refused_stays() {
-        let refused = Buried { reason: Some("bad signature".into()), ..buried("refused") };
-        let worn_out = Buried { put_back: MAX_PUT_BACK, ..buried("worn out") };
-        let old = Buried { sent_at: Timestamp::from_millis(7), ..buried("old") };
+        let refused = ReceivedDeadLetter { reason: Some("bad signature".into()), ..dead_letter("refused") };
+        let worn_out = ReceivedDeadLetter { put_back: MAX_PUT_BACK, ..dead_letter("worn out") };
+        let old = ReceivedDeadLetter { sent_at: Timestamp::from_millis(7), ..dead_letter("old") };
 
         for forgotten in [&[][..], &["globex"]] {
             let (seen, returned, _) =
-                run(vec![refused.clone(), buried("report"), worn_out.clone(), old.clone()], forgotten).await;
+                run(vec![refused.clone(), dead_letter("report"), worn_out.clone(), old.clone()], forgotten).await;
 
             assert_eq!((seen, returned), (LookedThrough { put_back: 1, all: true }, vec!["report".to_owned()]));
         }

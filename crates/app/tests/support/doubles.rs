@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use ed25519_dalek::SigningKey;
 use freehold_app::ports::{
-    Buried, Clock, Committed, DeadLetters, DelegateKey, Key, LOOK_HIDES_SECS, PortError, QueueAdmin, Registry, RootKey,
-    Row, Signer, Store, Write,
+    Clock, Committed, DeadLetters, DelegateKey, Key, LOOK_HIDES_SECS, PortError, QueueAdmin, ReceivedDeadLetter,
+    Registry, RootKey, Row, Signer, Store, Write,
 };
 use freehold_app::testing::Memory;
 use freehold_protocol::envelope::{Delegate, PublicKey};
@@ -223,7 +223,7 @@ impl QueueAdmin for MemoryQueues {
 /// A dead-letter queue. A look hides its messages for some time of the memory's clock.
 pub(crate) struct MemoryLetters {
     pub(crate) memory: Arc<Memory>,
-    pub(crate) messages: Mutex<Vec<Buried>>,
+    pub(crate) messages: Mutex<Vec<ReceivedDeadLetter>>,
     /// The messages that returned to their queues.
     pub(crate) returned: Mutex<Vec<String>>,
     hidden: Mutex<BTreeMap<String, Timestamp>>,
@@ -235,19 +235,19 @@ impl MemoryLetters {
     }
 
     /// Adds a message that a function refused.
-    pub(crate) fn bury(&self, body: &str) {
+    pub(crate) fn add_refused(&self, body: &str) {
         self.add(body, None, Some("refused"));
     }
 
     /// Adds a message that SQS moved after too many receives.
-    pub(crate) fn bury_moved(&self, body: &str) {
+    pub(crate) fn add_moved(&self, body: &str) {
         self.add(body, Some("fh-acme--reports"), None);
     }
 
     fn add(&self, body: &str, source: Option<&str>, reason: Option<&str>) {
         let mut messages = self.messages.lock().unwrap();
         let receipt = messages.last().map_or(0, |last| last.receipt.parse::<u32>().unwrap() + 1).to_string();
-        messages.push(Buried {
+        messages.push(ReceivedDeadLetter {
             receipt,
             body: body.to_owned(),
             source: source.map(str::to_owned),
@@ -265,13 +265,13 @@ impl MemoryLetters {
 
 #[async_trait]
 impl DeadLetters for MemoryLetters {
-    async fn look(&self, _: bool) -> Result<Vec<Buried>, PortError> {
+    async fn look(&self, _: bool) -> Result<Vec<ReceivedDeadLetter>, PortError> {
         self.memory.faults.run("look", || {
             let now = self.memory.now();
             let mut hidden = self.hidden.lock().unwrap();
             hidden.retain(|_, until| *until > now);
             let messages = self.messages.lock().unwrap();
-            let seen: Vec<Buried> =
+            let seen: Vec<ReceivedDeadLetter> =
                 messages.iter().filter(|one| !hidden.contains_key(&one.receipt)).take(10).cloned().collect();
             let until = now.plus_secs(u64::from(LOOK_HIDES_SECS));
             hidden.extend(seen.iter().map(|one| (one.receipt.clone(), until)));
@@ -279,7 +279,7 @@ impl DeadLetters for MemoryLetters {
         })
     }
 
-    async fn put_back(&self, message: &Buried) -> Result<bool, PortError> {
+    async fn put_back(&self, message: &ReceivedDeadLetter) -> Result<bool, PortError> {
         self.memory.faults.run("put_back", || {
             let returns = message.source.is_some();
             if returns {
@@ -290,7 +290,7 @@ impl DeadLetters for MemoryLetters {
         })
     }
 
-    async fn remove(&self, message: &Buried) -> Result<(), PortError> {
+    async fn remove(&self, message: &ReceivedDeadLetter) -> Result<(), PortError> {
         self.memory.faults.run("remove_letter", || {
             self.messages.lock().unwrap().retain(|one| one.receipt != message.receipt);
         })

@@ -56,7 +56,7 @@ impl Part {
             Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown => World::with_install().await,
             Self::Forget => {
                 let mut world = World::with_install().await;
-                world.letters[1].bury(&world.memory.orders.lock().unwrap().last().unwrap().3.clone());
+                world.letters[1].add_refused(&world.memory.orders.lock().unwrap().last().unwrap().3.clone());
                 world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
                 world.settle().await;
                 world.memory.advance_secs(2 * 3600);

@@ -95,15 +95,15 @@ impl AcceptReport {
         if let ReportBody::Hello(hello) = &claimed.body {
             return self.hello(&envelope, &install.value, (hello, &arrival), body).await;
         }
-        let key = match speaker(&install.value, &claimed.runner) {
+        let key = match current_key(&install.value, &claimed.runner) {
             Some(key) => key.clone(),
             None if install.value.was_replaced_after(&claimed.runner, arrival.taken_at) => {
                 self.retired_key(&install.value, &claimed.runner).await?
             }
             None if !install.value.retired.contains(&claimed.runner) => {
-                return self.unknown_speaker(&install.value, &claimed.runner, &arrival).await;
+                return self.wait_for_key(&install.value, &claimed.runner, &arrival).await;
             }
-            None => return self.refuse_speaker(&install.value, &claimed.runner, (&envelope, body)).await,
+            None => return self.refuse_retired_key(&install.value, &claimed.runner, (&envelope, body)).await,
         };
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
         let sent_at = arrival.sent_at;
@@ -181,6 +181,7 @@ fn unbelievable(error: freehold_protocol::EnvelopeError) -> AppError {
     AppError::invalid(error.to_string())
 }
 
-fn speaker<'a>(install: &'a Install, key: &KeyId) -> Option<&'a PublicKey> {
+/// Returns the public key of the install's runner, if `key` is its id.
+fn current_key<'a>(install: &'a Install, key: &KeyId) -> Option<&'a PublicKey> {
     install.runner.as_ref().map(|runner| &runner.public_key).filter(|public| public.key_id() == *key)
 }

@@ -41,15 +41,15 @@ impl AcceptReport {
     /// Refuses a report under a retired key of the install. After the signature was verified, records the report and
     /// notifies the runner that its key was replaced. The runner then gives its orders back. It gets no order to stop
     /// the attempt, because it would delete the order of a stopped attempt.
-    pub(super) async fn refuse_speaker(
+    pub(super) async fn refuse_retired_key(
         &self,
         install: &Install,
-        speaker: &KeyId,
+        retired: &KeyId,
         (envelope, body): (&Envelope, &str),
     ) -> Result<Accepted, AppError> {
-        let key = self.retired_key(install, speaker).await?;
+        let key = self.retired_key(install, retired).await?;
         let report: Report = envelope.open(&key).map_err(unbelievable)?;
-        let reason = format!("runner key `{speaker}` was replaced");
+        let reason = format!("runner key `{retired}` was replaced");
         tracing::warn!(install.id = %install.id, "Refused a report: {reason}");
         let pk = match &report.body {
             ReportBody::Attempt(attempt) => {
@@ -61,8 +61,8 @@ impl AcceptReport {
                 table::install_pk(&install.id)
             }
         };
-        self.record(pk, body, Some(speaker.clone()), reason.clone()).await?;
-        self.notify_retired(install, speaker).await?;
+        self.record(pk, body, Some(retired.clone()), reason.clone()).await?;
+        self.notify_retired(install, retired).await?;
         Ok(Accepted::Refused(reason))
     }
 

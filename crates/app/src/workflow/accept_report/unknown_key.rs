@@ -20,10 +20,10 @@ impl AcceptReport {
     /// Lets a report whose key is not known wait: returns an error, after which SQS delivers the report again, or sets
     /// the report aside if its sender has too many such reports. The report is never refused for good, because the
     /// hello that announces its key may be late.
-    pub(super) async fn unknown_speaker(
+    pub(super) async fn wait_for_key(
         &self,
         install: &Install,
-        speaker: &KeyId,
+        key: &KeyId,
         arrival: &Arrival,
     ) -> Result<Accepted, AppError> {
         if let Some(sender) = &arrival.sender
@@ -35,7 +35,7 @@ impl AcceptReport {
             )));
         }
         Err(AppError::conflict(format!(
-            "key `{speaker}` is not the runner key of install `{}`, or the hello that announces it has not arrived yet",
+            "key `{key}` is not the runner key of install `{}`, or the hello that announces it has not arrived yet",
             install.id
         )))
     }

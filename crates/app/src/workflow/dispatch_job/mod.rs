@@ -184,13 +184,13 @@ impl DispatchJob {
     /// key leaves it in the queue, and there it must not delay other messages.
     async fn send_retired(&self, install: &InstallId, runner: &KeyId, at: Timestamp) -> Result<(), AppError> {
         let Some(install) = self.install(install).await? else { return Ok(()) };
-        let Some(living) = install.runner.as_ref().filter(|_| install.retired.contains(runner)) else { return Ok(()) };
+        let Some(current) = install.runner.as_ref().filter(|_| install.retired.contains(runner)) else { return Ok(()) };
         let notice = Retired {
             tenant: self.tenant.clone(),
             install: install.id.clone(),
             runner: runner.clone(),
-            replaced_by: living.public_key.key_id(),
-            replaced_at: living.announced_at,
+            replaced_by: current.public_key.key_id(),
+            replaced_at: current.announced_at,
             issued_at: at,
             not_after: at.plus_secs(NOTICE_SECS),
         };

@@ -95,7 +95,7 @@ async fn live(world: &mut World) {
     world.memory.advance_secs(300);
     world.start_due_actions().start().await.unwrap();
     world.settle().await;
-    bury_some(world, &job);
+    add_dead_letters(world, &job);
 }
 
 /// Leaves a refused grant and refused reports: with a stale fence, and of a runner that was replaced.
@@ -129,14 +129,14 @@ fn order_of(job: &JobId) -> DispatchMessage {
     DispatchMessage::Order { job: job.clone(), dispatch: 1 }
 }
 
-fn bury_some(world: &World, job: &JobId) {
+fn add_dead_letters(world: &World, job: &JobId) {
     let now = world.now();
-    world.letters[0].bury(&world.runners["globex"].hello(now));
-    world.letters[0].bury(&serde_json::to_string(&order_of(job)).unwrap());
-    world.letters[0].bury(&serde_json::to_string(&grant_of(job)).unwrap());
+    world.letters[0].add_refused(&world.runners["globex"].hello(now));
+    world.letters[0].add_refused(&serde_json::to_string(&order_of(job)).unwrap());
+    world.letters[0].add_refused(&serde_json::to_string(&grant_of(job)).unwrap());
     let orders = world.memory.orders.lock().unwrap().clone();
     let globex = orders.iter().filter(|(queue, ..)| queue.contains("globex"));
-    globex.for_each(|(.., body)| world.letters[1].bury(body));
+    globex.for_each(|(.., body)| world.letters[1].add_refused(body));
 }
 
 /// Returns a tenant with another install, whose messages are dead letters too, and the same tenant after the life and the
@@ -148,8 +148,8 @@ async fn torn_down() -> (Tenant, World) {
     world.settle().await;
     world.create_install().create(&world.creation("initech"), member()).await.unwrap();
     world.run().await;
-    world.letters[0].bury(&world.runners["build"].hello(world.now()));
-    world.letters[0].bury("not a message of Freehold");
+    world.letters[0].add_refused(&world.runners["build"].hello(world.now()));
+    world.letters[0].add_refused("not a message of Freehold");
     let before = everything(&world);
     live(&mut world).await;
     world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
@@ -388,13 +388,13 @@ async fn two_installs_that_are_forgotten_at_once_leave_no_dead_letter_and_others
     let now = world.now();
     let initech = Runner::new(&world.tenant, "initech", queue_url("initech"), 30);
     for hello in [world.runners["globex"].hello(now), initech.hello(now)] {
-        world.letters.iter().for_each(|letters| letters.bury(&hello));
+        world.letters.iter().for_each(|letters| letters.add_refused(&hello));
     }
     for install in [globex(), "initech".parse().unwrap()] {
         world.forget_install().forget(&install, &asked()).await.unwrap();
     }
     let others = world.runners["build"].hello(now);
-    world.letters[0].bury_moved(&others);
+    world.letters[0].add_moved(&others);
 
     let first = world.remove_forgotten().remove().await.unwrap();
     let left: Vec<String> = world.letters.iter().flat_map(|letters| letters.bodies()).collect();
@@ -412,7 +412,7 @@ async fn dead_letters_that_one_sweep_has_hidden_are_removed_by_the_next_one() {
     let use_case = world.remove_forgotten();
     use_case.remove().await.unwrap();
     world.memory.advance_secs(90);
-    world.letters[0].bury(&world.runners["globex"].hello(world.now()));
+    world.letters[0].add_refused(&world.runners["globex"].hello(world.now()));
     let hidden = world.letters[0].look(true).await.unwrap();
 
     // The next sweep comes when the messages are visible again.
@@ -426,7 +426,7 @@ async fn dead_letters_that_one_sweep_has_hidden_are_removed_by_the_next_one() {
 #[tokio::test]
 async fn while_a_sweep_cannot_see_all_dead_letters_no_install_is_forgotten() {
     let (_, world) = torn_down().await;
-    (0..50).for_each(|at| world.letters[0].bury(&format!("refused message {at}")));
+    (0..50).for_each(|at| world.letters[0].add_refused(&format!("refused message {at}")));
     world.forget_install().forget(&globex(), &asked()).await.unwrap();
     let clock = world.memory.clone();
     world.memory.faults.set(move |what| {
