@@ -56,7 +56,7 @@ impl Deploy {
         let applied = applied(&config, &tenant, &change, &progress).await;
         let (outcome, stack) = applied.map_err(|error| too_weak(error, &arn))?;
         progress.now("checking the table and the functions");
-        let mended = table::mend(&config, stack.output("TableName")?).await?;
+        let mended = table_settings::mend(&config, stack.output("TableName")?).await?;
         code::verify(&config, &tenant, &code).await?;
         drop(progress);
         if stack.parameters.get("RunnerSha256").is_none_or(String::is_empty) {

@@ -16,7 +16,7 @@ mod remove;
 mod resources;
 mod source;
 mod status;
-mod table;
+mod table_settings;
 
 use std::path::PathBuf;
 

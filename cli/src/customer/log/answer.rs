@@ -4,7 +4,7 @@ use freehold_protocol::audit::verify::Problem;
 use serde::Serialize;
 
 use super::super::question::Question;
-use super::source::Evidence;
+use super::evidence::Evidence;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, clean, plural};

@@ -4,8 +4,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::super::question::Question;
+use super::evidence::Records;
 use super::history::runs;
-use super::source::Records;
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::Result;

@@ -5,8 +5,8 @@ use freehold_protocol::JobId;
 
 use super::super::question::Question;
 use super::answer;
+use super::evidence::Records;
 use super::history::{Run, runs};
-use super::source::Records;
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, clean, time};

@@ -7,8 +7,8 @@ use freehold_protocol::audit::verify::Verified;
 use serde::Serialize;
 
 use super::super::question::Question;
-use super::folder;
-use super::source::{Evidence, Records};
+use super::evidence::{Evidence, Records};
+use super::local_copy;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, plural, time};
@@ -125,7 +125,7 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
             jobs.join(", ")
         ));
     }
-    rest.extend(folder::skipped_line(answer.skipped));
+    rest.extend(local_copy::skipped_line(answer.skipped));
     if let Some(last) = &chain.last {
         rest.push(format!("last record: {last}"));
         if chain.problems.is_empty() {

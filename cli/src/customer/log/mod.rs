@@ -4,13 +4,13 @@ mod answer;
 pub(super) mod approvals;
 pub(super) mod askers;
 pub(super) mod audit;
-mod folder;
+mod evidence;
 mod history;
+mod local_copy;
 pub(super) mod origin;
 pub(super) mod outside;
 pub(super) mod ran;
 mod reconcile;
 pub(super) mod sent;
-mod source;
 #[cfg(test)]
 mod tests;

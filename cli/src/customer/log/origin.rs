@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::super::question::Question;
 use super::answer;
+use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
-use super::source::{Evidence, Records};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, time};

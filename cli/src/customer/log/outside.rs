@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::super::question::Question;
+use super::evidence::Records;
 use super::history::{records, runs};
 use super::reconcile::{Call, Reconciled, reconcile};
-use super::source::Records;
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};

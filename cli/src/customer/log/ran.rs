@@ -8,8 +8,8 @@ use freehold_protocol::{Digest, JobId, canonical};
 use serde::Serialize;
 
 use super::super::question::Question;
+use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
-use super::source::{Evidence, Records};
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::{Error, Result};

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 use super::super::question::Question;
 use super::answer;
+use super::evidence::Records;
 use super::history::records;
-use super::source::Records;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, bytes, time};

@@ -1,19 +1,19 @@
 use freehold_protocol::audit::record_name;
 use freehold_protocol::audit::verify::{Known, verify};
 
-use super::folder;
+use super::local_copy;
 
 #[test]
 fn a_directory_is_read_as_the_bucket_has_it_and_an_empty_one_is_refused() {
     let place = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| std::fs::write(place.path().join(name), text).unwrap();
-    let empty = folder::read(place.path()).unwrap_err().to_string();
+    let empty = local_copy::read(place.path()).unwrap_err().to_string();
     write("7300c0ae1429cd153252736a781b78f4.pub", "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n");
     write(&record_name(1), "{}");
     write("notes.txt", "x");
 
-    let folder = folder::read(place.path()).unwrap();
-    let copy = folder.copy.clone();
+    let read = local_copy::read(place.path()).unwrap();
+    let copy = read.copy.clone();
     let chain = verify(&copy, Known::default());
 
     assert!(empty.contains("has no audit records of the install's chain"), "{empty}");
@@ -38,14 +38,14 @@ fn records_of_earlier_versions_are_counted_and_named() {
         write(name);
     }
 
-    let alone = folder::read(place.path()).unwrap_err().to_string();
+    let alone = local_copy::read(place.path()).unwrap_err().to_string();
     write(&record_name(1));
-    let skipped = folder::read(place.path()).unwrap().skipped;
+    let skipped = local_copy::read(place.path()).unwrap().skipped;
 
     let line = "not verified: 3 records in `7300c0ae`, `8411`, which runners of earlier versions wrote as a chain for each \
                 key; the install's chain does not contain them";
     assert!(alone.contains("has no audit records of the install's chain; not verified: 3 records"), "{alone}");
-    assert_eq!(folder::skipped_line(&skipped).unwrap(), line);
+    assert_eq!(local_copy::skipped_line(&skipped).unwrap(), line);
     assert_eq!(skipped.into_iter().collect::<Vec<_>>(), [("7300c0ae".to_owned(), 2), ("8411".to_owned(), 1)]);
 }
 
@@ -63,7 +63,7 @@ fn the_messages_that_records_name_are_read_from_a_copy_of_the_whole_bucket_too()
         write(name);
     }
 
-    let folder = folder::read(place.path()).unwrap();
+    let read = local_copy::read(place.path()).unwrap();
 
     let copy = &read.copy;
     let found = [&copy.records, &copy.orders, &copy.receipts, &copy.reports].map(std::collections::BTreeMap::len);

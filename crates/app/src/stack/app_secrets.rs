@@ -6,8 +6,8 @@ use freehold_protocol::app_version::{AppVersion, Secret, SecretFormat};
 use serde::Serialize;
 
 use crate::AppError;
+use crate::stack::escape::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 use crate::stack::parameter::Parameter;
-use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// A secret of the app, in the form that the install stack's template reads.
 #[derive(Serialize)]

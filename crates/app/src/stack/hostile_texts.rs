@@ -8,8 +8,8 @@ use proptest::sample::select;
 use saphyr_parser::{Event, Parser};
 use serde_json::json;
 
+use super::escape::{DESCRIPTION_CHARS, TITLE_CHARS, one_line};
 use super::render_stack::{example, template};
-use super::text::{DESCRIPTION_CHARS, TITLE_CHARS, one_line};
 use crate::contract::terms;
 
 /// Pieces of texts that would end quotes, lines, flows and comments, or name templates, anchors and functions.

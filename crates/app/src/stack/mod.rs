@@ -1,6 +1,7 @@
 //! The install stack: the template that a customer launches.
 
 pub(crate) mod app_secrets;
+pub(crate) mod escape;
 #[cfg(test)]
 mod hostile_texts;
 pub(crate) mod named_roles;
@@ -11,4 +12,3 @@ pub mod render_stack;
 pub(crate) mod role_policy;
 pub(crate) mod sandbox_reads;
 mod template;
-pub(crate) mod text;

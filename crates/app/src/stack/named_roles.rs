@@ -9,8 +9,8 @@ use freehold_protocol::{RoleKey, TenantName};
 use serde::Serialize;
 
 use crate::AppError;
+use crate::stack::escape::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 use crate::stack::role_policy::{Granted, granted};
-use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// A role that the app defines, in the form that the install stack's template reads.
 #[derive(Serialize)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::stack::text::Quoted;
+use crate::stack::escape::Quoted;
 
 /// A stack parameter with which the customer answers a question.
 #[derive(Serialize)]

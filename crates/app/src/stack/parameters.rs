@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::AppError;
 use crate::stack::app_secrets::{self, AppSecret};
+use crate::stack::escape::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 use crate::stack::parameter::Parameter;
-use crate::stack::text::{DESCRIPTION_CHARS, Quoted, TITLE_CHARS, one_line};
 
 /// The maximum number of parameters, and also of outputs, in a template (AWS CloudFormation quotas).
 const MOST: usize = 200;

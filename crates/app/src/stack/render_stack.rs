@@ -17,11 +17,11 @@ use crate::AppError;
 use crate::app_version::versions::Versions;
 use crate::contract::terms;
 use crate::ports::{RootKey, Store};
+use crate::stack::escape::Quoted;
 use crate::stack::named_roles::{self, Role};
 use crate::stack::parameters::{self, Questions};
 use crate::stack::role_policy::{Granted, granted};
 use crate::stack::template::fill;
-use crate::stack::text::Quoted;
 use crate::table;
 
 /// The use case that renders an install stack, with its ports and the settings of the tenant.

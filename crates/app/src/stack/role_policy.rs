@@ -11,8 +11,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::AppError;
+use crate::stack::escape::Quoted;
 use crate::stack::nuon_tree;
-use crate::stack::text::Quoted;
 
 /// The permissions of a role, for the install template.
 #[derive(Serialize)]

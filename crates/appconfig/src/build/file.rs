@@ -6,7 +6,7 @@ use crate::check::validate::validate;
 use crate::kinds::{DIRECTORIES, Kind, ROOT};
 use crate::read::document;
 use crate::read::files::Place;
-use crate::read::shape;
+use crate::read::recognition;
 use crate::report::draft::Draft;
 use crate::state::app::App;
 
@@ -45,7 +45,7 @@ pub(crate) fn read(app: &mut App, path: &str, kind: Option<Kind>) {
     };
     match document::parse(app.files.text(file)) {
         Ok(root) => {
-            let (kind, root) = shape::of(kind, root);
+            let (kind, root) = recognition::of(kind, root);
             let checked = validate(app, file, kind, root);
             app.checked.push(checked);
         }

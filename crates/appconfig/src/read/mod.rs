@@ -9,6 +9,6 @@ pub(crate) mod json;
 #[cfg(feature = "memory")]
 pub(crate) mod memory;
 pub(crate) mod paths;
-pub(crate) mod shape;
+pub(crate) mod recognition;
 pub(crate) mod tree;
 pub(crate) mod yaml;

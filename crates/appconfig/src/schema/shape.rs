@@ -63,7 +63,7 @@ fn held(path: &str, holds: &Holds) -> Value {
 }
 
 /// Returns the schema of a file of `kind`, called `name`. The file has the form of its own kind, or of another kind
-/// that [`crate::read::shape`] recognizes.
+/// that [`crate::read::recognition`] recognizes.
 pub(super) fn file(kind: Kind, name: &str) -> Value {
     let own = table(name, kind.keys());
     let cases = forms(kind);

@@ -4,7 +4,7 @@
 //! public key of each runner that wrote into the chain, `audit/<key id>.pub`. Below `audit/` are also the messages that
 //! the records name: the signed orders, the reports, and the receipts of the control plane ([`message_name`]).
 
-mod head;
+mod chain_head;
 pub mod verify;
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use crate::order::{AskedBy, Mode};
 use crate::report::{Fence, Refusal};
 use crate::{Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId};
 
-pub use self::head::{ChainHead, Receipt};
+pub use self::chain_head::{ChainHead, Receipt};
 
 /// The folder, below `audit/`, of the signed orders that started jobs.
 pub const ORDERS: &str = "orders";

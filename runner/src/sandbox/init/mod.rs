@@ -5,7 +5,7 @@
 //! ends every process in the box.
 
 mod disk;
-mod ownership;
+mod file_owner;
 mod processes;
 mod start;
 mod user_namespace;

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, setrlimit};
 
 use super::disk::Watch;
-use super::{ownership, processes, user_namespace};
+use super::{file_owner, processes, user_namespace};
 use crate::core_dump;
 use crate::sandbox::frame::{ProcessLimits, Start};
 use crate::sandbox::purpose::Purpose;
@@ -36,7 +36,7 @@ impl Running {
         };
         write_names(&start)?;
         if let Some(user) = start.user {
-            ownership::give(&start.writable, user)?;
+            file_owner::give(&start.writable, user)?;
         }
         let watch = Watch::start(&start, &stdout, control)?;
         limit(start.limits)?;
@@ -62,7 +62,7 @@ impl Running {
         if let Some(borrowed) = self.borrowed.filter(|_| all_gone) {
             // Files that keep the program's user are removed from inside another box after the job
             // (`box_handle/remove.rs`).
-            let _ = ownership::take_back(&borrowed);
+            let _ = file_owner::take_back(&borrowed);
         }
     }
 }

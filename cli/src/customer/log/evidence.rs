@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::super::own_install::OwnInstall;
-use super::folder;
+use super::local_copy::{self, LocalCopy};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 
@@ -71,7 +71,7 @@ impl Records {
     pub(super) async fn read(&self, context: &Context) -> Result<Evidence> {
         let (copy, skipped, root, whose, place) = match (&self.copy, &self.install) {
             (Some(directory), _) => {
-                let folder::Folder { copy, skipped } = folder::read(directory)?;
+                let LocalCopy { copy, skipped } = local_copy::read(directory)?;
                 let whose = format!("`{}`", directory.display());
                 (copy, skipped, self.root_key.clone(), whose, Place::Directory(directory.clone()))
             }

@@ -18,7 +18,7 @@ const AUDIT: &str = "audit";
 
 /// A copy in a directory of this machine.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct LocalCopy {
     pub(super) copy: RecordsCopy,
     /// The number of records in each directory, which are not part of the chain.
     pub(super) skipped: BTreeMap<String, usize>,
@@ -31,7 +31,7 @@ pub(super) fn records_in(directory: &Path) -> PathBuf {
 }
 
 /// Reads the copy in a directory.
-pub(super) fn read(directory: &Path) -> Result<Folder> {
+pub(super) fn read(directory: &Path) -> Result<LocalCopy> {
     let (mut copy, mut skipped) = (RecordsCopy::default(), BTreeMap::new());
     let records = records_in(directory);
     for entry in crate::file::entries(&records, COPY_OF_AUDIT)? {
@@ -55,7 +55,7 @@ pub(super) fn read(directory: &Path) -> Result<Folder> {
         let message = format!("`{}` has no audit records of the install's chain{more}", directory.display());
         return Err(Error::invalid(message).or(COPY_OF_AUDIT));
     }
-    Ok(Folder { copy, skipped })
+    Ok(LocalCopy { copy, skipped })
 }
 
 /// Returns a sentence about the directories that are not verified, if there are any.
