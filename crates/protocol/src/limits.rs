@@ -13,6 +13,10 @@ pub const MAX_REQUEST_BYTES: usize = 1024 * 1024;
 /// The largest request body that carries an app version, in bytes: the document and the JSON around it.
 pub const MAX_VERSION_REQUEST_BYTES: usize = MAX_APP_VERSION_BYTES + 64 * 1024;
 
+/// The maximum length of a title in the form of an install stack, in characters. A longer one could hide the rest of the
+/// form.
+pub const MAX_TITLE_CHARS: usize = 120;
+
 /// The largest packed source directory, in bytes.
 pub const MAX_SOURCE_BYTES: u64 = 512 * 1024 * 1024;
 

@@ -158,6 +158,17 @@ mod tests {
         }
     }
 }
+/// Returns whether YAML allows a character without an escape and does not read it as the end of a line (YAML 1.1,
+/// sections 5.1 and 5.4).
+pub fn is_printable_in_yaml(c: char) -> bool {
+    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
+}
+
+/// Returns the escape of a character in a double-quoted scalar of YAML (YAML 1.1, section 5.6).
+pub fn yaml_escape(c: char) -> String {
+    format!("\\U{:08X}", u32::from(c))
+}
+
 /// Returns whether a character is invisible and changes how other text is shown, such as the order of its letters
 /// (Unicode, general category `Cf`).
 pub const fn is_format(c: char) -> bool {

@@ -3,19 +3,20 @@
 
 use std::io;
 
-use freehold_protocol::shape::is_format;
+use freehold_protocol::limits::MAX_TITLE_CHARS;
+use freehold_protocol::shape::{is_format, is_printable_in_yaml, yaml_escape};
 use serde::{Serialize, Serializer, ser::Error};
 use serde_json::ser::Formatter;
 
 /// The maximum lengths of descriptions and titles, in characters.
 pub(crate) const DESCRIPTION_CHARS: usize = 500;
-pub(crate) const TITLE_CHARS: usize = 120;
+pub(crate) const TITLE_CHARS: usize = MAX_TITLE_CHARS;
 
 /// Returns a readable text on one line, without unprintable characters, and with at most `most` characters.
 pub(crate) fn one_line(text: &str, most: usize) -> String {
     // Invisible characters, such as marks for the direction of writing, could hide the text beside them.
     let shown = text.chars().filter(|c| !is_format(*c));
-    let printable: String = shown.map(|c| if is_printable(c) { c } else { ' ' }).collect();
+    let printable: String = shown.map(|c| if is_printable_in_yaml(c) { c } else { ' ' }).collect();
     // CloudFormation substitutes nothing in these texts, but linters read `${` as the start of a substitution.
     let line = printable.split_whitespace().collect::<Vec<_>>().join(" ").replace("${", "$ {");
     if line.chars().count() <= most {
@@ -46,16 +47,11 @@ struct Flow;
 impl Formatter for Flow {
     fn write_string_fragment<W: ?Sized + io::Write>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
         let mut rest = fragment;
-        while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_printable(*c)) {
+        while let Some((at, c)) = rest.char_indices().find(|(_, c)| !is_printable_in_yaml(*c)) {
             let (printable, after) = rest.split_at(at);
-            write!(writer, "{printable}\\U{:08X}", u32::from(c))?;
+            write!(writer, "{printable}{}", yaml_escape(c))?;
             rest = after.strip_prefix(c).unwrap_or_default();
         }
         writer.write_all(rest.as_bytes())
     }
-}
-
-/// Returns whether YAML allows a character without an escape and does not read it as the end of a line.
-fn is_printable(c: char) -> bool {
-    !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}')
 }

@@ -3,6 +3,7 @@
 
 use freehold_protocol::app_version::network_zones;
 use freehold_protocol::names;
+use freehold_protocol::shape::{is_printable_in_yaml, yaml_escape};
 use freehold_template::{Limits, Template};
 use serde_json::{Value, json};
 
@@ -88,10 +89,8 @@ fn granted(granted: &Granted) -> Value {
 
 /// Returns JSON as YAML reads it: characters that end a line in YAML, or that YAML does not take, are escaped.
 fn yaml(value: &Value) -> String {
-    let is_refused =
-        |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}');
     let text = value.to_string();
-    text.chars().map(|c| if is_refused(c) { format!("\\u{:04X}", u32::from(c)) } else { c.to_string() }).collect()
+    text.chars().map(|c| if is_printable_in_yaml(c) { c.to_string() } else { yaml_escape(c) }).collect()
 }
 
 /// Puts quotes around a text. Earlier checks ensure that the text has no quotes, backslashes or line breaks.

@@ -1,6 +1,7 @@
 //! Holes are the places of the rendered template that an app fills in. This module checks their values without knowing
 //! the app.
 
+use freehold_protocol::limits::MAX_TITLE_CHARS;
 use freehold_protocol::shape::is_format;
 
 /// A kind of value that an app fills in.
@@ -36,8 +37,6 @@ const ALL: [(Hole, &str); 7] = [
 /// The maximum number of characters of a line. The longest is an input's description with a note about its kind of
 /// answer.
 const LINE_CHARS: usize = 600;
-/// The maximum number of characters of a title. A longer one could hide the rest of a form.
-const LABEL_CHARS: usize = 120;
 /// The maximum length of a parameter's default, in bytes (AWS CloudFormation quotas, "Parameter value size").
 const DEFAULT_BYTES: usize = 4096;
 
@@ -60,11 +59,11 @@ impl Hole {
         let is_line = is_clean && text.chars().count() <= LINE_CHARS;
         match self {
             Self::Line if is_line => None,
-            Self::Label if is_clean && text.chars().count() <= LABEL_CHARS => None,
+            Self::Label if is_clean && text.chars().count() <= MAX_TITLE_CHARS => None,
             Self::SecretDescription if is_line && text.starts_with("Answer to ") => None,
             Self::AppSecretDescription if is_line && text.starts_with("Secret of the app: ") => None,
             Self::Line => Some(format!("is not one line of at most {LINE_CHARS} visible characters")),
-            Self::Label => Some(format!("is not one line of at most {LABEL_CHARS} visible characters")),
+            Self::Label => Some(format!("is not one line of at most {MAX_TITLE_CHARS} visible characters")),
             Self::SecretDescription => Some("is not one line that begins with `Answer to `".to_owned()),
             Self::AppSecretDescription => Some("is not one line that begins with `Secret of the app: `".to_owned()),
             Self::DefaultNumber if text.parse::<f64>().is_err() => Some("is not a number".to_owned()),
