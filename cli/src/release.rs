@@ -7,7 +7,7 @@ use freehold_protocol::{AppName, ReleaseName};
 use crate::app::VersionName;
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Output, Table, short, time};
+use crate::output::{Output, Table, time};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ReleaseCommand {
@@ -84,7 +84,7 @@ fn list(app: &AppName, all: &[ReleaseView], out: Output) -> String {
     for one in all {
         table.row([
             one.name.to_string(),
-            short(&one.contents.version),
+            one.contents.version.short().to_owned(),
             one.contents.artifacts.len().to_string(),
             time(one.created_at),
             one.digest.to_string(),

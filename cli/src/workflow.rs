@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::api::{awaited, brief, follow};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, duration, short, time};
+use crate::output::{Output, Table, duration, time};
 
 /// The maximum number of characters of a reason in a list of workflows.
 const IN_A_LIST: usize = 60;
@@ -120,7 +120,7 @@ fn list(install: &InstallId, all: &[WorkflowView], out: Output) -> String {
             view.state.clone(),
             time(view.created_at),
             took(view),
-            view.version.as_ref().map(short).unwrap_or_default(),
+            view.version.as_ref().map(|version| version.short().to_owned()).unwrap_or_default(),
             brief(&view.reason, IN_A_LIST),
         ]);
     }
@@ -161,7 +161,7 @@ fn show(view: &WorkflowView, out: Output) -> String {
         head.push_str(&format!(", took {}", took(view)));
     }
     if let Some(version) = &view.version {
-        head.push_str(&format!(", version {}", short(version)));
+        head.push_str(&format!(", version {}", version.short()));
     }
     if let Some(by) = &view.asked_by {
         head.push_str(&format!("\nasked for by {by}"));

@@ -112,15 +112,9 @@ impl Api {
         loop {
             let page: Page<T> = self.get_after(path, cursor.as_deref()).await?;
             items.extend(page.items);
-            match page.next {
-                Some(next) if Some(&next) != cursor.as_ref() => cursor = Some(next),
-                Some(_) => {
-                    return Err(Error::internal(
-                        "the tenant API returned the same page of a list twice; try again, or update `freehold` and \
-                         the tenant",
-                    ));
-                }
-                None => return Ok(items),
+            cursor = next_cursor(page.next, cursor.as_deref())?;
+            if cursor.is_none() {
+                return Ok(items);
             }
         }
     }
@@ -236,6 +230,16 @@ impl Api {
 fn root(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.last().map(ToString::to_string).unwrap_or_default()
+}
+
+/// Returns the cursor of the next page of a list. Refuses `cursor`, that of the page itself: the list would never end.
+pub(crate) fn next_cursor(next: Option<String>, cursor: Option<&str>) -> Result<Option<String>> {
+    if next.is_some() && next.as_deref() == cursor {
+        return Err(Error::internal(
+            "the tenant API returned the same page of a list twice; try again, or update `freehold` and the tenant",
+        ));
+    }
+    Ok(next)
 }
 
 fn written<B: Serialize>(body: &B) -> Result<Vec<u8>> {

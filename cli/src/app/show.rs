@@ -7,7 +7,7 @@ use freehold_protocol::api::{AppView, VersionDocument, VersionView};
 use super::version::{VersionName, or_latest};
 use crate::context::Context;
 use crate::error::Result;
-use crate::output::{Output, Table, short, time};
+use crate::output::{Output, Table, time};
 
 /// List the apps.
 #[derive(Debug, Args)]
@@ -24,7 +24,7 @@ impl List {
             }
             let mut table = Table::new(&["APP", "VERSION", "DIGEST", "SYNCED"]);
             for app in apps {
-                table.row([app.app.to_string(), app.number.to_string(), short(&app.latest), time(app.updated_at)]);
+                table.row([app.app.to_string(), app.number.to_string(), app.latest.short().to_owned(), time(app.updated_at)]);
             }
             context.out.table(&table)
         })

@@ -10,7 +10,7 @@ use freehold_protocol::app_version::{PolicyEngine, Reference};
 use freehold_protocol::contract::{ActionTerms, Contract, Reader, RoleTerms, Terms};
 use freehold_protocol::{ActionName, Digest};
 
-use crate::output::{Output, Table, clean, short};
+use crate::output::{Output, Table, clean};
 
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
@@ -55,8 +55,12 @@ pub(super) fn contract(
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
             // The steps that the customer accepts; with terms of an earlier version, those of this release.
-            let steps =
-                action.steps.as_ref().or_else(|| contract.steps.get(&action.name)).map(short).unwrap_or_default();
+            let steps = action
+                .steps
+                .as_ref()
+                .or_else(|| contract.steps.get(&action.name))
+                .map(|digest| digest.short().to_owned())
+                .unwrap_or_default();
             table.row([action.name.to_string(), clean(&does(action)), steps]);
         }
         parts.push(out.table(&table));
@@ -77,7 +81,12 @@ pub(super) fn contract(
                 PolicyEngine::Kyverno => "kyverno",
                 PolicyEngine::Opa => "opa",
             };
-            table.row([clean(&policy.name), clean(&policy.kind), engine.to_owned(), short(&policy.contents)]);
+            table.row([
+                clean(&policy.name),
+                clean(&policy.kind),
+                engine.to_owned(),
+                policy.contents.short().to_owned(),
+            ]);
         }
         parts.push(out.table(&table));
     }

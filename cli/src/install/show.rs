@@ -7,7 +7,7 @@ use freehold_protocol::audit::verify::Position;
 use crate::context::Context;
 use crate::error::Result;
 use crate::job::plain;
-use crate::output::{Output, Table, short, time};
+use crate::output::{Output, Table, time};
 use crate::teardown::still_there;
 
 /// Shows all installs.
@@ -25,7 +25,7 @@ pub(super) async fn list(context: &Context) -> Result<()> {
                 one.app.as_ref().map(ToString::to_string).unwrap_or_default(),
                 one.state.clone(),
                 one.connection.as_ref().map(connection).unwrap_or_default(),
-                one.version.as_ref().map(short).unwrap_or_default(),
+                one.version.as_ref().map(|version| version.short().to_owned()).unwrap_or_default(),
                 one.account.to_string(),
                 one.region.clone(),
                 one.runner.as_ref().map(heard_of).unwrap_or_default(),
@@ -138,7 +138,7 @@ fn render(view: &InstallView, out: Output) -> String {
         for one in &view.components {
             let cells = [
                 one.component.to_string(),
-                short(&one.version),
+                one.version.short().to_owned(),
                 one.artifact.to_string(),
                 if one.attempted { "not completely".to_owned() } else { time(one.at) },
                 one.job.to_string(),

@@ -86,10 +86,10 @@ impl Stack {
                 let path = ["v1", "installs", self.install.as_str(), "stacks", deployed.as_str()];
                 let before: InstallStack = api.get(&path).await?;
                 check(&before)?;
-                (format!("version {}", short(&before.version)), before.template)
+                (format!("version {}", before.version.short()), before.template)
             }
         };
-        let to = format!("version {}", short(&stack.version));
+        let to = format!("version {}", stack.version.short());
         let lines = TextDiff::from_lines(&before, &stack.template);
         let text = lines.unified_diff().context_radius(2).header(&from, &to).to_string();
         let value = json!({ "from": from, "to": to, "equal": text.is_empty(), "diff": text });
@@ -123,10 +123,6 @@ fn check(stack: &InstallStack) -> Result<()> {
 /// cannot be parsed.
 fn names_its_runner(template: &str) -> bool {
     Facts::of(template).is_ok_and(|facts| facts.default("RunnerSha256").is_some_and(|sha256| !sha256.is_empty()))
-}
-
-fn short(digest: &Digest) -> &str {
-    digest.hex().get(..12).unwrap_or_default()
 }
 
 /// Returns the address of the page in the AWS console that creates the stack (AWS CloudFormation user guide, "Create

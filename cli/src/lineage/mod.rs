@@ -14,7 +14,7 @@ use freehold_protocol::lineage::{Lineage, ParseError, Used};
 use freehold_protocol::{ComponentName, Digest, InstallId, JobId};
 use serde::Serialize;
 
-use crate::api::Api;
+use crate::api::{Api, next_cursor};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::output::{note, plural};
@@ -201,12 +201,7 @@ async fn load(api: &Api, artifact: &Digest, install: Option<&InstallId>) -> Resu
                 lineage.builds.push(made);
             }
         }
-        if page.next.as_ref() == Some(&cursor) {
-            return Err(Error::internal(
-                "the tenant API returned the same page of a list twice; try again, or update `freehold` and the tenant",
-            ));
-        }
-        next = page.next;
+        next = next_cursor(page.next, Some(&cursor))?;
     }
     // Only the uses within one page are sorted by time.
     lineage.uses.sort_by_key(|used| used.proof.at);

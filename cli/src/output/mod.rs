@@ -142,11 +142,6 @@ pub(crate) fn bytes(count: u64) -> String {
     if unit == 0 { format!("{rest} {name}") } else { format!("{rest}.{tenths} {name}") }
 }
 
-/// Returns the first 12 hex digits of a digest, which are enough to recognise it in a table.
-pub(crate) fn short(digest: &freehold_protocol::Digest) -> String {
-    digest.hex().chars().take(12).collect()
-}
-
 /// Returns a time as `2026-11-21 09:00:05Z`.
 pub(crate) fn time(at: freehold_protocol::Timestamp) -> String {
     i64::try_from(at.as_millis())

@@ -167,7 +167,7 @@ impl Layer {
 /// Returns the tag of an artifact: `sha256-` and the first 12 hex digits of its digest. A repeated push uses the same
 /// tag, and another artifact gets another tag, so that immutable tags do not conflict.
 pub fn digest_tag(digest: &Digest) -> String {
-    format!("sha256-{}", digest.hex().get(..12).unwrap_or_default())
+    format!("sha256-{}", digest.short())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::history::{Run, runs};
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::output::{Output, Table, clean, short, time};
+use crate::output::{Output, Table, clean, time};
 
 /// List what ran, by digest, as the customer.
 #[derive(Debug, Args)]
@@ -136,8 +136,8 @@ fn render(all: &[Shown], out: Output) -> String {
     let mut table = Table::new(&["AT", "JOB", "ATTEMPT", "WORK", "ROLE", "RESULT", "RAN"]);
     for Shown { run, artifacts, steps, .. } in all {
         let result = run.end.as_ref().map_or_else(|| "no record of an end".to_owned(), |end| clean(&end.result));
-        let artifacts = artifacts.iter().map(|(of, digest)| format!("{of} {}", short(digest)));
-        let steps = steps.iter().map(|step| format!("step {} {}", clean(&step.name), short(&step.digest)));
+        let artifacts = artifacts.iter().map(|(of, digest)| format!("{of} {}", digest.short()));
+        let steps = steps.iter().map(|step| format!("step {} {}", clean(&step.name), step.digest.short()));
         let ran = artifacts.chain(steps).collect::<Vec<_>>().join(", ");
         let (at, job, attempt) = (time(run.at), run.job.to_string(), run.fence.to_string());
         table.row([at, job, attempt, clean(&run.work), run.role_name(), result, ran]);

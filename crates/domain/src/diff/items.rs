@@ -122,7 +122,7 @@ fn component_value(component: &Component) -> Map<String, Value> {
 /// Describes a source for the comparison: a git source by commit and branch, a directory by the digest of its files.
 fn source_value(source: &Source) -> Value {
     match source {
-        Source::Directory { digest } => json!({ "files": short(digest) }),
+        Source::Directory { digest } => json!({ "files": digest.short() }),
         Source::Git { url, commit, directory, branch } => {
             json!({ "url": url, "directory": directory, "commit": describe_commit(commit, branch) })
         }
@@ -140,10 +140,6 @@ fn describe_commit(commit: &str, branch: &str) -> String {
         (false, true) => short,
         (false, false) => format!("{short} ({branch})"),
     }
-}
-
-fn short(digest: &Digest) -> String {
-    digest.hex().chars().take(12).collect()
 }
 
 /// Compares actions.

@@ -39,6 +39,11 @@ impl Digest {
         self.0.get(7..).unwrap_or_default()
     }
 
+    /// Returns the first 12 hex digits, which are enough for people and tags to tell digests apart.
+    pub fn short(&self) -> &str {
+        self.hex().get(..12).unwrap_or_default()
+    }
+
     /// Returns `sha256:<hex>`.
     pub fn as_str(&self) -> &str {
         &self.0
