@@ -232,10 +232,7 @@ fn cut_at_line(text: &str, max: usize) -> usize {
     if text.len() <= max {
         return text.len();
     }
-    let mut end = max;
-    while end > 0 && !text.is_char_boundary(end) {
-        end -= 1;
-    }
+    let end = text.floor_char_boundary(max);
     match text.get(..end).and_then(|head| head.rfind('\n')) {
         Some(newline) => newline + 1,
         None => end,

@@ -212,11 +212,7 @@ fn shortened(mut text: String) -> String {
     if text.len() <= REASON_MAX {
         return text;
     }
-    let mut end = REASON_MAX;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
+    text.truncate(text.floor_char_boundary(REASON_MAX));
     text.push_str(" [cut]");
     text
 }

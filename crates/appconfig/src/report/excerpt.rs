@@ -42,14 +42,7 @@ pub(crate) fn render(one: &Diagnostic, texts: &BTreeMap<String, String>, colour:
 
 /// Returns the part of `span` that is inside of `text`, on one line, and made of whole characters.
 fn inside(text: &str, span: &std::ops::Range<usize>) -> std::ops::Range<usize> {
-    let floor = |mut at: usize| {
-        at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        at
-    };
-    let start = floor(span.start);
+    let start = text.floor_char_boundary(span.start);
     let line_end = text.get(start..).and_then(|rest| rest.find('\n')).map_or(text.len(), |at| start + at);
-    start..floor(span.end).clamp(start, line_end.max(start))
+    start..text.floor_char_boundary(span.end).clamp(start, line_end.max(start))
 }
