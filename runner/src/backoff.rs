@@ -26,15 +26,10 @@ impl Backoff {
     pub fn failed(&mut self) -> Duration {
         self.failures = self.failures.saturating_add(1);
         let ceiling = self.base.saturating_mul(2_u32.saturating_pow(self.failures - 1)).min(self.cap);
-        ceiling.mul_f64(fraction())
+        // All of the time when the system provides no random bytes.
+        let random = getrandom::u32().unwrap_or(u32::MAX);
+        ceiling.mul_f64(f64::from(random) / f64::from(u32::MAX))
     }
-}
-
-/// Returns a random number from 0 to 1, or 1 when the system provides no random bytes.
-fn fraction() -> f64 {
-    let mut bytes = [0xff; 4];
-    let _ = getrandom::fill(&mut bytes);
-    f64::from(u32::from_le_bytes(bytes)) / f64::from(u32::MAX)
 }
 
 #[cfg(test)]

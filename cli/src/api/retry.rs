@@ -43,8 +43,8 @@ pub(crate) async fn with_retries<T>(
     Ok(send().await?)
 }
 
-/// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, and the
-/// limit doubles after each pause.
+/// The pauses between tries: exponential backoff with full jitter. Each pause is a random part of a limit, or all of it
+/// when the system provides no random bytes, and the limit doubles after each pause.
 #[derive(Debug)]
 struct Backoff {
     limit: Duration,
@@ -59,9 +59,8 @@ impl Backoff {
 
     /// Waits for a random part of the limit, and doubles the limit.
     async fn pause(&mut self) {
-        let millis = u64::try_from(self.limit.as_millis()).unwrap_or(u64::MAX);
-        let random = getrandom::u64().unwrap_or(millis);
-        tokio::time::sleep(Duration::from_millis(random % millis.max(1))).await;
+        let random = getrandom::u32().unwrap_or(u32::MAX);
+        tokio::time::sleep(self.limit.mul_f64(f64::from(random) / f64::from(u32::MAX))).await;
         self.limit = self.limit.saturating_mul(2).min(self.longest);
     }
 }

@@ -7,7 +7,7 @@ use aws_sdk_cloudformation::types::{
 };
 
 use super::events::Events;
-use super::{LOOK, SLOWEST_LOOK, Stack, Stacks};
+use super::{LOOK, Stack, Stacks, longer};
 use crate::error::{Error, Kind, Result, ResultExt};
 use crate::progress::Progress;
 
@@ -179,7 +179,7 @@ impl Stacks {
                 }
                 _ => tokio::time::sleep(pause).await,
             }
-            pause = (pause * 5 / 4).min(SLOWEST_LOOK);
+            pause = longer(pause);
         }
     }
 

@@ -99,7 +99,12 @@ impl Stacks {
                 ended => return Ok(ended),
             }
             tokio::time::sleep(pause).await;
-            pause = (pause * 5 / 4).min(SLOWEST_LOOK);
+            pause = longer(pause);
         }
     }
+}
+
+/// Returns the pause after `pause` between two requests for a state that has not changed.
+fn longer(pause: Duration) -> Duration {
+    (pause * 5 / 4).min(SLOWEST_LOOK)
 }

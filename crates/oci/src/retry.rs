@@ -106,9 +106,10 @@ where
     }
 }
 
-/// Returns a random time between zero and `bound` ("full jitter", AWS Architecture Blog).
+/// Returns a random time between zero and `bound` ("full jitter": AWS Architecture Blog, "Exponential backoff and jitter"),
+/// or `bound` when the system provides no random bytes.
 fn share(bound: Duration) -> Duration {
-    let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+    let random = getrandom::u32().unwrap_or(u32::MAX);
     bound.mul_f64(f64::from(random) / f64::from(u32::MAX))
 }
 

@@ -157,7 +157,7 @@ async fn a_first_deploy_that_lacks_nothing_does_not_wait() {
 }
 
 #[tokio::test]
-async fn a_cancelled_first_deploy_does_not_go_on_waiting() {
+async fn a_cancelled_first_deploy_does_not_wait_any_longer() {
     let mut world = waiting().await;
 
     world.cancel_workflow().cancel(&WorkflowId::derive("globex", "provision"), member()).await.unwrap();
