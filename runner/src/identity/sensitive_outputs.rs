@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata;
 use aws_sdk_s3::primitives::ByteStream;
+use freehold_protocol::digest::hex;
 use freehold_protocol::order::{KeptOutputs, Order};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{ComponentName, Digest, JobId};
@@ -297,7 +298,7 @@ impl Kept {
 fn new_key() -> Result<String, SensitiveOutputError> {
     let mut random = [0; 32];
     getrandom::fill(&mut random).map_err(|_| SensitiveOutputError::Random)?;
-    Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&random))
 }
 
 /// Returns the prefix of all objects of a part. The part's name cannot contain a slash, so two prefixes are never equal.

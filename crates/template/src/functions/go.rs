@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::format::print;
@@ -9,6 +10,9 @@ use crate::functions::function::{Answer, Function, MANY, at, lenient, light, mad
 use crate::printf::printf;
 use crate::suggestion::nearest;
 use crate::value::{V, kind, truth};
+
+/// All but the unreserved characters of RFC 3986, section 2.3.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 pub(super) static FUNCTIONS: &[Function] = &[
     lenient("and", 1, MANY, |args, _| first_where(args, |value| !truth(value))),
@@ -195,13 +199,5 @@ fn html(plain: &str) -> String {
 
 /// Returns a text as Go's `url.QueryEscape` writes it. No other byte becomes `%20`, because `%` is escaped too.
 fn url_query(plain: &str) -> String {
-    let mut out = String::with_capacity(plain.len());
-    for byte in plain.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(char::from(byte)),
-            b' ' => out.push('+'),
-            byte => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    utf8_percent_encode(plain, ESCAPED).to_string().replace("%20", "+")
 }
