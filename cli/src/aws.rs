@@ -44,14 +44,14 @@ pub(crate) async fn config(region: Option<&str>) -> Result<SdkConfig> {
     // The SDK ignores a variable that it cannot parse, and would then call AWS itself.
     let variable = std::env::var("AWS_ENDPOINT_URL").ok().filter(|url| !url.is_empty());
     if let Some(endpoint) = variable.as_deref().or(config.endpoint_url()) {
-        reached(endpoint).await?;
+        check_endpoint(endpoint).await?;
     }
     Ok(config)
 }
 
 /// Checks that a server listens at the endpoint that the environment or the profile names. Without this check, each
 /// call would be retried for seconds, and its error would not name the wrong address.
-async fn reached(endpoint: &str) -> Result<()> {
+async fn check_endpoint(endpoint: &str) -> Result<()> {
     let broken = |why: String| {
         Error::invalid(format!("AWS_ENDPOINT_URL is `{endpoint}`: {why}; correct it, or unset it to use AWS itself"))
     };
@@ -182,8 +182,8 @@ mod tests {
     async fn an_endpoint_where_nothing_listens_is_named_at_once() {
         let free = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap().local_addr().unwrap();
 
-        let dead = reached(&format!("http://{free}")).await.unwrap_err();
-        let broken = reached("127.0.0.1:4566").await.unwrap_err();
+        let dead = check_endpoint(&format!("http://{free}")).await.unwrap_err();
+        let broken = check_endpoint("127.0.0.1:4566").await.unwrap_err();
 
         assert_eq!((dead.kind().exit_code(), broken.kind().exit_code()), (5, 2));
         assert!(dead.to_string().starts_with(&format!("nothing answers at http://{free}, which ")), "{dead}");
@@ -195,6 +195,6 @@ mod tests {
         let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
 
-        assert_eq!(reached(&format!("http://cloud.localhost:{port}")).await, Ok(()));
+        assert_eq!(check_endpoint(&format!("http://cloud.localhost:{port}")).await, Ok(()));
     }
 }

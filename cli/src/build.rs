@@ -72,7 +72,7 @@ impl Build {
         };
         let view = watch(&api, &workflow, &progress).await?;
         drop(progress);
-        started.builds = refreshed(&api, &path, started.builds).await?;
+        started.builds = refresh(&api, &path, started.builds).await?;
         let built = Built { started, state: has_ended(&view).then(|| view.state.clone()) };
         context.out.show(&built, |built| render(&built.started.builds, context.out))?;
         context.out.line(&verdict(&view, &format!("build of app `{}`", self.app))?);
@@ -81,7 +81,7 @@ impl Build {
 }
 
 /// Returns the current state of the builds.
-async fn refreshed(api: &Api, path: &[&str], builds: Vec<BuildView>) -> Result<Vec<BuildView>> {
+async fn refresh(api: &Api, path: &[&str], builds: Vec<BuildView>) -> Result<Vec<BuildView>> {
     let all: Vec<BuildView> = api.list(path).await?;
     let now = |old: BuildView| all.iter().find(|new| new.build == old.build).cloned().unwrap_or(old);
     Ok(builds.into_iter().map(now).collect())

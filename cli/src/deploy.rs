@@ -15,7 +15,7 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::inputs::{Input, by_name};
 use crate::output::Output;
-use crate::sealed_inputs::sealed;
+use crate::sealed_inputs::seal_inputs;
 
 /// Deploy an app version, or changed inputs, to an install.
 #[derive(Debug, Args)]
@@ -72,7 +72,7 @@ impl Deploy {
             Some(VersionName::Digest(digest)) => Some(digest.clone()),
             Some(name) => Some(name.resolve(&api, &self.app(&api).await?).await?),
         };
-        let inputs = self.sealed(&api, inputs, version.as_ref()).await?;
+        let inputs = self.seal(&api, inputs, version.as_ref()).await?;
         let (release, role) = (self.release.clone(), self.role.clone());
         let sandbox = self.sandbox.then(ComponentName::sandbox);
         let components = self.components.iter().cloned().chain(sandbox).collect();
@@ -90,14 +90,14 @@ impl Deploy {
 
     /// Returns `inputs` with the values of sensitive inputs sealed. The version to deploy may have other sensitive inputs
     /// than the newest one.
-    async fn sealed(
+    async fn seal(
         &self,
         api: &Api,
         inputs: BTreeMap<String, Value>,
         version: Option<&Digest>,
     ) -> Result<BTreeMap<String, Value>> {
         if inputs.is_empty() || (version.is_none() && self.release.is_none()) {
-            return sealed(api, &self.install, inputs, None).await;
+            return seal_inputs(api, &self.install, inputs, None).await;
         }
         let app = self.app(api).await?;
         let version = match (version, &self.release) {
@@ -108,7 +108,7 @@ impl Deploy {
             }
             (None, None) => None,
         };
-        sealed(api, &self.install, inputs, version.as_ref().map(|version| (&app, version))).await
+        seal_inputs(api, &self.install, inputs, version.as_ref().map(|version| (&app, version))).await
     }
 
     /// Prints which inputs keep their values, if the user might expect that the deploy changes them.

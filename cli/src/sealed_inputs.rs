@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Returns `inputs` with the values of sensitive inputs sealed to the key of the install's runner. An input is sensitive
 /// if it is sensitive in the install or in `version`, the version to deploy.
-pub(crate) async fn sealed(
+pub(crate) async fn seal_inputs(
     api: &Api,
     install: &InstallId,
     inputs: BTreeMap<String, Value>,

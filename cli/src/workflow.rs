@@ -6,7 +6,7 @@ use freehold_protocol::{InstallId, WorkflowId};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::{awaited, brief, follow};
+use crate::api::{brief, describe_wait, follow};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, duration, time};
@@ -72,7 +72,7 @@ impl WorkflowCommand {
             }
             Self::Show(One { workflow }) => {
                 let view: WorkflowView = api.get(&["v1", "workflows", workflow.as_str()]).await?;
-                let waiting = awaited(&api, &view).await;
+                let waiting = describe_wait(&api, &view).await;
                 context.out.show(&Shown { view, waiting }, |shown| shown.text(context.out))
             }
             Self::Watch(One { workflow }) => follow(&api, context.out, &workflow, "workflow", true).await,

@@ -21,7 +21,7 @@ use url::Url;
 
 pub(crate) use discover::{Profile, stack_name, tenant_stack};
 pub(crate) use retry::{Failed, until_ready, with_retries};
-pub(crate) use runner_wait::awaited;
+pub(crate) use runner_wait::describe_wait;
 pub(crate) use short_reason::brief;
 pub(crate) use watch::{follow, has_ended, verdict, watch};
 

@@ -37,7 +37,7 @@ impl Waiting {
             return;
         }
         self.next = Instant::now() + LOOK;
-        let since = unclaimed(api, view).await;
+        let since = oldest_untaken(api, view).await;
         let Some(now) = now() else { return };
         match since {
             Ok(Some(since)) if now.since(since) >= PATIENCE_SECS * 1000 => {
@@ -57,12 +57,12 @@ impl Waiting {
 
 /// Returns the sentence about the runner that the workflow waits for, if it waits for one. Returns nothing when the API
 /// cannot be read: a command that shows the workflow shows it without the sentence.
-pub(crate) async fn awaited(api: &Api, view: &WorkflowView) -> Option<String> {
+pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<String> {
     if view.ended_at.is_some() {
         return None;
     }
     let now = now()?;
-    let waited = now.since(unclaimed(api, view).await.ok()??);
+    let waited = now.since(oldest_untaken(api, view).await.ok()??);
     if waited < PATIENCE_SECS * 1000 {
         return None;
     }
@@ -79,7 +79,7 @@ fn now() -> Option<Timestamp> {
 }
 
 /// Returns the time of the oldest order that no runner has taken, if there is such an order.
-async fn unclaimed(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> {
+async fn oldest_untaken(api: &Api, view: &WorkflowView) -> Result<Option<Timestamp>> {
     let active: Vec<_> = view.nodes.iter().filter(|node| is_open(&node.state)).collect();
     if view.nodes.is_empty() {
         let install: InstallView = api.get(&["v1", "installs", view.install.as_str()]).await?;

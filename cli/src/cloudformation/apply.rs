@@ -97,7 +97,7 @@ impl Stacks {
             return Ok(None);
         };
         if stack.is_busy() {
-            stack = self.settled(&stack.id, progress).await?;
+            stack = self.wait_for_earlier(&stack.id, progress).await?;
         }
         match &stack.status {
             StackStatus::DeleteComplete | StackStatus::ReviewInProgress => Ok(None),
@@ -194,7 +194,7 @@ impl Stacks {
     ) -> Result<Stack> {
         let mut looks = 0;
         loop {
-            let stack = self.followed(name, events, progress).await?;
+            let stack = self.follow(name, events, progress).await?;
             let stack = stack.ok_or_else(|| {
                 Error::failed(format!("stack `{name}` was deleted during its change; run the command again"))
             })?;

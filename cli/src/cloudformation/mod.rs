@@ -67,12 +67,12 @@ impl Stacks {
         let Some(stack) = self.find(name).await?.filter(|s| s.status != StackStatus::DeleteComplete) else {
             return Ok(false);
         };
-        let stack = if stack.is_busy() { self.settled(&stack.id, progress).await? } else { stack };
+        let stack = if stack.is_busy() { self.wait_for_earlier(&stack.id, progress).await? } else { stack };
         let mut events = Events::from_now(&self.client, &stack.id).await?;
         if stack.status != StackStatus::DeleteInProgress && stack.status != StackStatus::DeleteComplete {
             self.client.delete_stack().stack_name(name).send().await.doing(format!("delete stack `{name}`"))?;
         }
-        let ended = self.followed(&stack.id, &mut events, progress).await?;
+        let ended = self.follow(&stack.id, &mut events, progress).await?;
         match ended {
             None => Ok(true),
             Some(stack) if stack.status == StackStatus::DeleteComplete => Ok(true),
@@ -81,15 +81,15 @@ impl Stacks {
     }
 
     /// Waits until an earlier operation on the stack has ended.
-    async fn settled(&self, id: &str, progress: &Progress) -> Result<Stack> {
+    async fn wait_for_earlier(&self, id: &str, progress: &Progress) -> Result<Stack> {
         progress.now(format!("waiting for an earlier change of stack `{id}` to end"));
         let mut events = Events::from_now(&self.client, id).await?;
-        let stack = self.followed(id, &mut events, progress).await?;
+        let stack = self.follow(id, &mut events, progress).await?;
         stack.ok_or_else(|| Error::conflict(format!("stack `{id}` was deleted meanwhile; run the command again")))
     }
 
     /// Shows the stack's events until its operation ends.
-    async fn followed(&self, id: &str, events: &mut Events, progress: &Progress) -> Result<Option<Stack>> {
+    async fn follow(&self, id: &str, events: &mut Events, progress: &Progress) -> Result<Option<Stack>> {
         let mut pause = LOOK;
         loop {
             let stack = self.find(id).await?;

@@ -137,9 +137,9 @@ async fn pending_keys(config: &SdkConfig, arns: &mut BTreeSet<String>) -> Result
 
 async fn find(config: &SdkConfig, tenant: &TenantName, install: &InstallId) -> Result<Found> {
     let owner = names::owner(tenant, install);
-    let mut app = tagged(config, &[("freehold:owner", &owner)]).await?;
+    let mut app = find_tagged(config, &[("freehold:owner", &owner)]).await?;
     let both = [("freehold:tenant", tenant.as_str()), ("freehold:install", install.as_str())];
-    let mut install_stack = tagged(config, &both).await?;
+    let mut install_stack = find_tagged(config, &both).await?;
     let (path, prefix) = (names::app_path(tenant, install), names::app_prefix(tenant, install));
     let of_stack = names::install_part(tenant, install, "");
     // The search by tag does not cover roles.
@@ -158,7 +158,7 @@ async fn find(config: &SdkConfig, tenant: &TenantName, install: &InstallId) -> R
 }
 
 /// Returns the ARNs of the resources that have all these tags.
-async fn tagged(config: &SdkConfig, tags: &[(&str, &str)]) -> Result<BTreeSet<String>> {
+async fn find_tagged(config: &SdkConfig, tags: &[(&str, &str)]) -> Result<BTreeSet<String>> {
     let filters = tags.iter().map(|(key, value)| TagFilter::builder().key(*key).values(*value).build()).collect();
     let mut pages = Client::new(config).get_resources().set_tag_filters(Some(filters)).into_paginator().send();
     let mut found = BTreeSet::new();

@@ -63,11 +63,11 @@ impl Stopped {
             .map(|(name, arn)| (name.trim_end_matches(ROLE_ARN).to_owned(), arn.clone()))
             .collect();
         let iam = Client::new(&own.config);
-        let mut looked_up = vec![allowed(&iam, &runner, ("receive an order", "sqs:ReceiveMessage"), &queue).await?];
+        let mut looked_up = vec![simulate(&iam, &runner, ("receive an order", "sqs:ReceiveMessage"), &queue).await?];
         for (name, arn) in &modes {
             let what = format!("take the role of {name}");
             let trust = trust(&iam, arn).await?;
-            let taken = allowed(&iam, &runner, (&what, "sts:AssumeRole"), arn).await?;
+            let taken = simulate(&iam, &runner, (&what, "sts:AssumeRole"), arn).await?;
             looked_up.push(if admits(&trust, &runner) { taken } else { not_admitted(taken) });
             looked_up.push(sessions(&iam, name, arn).await?);
             looked_up.push(others(name, &trust, &runner));
@@ -90,7 +90,7 @@ impl Stopped {
 }
 
 /// Asks IAM whether its present policies let the runner do something.
-async fn allowed(iam: &Client, runner: &str, (what, action): (&str, &str), resource: &str) -> Result<Look> {
+async fn simulate(iam: &Client, runner: &str, (what, action): (&str, &str), resource: &str) -> Result<Look> {
     let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     let entry = |key: &str, value: &str, kind| {
         ContextEntry::builder().context_key_name(key).context_key_values(value).context_key_type(kind).build()

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::inputs::by_name;
 use crate::job::plain;
 use crate::output::{Output, Table};
-use crate::sealed_inputs::sealed;
+use crate::sealed_inputs::seal_inputs;
 
 impl Inputs {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
@@ -17,7 +17,7 @@ impl Inputs {
         let answer: InstallInputs = if self.inputs.is_empty() {
             api.get(&path).await?
         } else {
-            let inputs = sealed(&api, &self.install, by_name(&self.inputs)?, None).await?;
+            let inputs = seal_inputs(&api, &self.install, by_name(&self.inputs)?, None).await?;
             api.post(&path, &SetInputsRequest { inputs }).await?
         };
         let changed = !self.inputs.is_empty();

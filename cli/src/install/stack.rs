@@ -44,7 +44,7 @@ impl Stack {
         if let Some(path) = &self.output {
             crate::file::create(path, &stack.template, self.force)?;
         }
-        let link = if self.link { Some(self.published(&api, &stack).await?) } else { None };
+        let link = if self.link { Some(self.publish(&api, &stack).await?) } else { None };
         if context.out.is_json() {
             return context.out.show(&Published { stack, link }, |_| String::new());
         }
@@ -98,14 +98,14 @@ impl Stack {
         })
     }
 
-    async fn published(&self, api: &Api, stack: &InstallStack) -> Result<String> {
+    async fn publish(&self, api: &Api, stack: &InstallStack) -> Result<String> {
         let tenant: TenantView = api.get(&["v1", "tenant"]).await?;
         let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
         let config = crate::aws::config(Some(&tenant.region)).await?;
         let bucket = Bucket::new(&config, bucket_name(&tenant.tenant, &tenant.account, &tenant.region));
         let key = format!("templates/{}.yaml", stack.digest.hex());
         bucket.put(&key, stack.template.as_bytes()).await?;
-        let address = bucket.presigned(&key, LINK_LIFE).await?;
+        let address = bucket.presign(&key, LINK_LIFE).await?;
         quick_create(&install.region, &stack.stack_name, &address)
     }
 }

@@ -136,13 +136,13 @@ impl Bucket {
 
     /// Returns the address of an object in the form that CloudFormation accepts.
     pub(crate) async fn address(&self, key: &str) -> Result<String> {
-        let mut url = self.presigned(key, Duration::from_secs(60)).await?;
+        let mut url = self.presign(key, Duration::from_secs(60)).await?;
         url.truncate(url.find('?').unwrap_or(url.len()));
         Ok(url)
     }
 
     /// Returns a presigned address, with which anybody can read the object during `life`.
-    pub(crate) async fn presigned(&self, key: &str, life: Duration) -> Result<String> {
+    pub(crate) async fn presign(&self, key: &str, life: Duration) -> Result<String> {
         let settings =
             PresigningConfig::expires_in(life).map_err(|e| Error::internal(format!("cannot presign: {e}")))?;
         let signed = self.client.get_object().bucket(&self.name).key(key).presigned(settings).await;

@@ -53,7 +53,7 @@ impl Deploy {
             parameters,
             tags: [(TENANT_TAG.to_owned(), tenant.to_string())].into(),
         };
-        let applied = applied(&config, &tenant, &change, &progress).await;
+        let applied = apply(&config, &tenant, &change, &progress).await;
         let (outcome, stack) = applied.map_err(|error| too_weak(error, &arn))?;
         progress.now("checking the table and the functions");
         let mended = table_settings::mend(&config, stack.output("TableName")?).await?;
@@ -113,7 +113,7 @@ impl Deploy {
 
 /// Changes the stack. If the change removes the build runner's machine, this ends the machine, but only after the update
 /// of the stack has succeeded: an update that is rolled back keeps the machine and its group.
-async fn applied(
+async fn apply(
     config: &SdkConfig,
     tenant: &TenantName,
     change: &Change,

@@ -6,7 +6,7 @@ use freehold_protocol::TenantName;
 use super::Bucket;
 use super::names::{INSTALL_TAG, TENANT_TAG, named};
 use super::remove::Remover;
-use super::resources::{is_going, tagged};
+use super::resources::{find_tagged, is_going};
 use super::source;
 use crate::error::{Result, ResultExt};
 
@@ -28,7 +28,7 @@ impl Leftovers {
         remover: &Remover,
     ) -> Result<Self> {
         let mut found = Self::default();
-        let listed = tagged(config, tenant).await?;
+        let listed = find_tagged(config, tenant).await?;
         for resource in listed.into_iter().filter(|one| one.of_install || !ends_with_its_group(&one.arn)) {
             match (resource.of_install, still_there(config, &resource.arn).await?) {
                 (_, false) => {}
@@ -39,7 +39,7 @@ impl Leftovers {
         found.ours.extend(remover.queues().await?);
         found.ours.extend(remover.log_groups().await?);
         found.ours.extend(roles(config, tenant).await?);
-        let sources = source::stored(config, tenant).await?;
+        let sources = source::list_stored(config, tenant).await?;
         found.ours.extend(sources.iter().map(|(address, _)| address.secret_name(tenant)));
         if bucket.exists().await? {
             found.ours.push(bucket.name().to_owned());

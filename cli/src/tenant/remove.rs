@@ -8,7 +8,7 @@ use freehold_protocol::TenantName;
 use freehold_protocol::names::{is_reports_queue, queue_of};
 
 use super::names::{FUNCTIONS, LOG_PREFIXES, QUEUES, TENANT_TAG, named, prefix};
-use super::resources::{is_going, tagged};
+use super::resources::{find_tagged, is_going};
 use super::source;
 use crate::error::{Result, ResultExt};
 
@@ -130,8 +130,10 @@ impl Remover {
     async fn remove_keys(&self) -> Result<Vec<String>> {
         let client = aws_sdk_kms::Client::new(&self.config);
         let mut removed = Vec::new();
-        for found in
-            tagged(&self.config, &self.tenant).await?.into_iter().filter(|f| f.arn.contains(":kms:") && !f.of_install)
+        for found in find_tagged(&self.config, &self.tenant)
+            .await?
+            .into_iter()
+            .filter(|f| f.arn.contains(":kms:") && !f.of_install)
         {
             if is_going(&client, &found.arn).await? {
                 continue;
@@ -164,7 +166,7 @@ impl Remover {
     }
 
     async fn remove_secrets(&self) -> Result<Vec<String>> {
-        let sources = source::stored(&self.config, &self.tenant).await?;
+        let sources = source::list_stored(&self.config, &self.tenant).await?;
         let sources = sources.iter().map(|(address, _)| address.secret_name(&self.tenant));
         let mut removed = Vec::new();
         for name in sources {

@@ -16,7 +16,7 @@ pub(super) struct Tagged {
 }
 
 /// Returns all resources with the tenant's tag.
-pub(super) async fn tagged(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Tagged>> {
+pub(super) async fn find_tagged(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<Tagged>> {
     let client = aws_sdk_resourcegroupstagging::Client::new(config);
     let filter = TagFilter::builder().key(TENANT_TAG).values(tenant.as_str()).build();
     let mut pages = client.get_resources().tag_filters(filter).into_paginator().send();

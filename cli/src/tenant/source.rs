@@ -246,7 +246,7 @@ impl List {
         let tenant = context.tenant(self.name.as_ref())?;
         let config = context.config().await?;
         let all: Vec<Listed> =
-            stored(&config, &tenant).await?.into_iter().map(|(address, entry)| listed(&address, &entry)).collect();
+            list_stored(&config, &tenant).await?.into_iter().map(|(address, entry)| listed(&address, &entry)).collect();
         context.out.show(&all, |all| {
             if all.is_empty() {
                 return format!(
@@ -278,7 +278,10 @@ fn shown(millis: Option<i64>) -> String {
 }
 
 /// Returns the stored sources of `tenant`, in the order of their addresses.
-pub(super) async fn stored(config: &SdkConfig, tenant: &TenantName) -> Result<Vec<(SourceAddress, SecretListEntry)>> {
+pub(super) async fn list_stored(
+    config: &SdkConfig,
+    tenant: &TenantName,
+) -> Result<Vec<(SourceAddress, SecretListEntry)>> {
     let prefix = SourceAddress::secret_prefix(tenant);
     let by_name = Filter::builder().key(FilterNameStringType::Name).values(&prefix).build();
     let mut pages = Client::new(config).list_secrets().filters(by_name).into_paginator().send();

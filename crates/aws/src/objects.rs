@@ -129,7 +129,7 @@ impl Objects for S3Objects {
         let answer = self.send("PUT", &version_key(digest), bytes).await?;
         match answer.status().as_u16() {
             200..=299 => Ok(()),
-            _ => Err(refused(answer).await),
+            _ => Err(explain_refusal(answer).await),
         }
     }
 
@@ -138,7 +138,7 @@ impl Objects for S3Objects {
         match answer.status().as_u16() {
             200 => {}
             404 => return Ok(None),
-            _ => return Err(refused(answer).await),
+            _ => return Err(explain_refusal(answer).await),
         }
         let announced = answer.headers().get("content-length").and_then(|length| length.parse::<usize>().ok());
         if announced.is_none_or(|length| length > MAX_APP_VERSION_BYTES) {
@@ -154,7 +154,7 @@ fn version_key(digest: &Digest) -> String {
 }
 
 /// Returns the error for an answer that is not a success.
-async fn refused(answer: Response) -> PortError {
+async fn explain_refusal(answer: Response) -> PortError {
     let status = answer.status().as_u16();
     let body = ByteStream::new(answer.into_body()).collect().await.map(|body| body.to_vec()).unwrap_or_default();
     let text: String = String::from_utf8_lossy(&body).chars().take(300).collect();

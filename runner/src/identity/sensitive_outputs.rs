@@ -137,7 +137,7 @@ impl SensitiveOutputs {
             return Ok(BTreeMap::new());
         }
         let known = match counted {
-            Some(counted) => self.found(&object_of(counted)).await?,
+            Some(counted) => self.find(&object_of(counted)).await?,
             None => None,
         };
         let kept = match known {
@@ -158,7 +158,7 @@ impl SensitiveOutputs {
     pub async fn hand_on(&self, order: &Order, by: Fence, to: Fence) -> Result<(), SensitiveOutputError> {
         let Some(part) = order.work.component() else { return Ok(()) };
         let [from, to] = [by, to].map(|fence| object(part, order.serial, &order.job, fence));
-        match self.found(&from).await? {
+        match self.find(&from).await? {
             Some(kept) => self.write(part, &to, &kept).await,
             None => Ok(()),
         }
@@ -228,7 +228,7 @@ impl SensitiveOutputs {
     /// Returns the outputs that were kept by the attempt that `kept` names, and checks their digests.
     async fn read(&self, kept: &KeptOutputs) -> Result<Kept, SensitiveOutputError> {
         let key = object_of(kept);
-        let found = self.found(&key).await?;
+        let found = self.find(&key).await?;
         let found = found.ok_or_else(|| SensitiveOutputError::Gone { part: named(&kept.part), key: key.clone() })?;
         if found.digests() != kept.digests {
             return Err(SensitiveOutputError::Other { part: named(&kept.part), key });
@@ -237,7 +237,7 @@ impl SensitiveOutputs {
     }
 
     /// Returns the contents of the object `key`; `None` when the object does not exist or cannot be parsed.
-    async fn found(&self, key: &str) -> Result<Option<Kept>, SensitiveOutputError> {
+    async fn find(&self, key: &str) -> Result<Option<Kept>, SensitiveOutputError> {
         let (client, bucket) = self.bucket.as_ref().ok_or(SensitiveOutputError::NoBucket)?;
         // If a role may list only some prefixes of the bucket, S3 answers `AccessDenied` when it reads an absent object
         // (Amazon S3 API, `GetObject`, "Permissions").

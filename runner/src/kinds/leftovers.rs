@@ -36,7 +36,7 @@ pub(super) async fn run(job: &Job) -> Result<Done, Failure> {
 
 async fn find(job: &Job) -> Leftovers {
     let roles = IamRoles::new(&job.config);
-    let (tagged, roles) = tokio::join!(tagged(job), roles.list(job.credentials.clone()));
+    let (tagged, roles) = tokio::join!(find_tagged(job), roles.list(job.credentials.clone()));
     let (mut arns, mut unknown) = (Vec::new(), Vec::new());
     match tagged {
         Ok(found) => arns.extend(found),
@@ -51,7 +51,7 @@ async fn find(job: &Job) -> Leftovers {
 }
 
 /// Returns the ARNs of the resources with the install's tag.
-async fn tagged(job: &Job) -> Result<Vec<String>, String> {
+async fn find_tagged(job: &Job) -> Result<Vec<String>, String> {
     let sdk = sdk_config(job).await.into_builder().timeout_config(timeouts(ATTEMPT, OPERATION)).build();
     let owner = names::owner(&job.order.tenant, &job.order.install);
     let filter = TagFilter::builder().key(OWNER).values(owner).build();

@@ -70,7 +70,7 @@ impl Diff {
     /// Compares a directory with the version from `--version`, or with the latest version.
     async fn with_directory(&self, context: &Context, dir: &Path) -> Result<(Side, Side)> {
         let dir = checked_dir(dir)?;
-        let to = if self.offline { read(dir)? } else { resolved(dir).await? };
+        let to = if self.offline { read(dir)? } else { resolve_side(dir).await? };
         let api = context.api().await?;
         let from = match of_tenant(&api, &to.document.app, self.version.as_ref()).await {
             // An app without a version is compared as an empty version.
@@ -99,7 +99,7 @@ async fn of_tenant(api: &Api, app: &AppName, name: Option<&VersionName>) -> Resu
 }
 
 /// Reads a directory as a sync would: fetches texts and resolves branches to commits.
-async fn resolved(dir: &Path) -> Result<Side> {
+async fn resolve_side(dir: &Path) -> Result<Side> {
     let progress = Progress::start();
     let mut loaded = fetch::load(dir, &progress, freehold_appconfig::load_for_comparison).await?;
     sync::resolve(&mut loaded, &progress).await?;

@@ -105,7 +105,7 @@ impl PruneArtifacts {
         if begun.is_empty() {
             return Ok(pruned);
         }
-        let held = self.held(&apps).await?;
+        let held = self.held_manifests(&apps).await?;
         for (build, artifact, rev) in begun {
             match self.remove(&build, artifact, rev, &held).await {
                 Ok(()) => pruned.removed += 1,
@@ -152,7 +152,7 @@ impl PruneArtifacts {
     }
 
     /// Returns the digests of the manifests of all artifacts that are not being removed.
-    async fn held(&self, apps: &[AppRecord]) -> Result<BTreeSet<Digest>, AppError> {
+    async fn held_manifests(&self, apps: &[AppRecord]) -> Result<BTreeSet<Digest>, AppError> {
         let mut held = BTreeSet::new();
         for app in apps {
             let builds: Vec<Build> = load_all(&*self.unused.store, &app_pk(&app.app), "build#").await?;

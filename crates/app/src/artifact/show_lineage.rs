@@ -58,7 +58,7 @@ impl ShowLineage {
         let mut installs = BTreeMap::new();
         let full = rows.len() == PAGE_USES as usize;
         for (at, row) in rows.iter().enumerate() {
-            if let Some(used) = self.used(parse(row)?.value, &mut installs).await? {
+            if let Some(used) = self.load_use(parse(row)?.value, &mut installs).await? {
                 bytes += [&used.proof.order, &used.proof.report, &used.proof.hello]
                     .into_iter()
                     .flatten()
@@ -78,7 +78,7 @@ impl ShowLineage {
         }
         let mut builds = Vec::with_capacity(made.len());
         for made in made {
-            builds.extend(self.made(made).await?);
+            builds.extend(self.load_build(made).await?);
         }
         let root_key = self.root.public_key().await?;
         let (tenant, artifact) = (self.tenant.clone(), artifact.clone());
@@ -86,7 +86,7 @@ impl ShowLineage {
     }
 
     /// Returns the record of a build, or `None` when it no longer exists.
-    async fn made(&self, made: MadeBy) -> Result<Option<Made>, AppError> {
+    async fn load_build(&self, made: MadeBy) -> Result<Option<Made>, AppError> {
         let record: Option<Stored<Build>> = load(&*self.store, &build_key(&made.app, &made.build)).await?;
         let Some(Stored { value: build, .. }) = record else { return Ok(None) };
         let provenance = match build.state {
@@ -113,7 +113,11 @@ impl ShowLineage {
     }
 
     /// Returns a use, or `None` when the job did not succeed with this attempt.
-    async fn used(&self, used: UsedBy, installs: &mut BTreeMap<InstallId, Install>) -> Result<Option<Used>, AppError> {
+    async fn load_use(
+        &self,
+        used: UsedBy,
+        installs: &mut BTreeMap<InstallId, Install>,
+    ) -> Result<Option<Used>, AppError> {
         let job: Option<Stored<Job>> = load(&*self.store, &table::job_key(&used.proof.job)).await?;
         if job.is_some_and(|job| !has_succeeded(&job.value, used.proof.fence)) {
             return Ok(None);

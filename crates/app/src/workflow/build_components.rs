@@ -74,7 +74,7 @@ impl BuildComponents {
                 BuildState::Built { .. } | BuildState::Failed { .. } | BuildState::Removed { .. } => None,
             });
             if let Some(before) = &before {
-                return self.repeated(&version, &before.value, under_way, &builds).await;
+                return self.answer_again(&version, &before.value, under_way, &builds).await;
             }
             if under_way.is_none() && !self.has_contract(&version, &builds).await? {
                 self.begin(
@@ -104,7 +104,7 @@ impl BuildComponents {
     }
 
     /// Answers a repeated request. If its workflow has not ended, this also starts the execution if it was not started.
-    async fn repeated(
+    async fn answer_again(
         &self,
         version: &Version,
         workflow: &Workflow,

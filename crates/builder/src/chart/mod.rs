@@ -31,7 +31,9 @@ pub(crate) async fn build(job: &Job, work: &BuildArtifact, facts: &mut Facts) ->
     };
     until_stopped(job, async {
         let (chart, layer) = match (&work.source, directory) {
-            (Source::Chart { repo_url, chart, version }, _) => published(job, repo_url, chart, version, facts).await?,
+            (Source::Chart { repo_url, chart, version }, _) => {
+                fetch_published(job, repo_url, chart, version, facts).await?
+            }
             (_, Some(directory)) => of_directory(job, directory, facts).await?,
             (other, None) => {
                 return Err(Failure::new(format!("a Helm chart cannot be built from {}", other.describe())));
@@ -55,7 +57,7 @@ async fn of_directory(job: &Job, directory: PathBuf, facts: &mut Facts) -> Resul
 
 /// Fetches a published chart. The archive is packed again only if the chart lacks a dependency. Otherwise it keeps the
 /// digest that the repository names.
-async fn published(
+async fn fetch_published(
     job: &Job,
     address: &str,
     name: &str,

@@ -14,7 +14,7 @@ use super::https::{HttpsSource, HttpsSources};
 use super::obstacle::Obstacle;
 use super::route::Repository;
 use super::ssh::{SshSource, SshSources};
-use super::{Stored, stored};
+use super::{Stored, load_stored};
 
 /// The addresses of the services inside a box. The service for HTTPS sources serves HTTP. The service for SSH sources
 /// serves Git's own protocol, at the usual port of that protocol.
@@ -37,7 +37,7 @@ impl GitAccess {
         let mut access = Self::default();
         for url in urls {
             let Some(repository) = Repository::of_url(&url) else { continue };
-            let Some(found) = stored(job, &repository.address).await? else { continue };
+            let Some(found) = load_stored(job, &repository.address).await? else { continue };
             if job.config.sandbox == SandboxKind::None {
                 return Err(Failure::new(format!(
                     "`{}` is private, and without a box every program of a job could use its credential; set `sandbox = \

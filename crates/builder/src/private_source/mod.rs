@@ -30,7 +30,7 @@ pub(crate) struct Stored {
 ///
 /// Returns `None` also when the runner's role may not read such secrets, because the tenant's stack may be older than
 /// this program and then does not allow it yet.
-pub(crate) async fn stored(job: &Job, address: &SourceAddress) -> Result<Option<Stored>, Failure> {
+pub(crate) async fn load_stored(job: &Job, address: &SourceAddress) -> Result<Option<Stored>, Failure> {
     let secrets = aws_sdk_secretsmanager::Client::new(&sdk_config(job).await);
     for address in address.covering() {
         let name = address.secret_name(&job.config.tenant);

@@ -6,14 +6,14 @@ use freehold_runner::kinds::failure::Failure;
 use freehold_runner::work::job::Job;
 use zeroize::Zeroizing;
 
-use super::{Stored, stored};
+use super::{Stored, load_stored};
 
 /// Returns the login that is stored for the repository of `reference`; an anonymous one when none is stored.
 pub(crate) async fn login(job: &Job, reference: &Reference) -> Result<Login, Failure> {
     let Some(address) = SourceAddress::of_repository(&reference.host, &reference.repository) else {
         return Ok(Login::Anonymous);
     };
-    match stored(job, &address).await? {
+    match load_stored(job, &address).await? {
         Some(Stored { address, credential: SourceCredential::RegistryLogin { user, password, token_hosts } }) => {
             job.log
                 .line(&format!("reading `{}/{}` with the login of `{address}`", reference.host, reference.repository));

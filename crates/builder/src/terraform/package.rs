@@ -105,11 +105,11 @@ impl Registries {
         let (host, name) = address.split_once('/').ok_or_else(invalid)?;
         let (system, machine) = platform.split_once('_').ok_or_else(invalid)?;
         let path = format!("{name}/{version}/download/{system}/{machine}");
-        self.registered(&download::base(&format!("https://{host}/"))?, &path).await
+        self.find_registered(&download::base(&format!("https://{host}/"))?, &path).await
     }
 
     /// Returns the address of the package at `path` in the registry at `base`, if it exists.
-    async fn registered(&self, base: &Url, path: &str) -> Result<Option<Url>, Failure> {
+    async fn find_registered(&self, base: &Url, path: &str) -> Result<Option<Url>, Failure> {
         let discovery = join(base, ".well-known/terraform.json")?;
         let services: Option<Services> = self.document(&discovery).await?;
         let services = services.ok_or_else(|| Failure::new(format!("`{base}` is not a registry of providers")))?;
@@ -171,8 +171,8 @@ mod tests {
         ]);
         let registries = Registries { http: client().unwrap(), mirror: None };
 
-        let found = registries.registered(&base, "acme/note/1.0.0/download/linux/amd64").await.unwrap();
-        let absent = registries.registered(&base, "acme/note/1.0.0/download/linux/arm64").await.unwrap();
+        let found = registries.find_registered(&base, "acme/note/1.0.0/download/linux/amd64").await.unwrap();
+        let absent = registries.find_registered(&base, "acme/note/1.0.0/download/linux/arm64").await.unwrap();
 
         assert_eq!(found.unwrap().as_str(), "https://files.example/note.zip");
         assert_eq!(absent, None);
@@ -186,7 +186,7 @@ mod tests {
             ("/v1/strange", "<html>"),
         ]);
         let registries = Registries { http: client().unwrap(), mirror: None };
-        let ask = async |path: &str| match registries.registered(&base, path).await {
+        let ask = async |path: &str| match registries.find_registered(&base, path).await {
             Err(Failure::Failed { reason, .. }) => reason,
             other => panic!("{other:?}"),
         };

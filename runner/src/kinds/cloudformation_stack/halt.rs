@@ -19,7 +19,7 @@ const CALLS: Duration = Duration::from_secs(15);
 /// Returns `done`. If the job was cancelled during an update of the stack, first cancels the update. If the job was
 /// cancelled or timed out during any other change, or timed out during an update, first logs that the change continues.
 /// The next deploy waits for the end of such a change.
-pub(super) async fn halted(
+pub(super) async fn halt_if_cancelled(
     job: &Job,
     client: &Client,
     name: &str,

@@ -52,7 +52,7 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         deploy.done().await
     })
     .await;
-    halt::halted(job, &client, &name, done).await
+    halt::halt_if_cancelled(job, &client, &name, done).await
 }
 
 async fn with_template(

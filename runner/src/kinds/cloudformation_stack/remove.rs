@@ -46,7 +46,7 @@ pub(in crate::kinds) async fn remove(job: &Job, work: &DeployStack, destroy_data
     let client = Client::new(&sdk_config(job).await);
     let removal = Removal { job, client: &client, name: &name };
     let done = until_stopped(job, removal.run(destroy_data)).await;
-    halt::halted(job, &client, &name, done).await
+    halt::halt_if_cancelled(job, &client, &name, done).await
 }
 
 struct Removal<'a> {
@@ -76,7 +76,7 @@ impl Removal<'_> {
                 "stack `{name}` has termination protection; switch it off in the customer's account and tear down again"
             )));
         }
-        let held = self.held().await?;
+        let held = self.list_data().await?;
         if !held.is_empty() && !destroy_data {
             return Err(Failure::destroys_data(&held));
         }
@@ -89,7 +89,7 @@ impl Removal<'_> {
     }
 
     /// Returns the resources of the stack that hold data, and logs the number of all its resources.
-    async fn held(&self) -> Result<Vec<String>, Failure> {
+    async fn list_data(&self) -> Result<Vec<String>, Failure> {
         let mut pages = self.client.list_stack_resources().stack_name(self.name).into_paginator().items().send();
         let (mut count, mut held) = (0_usize, Vec::new());
         while let Some(resource) = pages.next().await {

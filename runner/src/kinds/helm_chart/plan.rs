@@ -70,7 +70,7 @@ pub(super) async fn make(
     let old = read_objects("the deployed release", &before).map_err(unreadable)?;
     let compare = Compare { api, release, work };
     let changes = until_stopped(job, async {
-        let (new, old) = (compare.placed(new).await?, compare.placed(old).await?);
+        let (new, old) = (compare.place(new).await?, compare.place(old).await?);
         compare.changes(&new, &old).await
     });
     Ok(ReleasePlan { changes: changes.await?, rendered })
@@ -102,7 +102,7 @@ pub(super) async fn removal(job: &Job, work: &InstallChart, helm: &Helm<'_>, api
     let compare = Compare { api, release: helm.release(), work };
     until_stopped(job, async {
         let mut changes = Vec::new();
-        for object in compare.placed(old).await? {
+        for object in compare.place(old).await? {
             let live = api.get(&object.id).await?;
             // An uninstall reads the annotation in the release, and not the one of the live object.
             changes.push((Change::removal(live.as_ref(), is_marked_to_stay(&object.value)), object.id));
@@ -131,7 +131,7 @@ struct Compare<'a> {
 impl Compare<'_> {
     /// Sets the namespace of each object: the namespace that the object names, or that of the release. Objects of
     /// cluster-wide kinds get no namespace.
-    async fn placed(&self, objects: Vec<Object>) -> Result<Vec<Object>, Failure> {
+    async fn place(&self, objects: Vec<Object>) -> Result<Vec<Object>, Failure> {
         let mut placed = Vec::new();
         for mut object in objects {
             let resource = self.api.resource(&object.id.api_version, &object.id.kind).await?;

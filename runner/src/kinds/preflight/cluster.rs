@@ -40,7 +40,7 @@ async fn in_cluster(job: &Job, cluster: &ExistingCluster) -> Vec<Finding> {
     };
 
     for ((mode, _), api) in modes.iter().zip(&apis) {
-        let refused = refused(api, *mode, &namespaces).await;
+        let refused = list_refused(api, *mode, &namespaces).await;
         found.push(judge(&name, *mode, &role(job, *mode), &namespaces, refused));
     }
     found
@@ -60,7 +60,7 @@ async fn sessions(job: &Job, cluster: &str) -> (Vec<(Mode, SharedCredentialsProv
 }
 
 /// Returns what the cluster refuses to the mode, such as "patch `secrets` in `shop`".
-async fn refused(api: &Api, mode: Mode, namespaces: &[String]) -> Result<Vec<String>, ClusterError> {
+async fn list_refused(api: &Api, mode: Mode, namespaces: &[String]) -> Result<Vec<String>, ClusterError> {
     let verb = match mode {
         Mode::Deprovision => "delete",
         Mode::Provision | Mode::Maintenance | Mode::BreakGlass => "patch",

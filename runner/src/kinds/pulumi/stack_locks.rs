@@ -25,7 +25,7 @@ impl StackLocks {
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, component: &ComponentName) -> Result<Self, Failure> {
         let state = state_objects::pulumi(component);
         let prefix = format!("{state}.pulumi/locks/");
-        let held = held(bucket, &prefix).await?;
+        let held = list_held(bucket, &prefix).await?;
         let mark = AttemptMark::take_over(job, bucket, format!("{state}fence.json"), &state, &held).await?;
         Ok(Self { mark, prefix })
     }
@@ -42,11 +42,11 @@ impl StackLocks {
     /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `abrupt` means that Pulumi
     /// may have been killed.
     pub(super) async fn end(&self, bucket: &JobBucket, abrupt: bool) -> Result<(), Failure> {
-        self.mark.end_with(bucket, &held(bucket, &self.prefix).await?, abrupt).await
+        self.mark.end_with(bucket, &list_held(bucket, &self.prefix).await?, abrupt).await
     }
 }
 
-async fn held(bucket: &JobBucket, prefix: &str) -> Result<Vec<HeldLock>, Failure> {
+async fn list_held(bucket: &JobBucket, prefix: &str) -> Result<Vec<HeldLock>, Failure> {
     let objects = bucket.list(prefix).await?;
     Ok(objects.into_iter().map(|(name, since)| HeldLock { name, since }).collect())
 }

@@ -41,7 +41,7 @@ impl StateLock {
     /// Replaces the mark of the previous attempt, and looks for a lock that this attempt may remove.
     pub(super) async fn take_over(job: &Job, bucket: &JobBucket, objects: &StateObjects) -> Result<Self, Failure> {
         let lock_key = objects.lock();
-        let held = held(bucket, &lock_key).await?;
+        let held = find_held(bucket, &lock_key).await?;
         let mark = AttemptMark::take_over(job, bucket, objects.mark(), &objects.state(), &held).await?;
         Ok(Self { mark, lock_key })
     }
@@ -54,12 +54,12 @@ impl StateLock {
     /// Writes into the mark that the attempt ended in order, unless it may have left a lock. `abrupt` means that
     /// Terraform may have been killed.
     pub(super) async fn end(&self, bucket: &JobBucket, abrupt: bool) -> Result<(), Failure> {
-        self.mark.end_with(bucket, &held(bucket, &self.lock_key).await?, abrupt).await
+        self.mark.end_with(bucket, &find_held(bucket, &self.lock_key).await?, abrupt).await
     }
 }
 
 /// Returns the lock of the state, if it is locked.
-async fn held(bucket: &JobBucket, key: &str) -> Result<Vec<HeldLock>, Failure> {
+async fn find_held(bucket: &JobBucket, key: &str) -> Result<Vec<HeldLock>, Failure> {
     let Some(bytes) = bucket.get(key, MAX_BYTES).await? else { return Ok(Vec::new()) };
     let lock: Lock = serde_json::from_slice(&bytes)
         .map_err(|error| Failure::because(&format!("could not read the lock `{key}`"), &error))?;
