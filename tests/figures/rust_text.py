@@ -14,7 +14,7 @@ _ITEM = re.compile(
 
 @dataclass(frozen=True)
 class Piece:
-    """A comment (`comment`) or a string (`string`) with its place. The text of a string excludes its quotes."""
+    """A `comment`, a `string` or a `character` with its place. The text of a string excludes its quotes."""
 
     kind: str
     start: int
@@ -24,6 +24,10 @@ class Piece:
 
 def pieces(text):
     """Returns the comments and strings of a source text, in order. A character literal is neither."""
+    return [piece for piece in _pieces(text) if piece.kind != "character"]
+
+
+def _pieces(text):
     found, at = [], 0
     while (match := _STARTS.search(text, at)) is not None:
         piece, at = _piece(text, match)
@@ -42,7 +46,9 @@ def _piece(text, match):
         return Piece("comment", start, end, text[start:end]), end
     if mark.endswith("'"):
         literal = _CHARACTER.match(text, match.end() - 1)
-        return None, literal.end() if literal else match.end()  # otherwise a lifetime
+        if not literal:
+            return None, match.end()  # a lifetime
+        return Piece("character", start, literal.end(), literal.group()), literal.end()
     if match.group("hashes") is not None:
         close = '"' + match.group("hashes")
         end = _index(text, close, match.end())
@@ -72,9 +78,9 @@ def _unescaped(text):
 
 
 def blanked(text):
-    """Returns the text with comments and strings as blanks; places and lines stay the same."""
+    """Returns the text with comments, strings and characters as blanks; places and lines stay the same."""
     parts, at = [], 0
-    for piece in pieces(text):
+    for piece in _pieces(text):
         parts += [text[at : piece.start], re.sub(r"[^\n]", " ", text[piece.start : piece.end])]
         at = piece.end
     return "".join([*parts, text[at:]])

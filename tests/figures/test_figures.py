@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import imports
+import rust_text
 import table
 from groups import GROUPS, MAY_LACK_A_ROW, OF_ANOTHER_COMMAND, ROOT, Group
 
@@ -103,6 +104,13 @@ class Circles(unittest.TestCase):
         self.assertEqual(imports.circles(read), [])
 
 
+class Text(unittest.TestCase):
+    def test_a_brace_in_a_character_does_not_belong_to_the_code(self):
+        code = rust_text.blanked("fn f<'a>(text: &'a str) { text.contains(['{', '\\'']); }\nfn g() {}")
+
+        self.assertEqual(code[rust_text.end_of_item(code, 0) :], "\nfn g() {}")
+
+
 class Page(unittest.TestCase):
     def test_it_is_as_it_would_be_written_again(self):
         rows = table.rows_in(PAGE)
@@ -185,7 +193,7 @@ class Counters(unittest.TestCase):
         with contextlib.redirect_stderr(said):
             return *figures_run()._count("sh", ["sh", "-c", script], "2026-01-01", "0123abc"), said.getvalue()
 
-    def test_lines_of_a_counter_that_are_no_figures_are_its_progress(self):
+    def test_lines_of_a_counter_that_are_not_figures_are_its_progress(self):
         figure = json.dumps({**FIGURE, "name": "a.b"})
 
         rows, code, said = self.count(f"echo half; echo '{figure}'; exit 3")
