@@ -6,6 +6,7 @@ use anyhow::ensure;
 
 use super::cell::{Begun, Cell};
 use super::class::{Point, Tried, declare};
+use super::table::ends_right;
 use crate::harness::wait::{SOON, until};
 
 declare! {
@@ -41,12 +42,7 @@ async fn lost_reports(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     let (skip, times) = (point.round(4) % 3, point.round(12) % 3 + 1);
     cell.on_runner(&format!("sqs.SendMessage* 1 {fault} skip={skip} times={times} stubborn"))?;
     let begun = cell.act("note").await?;
-    let ended = cell.ended(&begun).await;
-    let hit = cell.hits() > 0;
-    cell.calm();
-    ended?;
-    cell.succeeds(&begun).await?;
-    Ok(Tried::when(hit))
+    ends_right(cell, &begun).await
 }
 
 /// No function reads a queue and every call of every function fails, for up to half a minute, while the runner works.

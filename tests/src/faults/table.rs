@@ -1,6 +1,6 @@
 //! Faults between the functions and their table.
 
-use super::cell::Cell;
+use super::cell::{Begun, Cell};
 use super::class::{Point, Tried, declare};
 
 declare! {
@@ -35,10 +35,15 @@ async fn conflicts(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
 /// Deploys while the rules hold that were set, and checks that everything is right.
 pub(super) async fn once_right(cell: &mut Cell) -> anyhow::Result<Tried> {
     let begun = cell.deploy().await?;
-    let ended = cell.ended(&begun).await;
+    ends_right(cell, &begun).await
+}
+
+/// Waits for the end of work that began while the rules hold, and checks that everything is right.
+pub(super) async fn ends_right(cell: &mut Cell, begun: &Begun) -> anyhow::Result<Tried> {
+    let ended = cell.ended(begun).await;
     let hit = cell.hits() > 0;
     cell.calm();
     ended?;
-    cell.succeeds(&begun).await?;
+    cell.succeeds(begun).await?;
     Ok(Tried::when(hit))
 }

@@ -30,6 +30,8 @@ impl Shards {
     /// # Errors
     /// Conflict for an install that is being forgotten, or the store's errors.
     pub(super) async fn assign(&self, install: &InstallId) -> Result<u32, AppError> {
+        // The loop ends: each turn without a number has taken one shard off the list of those that installs have left,
+        // or has begun a new shard, which is empty and has room.
         loop {
             if let Some(number) = self.try_assign(install).await? {
                 return Ok(number);
