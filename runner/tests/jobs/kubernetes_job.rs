@@ -53,7 +53,7 @@ fn job_id(number: u32) -> JobId {
 }
 
 /// Waits until a look into the cluster finds what it looks for. Each look is a program that blocks the test, so there is a
-/// while between two of them, in which the job goes on.
+/// while between two of them, in which the job continues.
 async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !holds() {

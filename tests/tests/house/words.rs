@@ -121,7 +121,7 @@ fn uncommon(text: &str) -> Option<String> {
                 let is_usual = before.ends_with("there") || matches!(at(index + 2).as_str(), "longer" | "or");
                 (!is_usual).then_some("`is not a`")
             }
-            "go" | "goes" | "going" | "went" if next == "on" => Some("`continue` or `resume`"),
+            "go" | "goes" | "went" if next == "on" => Some("`continue` or `resume`"),
             _ if word.contains("recognis") => Some("`recognize`"),
             _ if word.contains("folder") => Some("`directory`; a folder is a prefix of a bucket"),
             _ => None,

@@ -24,7 +24,7 @@ pub enum JobState {
         last_seq: u64,
         last_contact: Timestamp,
     },
-    /// The job's order has expired, and nothing was heard of its end. No attempt works. The job goes on when a runner gives
+    /// The job's order has expired, and nothing was heard of its end. No attempt works. The job resumes when a runner gives
     /// the order back, and ends when the report of its end comes.
     WaitingForRunner {
         dispatch: u32,
