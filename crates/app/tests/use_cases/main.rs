@@ -47,6 +47,7 @@ mod stack {
 
 mod table {
     mod graph;
+    mod previous_rows;
 }
 
 mod workflow {
