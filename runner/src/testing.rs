@@ -16,12 +16,15 @@ use crate::identity::denial::{Account, StackState};
 #[derive(Debug)]
 pub(crate) struct AccountDouble {
     stack: std::sync::Mutex<StackState>,
+    /// What a session sees that is not the revoked one of before.
+    by_new_session: std::sync::Mutex<Option<StackState>>,
     caller: Result<String, String>,
 }
 
 impl AccountDouble {
     pub(crate) fn new(stack: StackState, caller: Result<&str, &str>) -> Self {
-        Self { stack: std::sync::Mutex::new(stack), caller: caller.map(str::to_owned).map_err(str::to_owned) }
+        let caller = caller.map(str::to_owned).map_err(str::to_owned);
+        Self { stack: std::sync::Mutex::new(stack), by_new_session: std::sync::Mutex::default(), caller }
     }
 
     /// An account whose stack has this one parameter.
@@ -40,12 +43,27 @@ impl AccountDouble {
     pub(crate) fn set(&self, parameter: &str, value: &str) {
         *self.stack.lock().unwrap() = StackState::Launched([(parameter.to_owned(), value.to_owned())].into());
     }
+
+    /// Takes the permissions of the present session away.
+    pub(crate) fn revoke(&self) {
+        let mut stack = self.stack.lock().unwrap();
+        let refused = StackState::Unreadable("explicit deny".to_owned());
+        *self.by_new_session.lock().unwrap() = Some(std::mem::replace(&mut *stack, refused));
+    }
 }
 
 #[async_trait::async_trait]
 impl Account for AccountDouble {
     async fn stack(&self, _: &str) -> StackState {
         self.stack.lock().unwrap().clone()
+    }
+
+    async fn stack_by_a_new_session(&self, name: &str) -> StackState {
+        let seen = self.by_new_session.lock().unwrap().clone();
+        match seen {
+            Some(seen) => seen,
+            None => self.stack(name).await,
+        }
     }
 
     async fn caller(&self) -> Result<String, String> {

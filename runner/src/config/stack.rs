@@ -65,6 +65,12 @@ impl StackSource {
         Self { client: Client::new(&sdk), region, stack: name.to_owned(), state_dir: state_dir.to_owned() }
     }
 
+    /// Returns the same stack, which a session reads that begins now.
+    #[must_use]
+    pub async fn by_a_new_session(&self) -> Self {
+        Self::of(&self.stack, &self.state_dir).await
+    }
+
     /// Returns the stack that `config` names, for a runner that read its config from a file.
     pub fn of_config(config: &Config, sdk: &SdkConfig) -> Self {
         let (region, state_dir) = (config.region.clone(), config.state_dir.clone());

@@ -1,5 +1,5 @@
-//! Explains why AWS denies this runner's calls: compares the runner's role with the required one, and reads the
-//! switches in the install stack.
+//! Explains why AWS denies this runner's calls: compares the runner's role with the required one, reads the switches in
+//! the install stack, and finds out whether the customer has revoked the runner's session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +14,8 @@ use crate::config::{Config, Role};
 
 /// The stack parameter that switches the runner off (kill switch).
 pub const KILL_SWITCH: &str = "EnableRunner";
+/// The stack parameter that revokes the sessions that began before its time.
+const REVOKED_BEFORE: &str = "RevokeSessionsBefore";
 /// The time limit of each AWS call for an explanation.
 const DEADLINE: Duration = Duration::from_secs(20);
 
@@ -34,6 +36,9 @@ pub trait Account: Send + Sync + std::fmt::Debug {
     /// Returns the state of the stack called `name`.
     async fn stack(&self, name: &str) -> StackState;
 
+    /// Returns the state of the stack called `name` as a session reads it that begins now.
+    async fn stack_by_a_new_session(&self, name: &str) -> StackState;
+
     /// Returns the ARN that belongs to the credentials in use.
     ///
     /// # Errors
@@ -46,37 +51,49 @@ pub trait Account: Send + Sync + std::fmt::Debug {
 pub struct AwsAccount {
     sts: aws_sdk_sts::Client,
     formation: aws_sdk_cloudformation::Client,
+    region: String,
 }
 
 impl AwsAccount {
     /// Returns the account of the credentials of `sdk`.
     pub fn new(sdk: &SdkConfig) -> Self {
-        Self { sts: aws_sdk_sts::Client::new(sdk), formation: aws_sdk_cloudformation::Client::new(sdk) }
+        let region = sdk.region().map(ToString::to_string).unwrap_or_default();
+        Self { sts: aws_sdk_sts::Client::new(sdk), formation: aws_sdk_cloudformation::Client::new(sdk), region }
     }
 }
 
 #[async_trait]
 impl Account for AwsAccount {
     async fn stack(&self, name: &str) -> StackState {
-        let stacks = match self.formation.describe_stacks().stack_name(name).send().await {
-            Ok(answer) => answer.stacks.unwrap_or_default(),
-            Err(error) if error.message().is_some_and(|text| text.contains("does not exist")) => {
-                return StackState::Gone;
-            }
-            Err(error) => return StackState::Unreadable(aws::explain(&error)),
-        };
-        let Some(stack) = stacks.into_iter().next() else { return StackState::Gone };
-        if stack.stack_status.is_some_and(|status| status.as_str().starts_with("DELETE_")) {
-            return StackState::Gone;
-        }
-        let parameters = stack.parameters.unwrap_or_default().into_iter();
-        StackState::Launched(parameters.filter_map(|one| Some((one.parameter_key?, one.parameter_value?))).collect())
+        read(&self.formation, name).await
+    }
+
+    async fn stack_by_a_new_session(&self, name: &str) -> StackState {
+        // Each client of new settings looks its credentials up again; only clients of the same settings share a session.
+        let sdk = aws::sdk_config(&self.region, None).await;
+        read(&aws_sdk_cloudformation::Client::new(&sdk), name).await
     }
 
     async fn caller(&self) -> Result<String, String> {
         let answer = self.sts.get_caller_identity().send().await.map_err(|error| aws::explain(&error))?;
         answer.arn.ok_or_else(|| "the answer of AWS STS contains no ARN".to_owned())
     }
+}
+
+async fn read(formation: &aws_sdk_cloudformation::Client, name: &str) -> StackState {
+    let stacks = match formation.describe_stacks().stack_name(name).send().await {
+        Ok(answer) => answer.stacks.unwrap_or_default(),
+        Err(error) if error.message().is_some_and(|text| text.contains("does not exist")) => {
+            return StackState::Gone;
+        }
+        Err(error) => return StackState::Unreadable(aws::explain(&error)),
+    };
+    let Some(stack) = stacks.into_iter().next() else { return StackState::Gone };
+    if stack.stack_status.is_some_and(|status| status.as_str().starts_with("DELETE_")) {
+        return StackState::Gone;
+    }
+    let parameters = stack.parameters.unwrap_or_default().into_iter();
+    StackState::Launched(parameters.filter_map(|one| Some((one.parameter_key?, one.parameter_value?))).collect())
 }
 
 /// The reason why AWS denied a call of the runner.
@@ -86,6 +103,8 @@ pub enum Refused {
     SwitchedOff(String),
     /// The install stack is being deleted, or is gone.
     StackGone(String),
+    /// The customer has revoked the runner's session, and a new one has permissions.
+    Revoked(String),
     /// AWS denied the call for another reason.
     Otherwise(String),
 }
@@ -116,8 +135,21 @@ impl Standing {
         let Some(name) = &self.stack else {
             return StackState::Unreadable("a build runner has no install stack".to_owned());
         };
-        let state = tokio::time::timeout(DEADLINE, self.account.stack(name)).await;
-        state.unwrap_or_else(|_| StackState::Unreadable("CloudFormation did not answer in time".to_owned()))
+        in_time(self.account.stack(name)).await
+    }
+
+    /// Returns a sentence when a new session may read the stack. Only call this when the present session may not: it has
+    /// been revoked then.
+    pub async fn revoked(&self) -> Option<String> {
+        let name = self.stack.as_ref()?;
+        let StackState::Launched(parameters) = in_time(self.account.stack_by_a_new_session(name)).await else {
+            return None;
+        };
+        let before = parameters.get(REVOKED_BEFORE).map_or("", String::as_str);
+        Some(format!(
+            "the customer has revoked the session of this runner: by parameter `{REVOKED_BEFORE}` of install stack `{name}`, \
+             sessions that began before {before} have no permissions"
+        ))
     }
 
     /// Returns a sentence about the kill switch when the customer has switched the runner off, otherwise `None`.
@@ -147,21 +179,31 @@ impl Standing {
 
     /// Explains why AWS denied a call. `why` is AWS's own answer.
     pub async fn refused(&self, why: &str) -> Refused {
-        match self.stack().await {
-            StackState::Gone => return Refused::StackGone(format!("{}: {why}", self.gone())),
+        let state = self.stack().await;
+        match &state {
             StackState::Launched(parameters) => {
-                if let Some(off) = self.off(&parameters) {
+                if let Some(off) = self.off(parameters) {
                     return Refused::SwitchedOff(off);
                 }
             }
-            StackState::Unreadable(_) => {}
+            StackState::Unreadable(_) => {
+                if let Some(revoked) = self.revoked().await {
+                    return Refused::Revoked(revoked);
+                }
+            }
+            StackState::Gone => return Refused::StackGone(format!("{}: {why}", self.gone())),
         }
-        Refused::Otherwise(match self.role().await {
-            Ok(arn) => {
+        Refused::Otherwise(match (self.role().await, &self.stack, state) {
+            (Ok(arn), Some(stack), StackState::Unreadable(_)) => format!(
+                "{why}; this runner has the right role, `{arn}`, but it may not read install stack `{stack}` either, and its \
+                 credentials, looked up again, may not: check that the install still exists; if the customer has set \
+                 `{REVOKED_BEFORE}`, give the runner a session that began later"
+            ),
+            (Ok(arn), ..) => {
                 let owner = if self.stack.is_some() { "install" } else { "tenant" };
                 format!("{why}; this runner has the right role, `{arn}`, so check that the {owner} still exists")
             }
-            Err(problem) => format!("{problem}; the answer of AWS was: {why}"),
+            (Err(problem), ..) => format!("{problem}; the answer of AWS was: {why}"),
         })
     }
 
@@ -194,6 +236,11 @@ impl Standing {
             }
         }
     }
+}
+
+async fn in_time(state: impl Future<Output = StackState>) -> StackState {
+    let state = tokio::time::timeout(DEADLINE, state).await;
+    state.unwrap_or_else(|_| StackState::Unreadable("CloudFormation did not answer in time".to_owned()))
 }
 
 /// Returns the name of the role that the session with this ARN belongs to.
@@ -268,6 +315,28 @@ mod tests {
         let text =
             format!("no such queue; this runner has the right role, `{arn}`, so check that the install still exists");
         assert_eq!(refused, Refused::Otherwise(text));
+    }
+
+    #[tokio::test]
+    async fn a_session_that_may_do_nothing_where_a_new_one_may_has_been_revoked() {
+        let account = AccountDouble::with("RevokeSessionsBefore", "2026-11-27T16:47:34Z");
+        account.revoke();
+
+        let refused = standing(account).refused("explicit deny").await;
+
+        let text = "the customer has revoked the session of this runner: by parameter `RevokeSessionsBefore` of install \
+                    stack `freehold-acme--globex-prod`, sessions that began before 2026-11-27T16:47:34Z have no permissions";
+        assert_eq!(refused, Refused::Revoked(text.to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_session_that_cannot_be_replaced_is_told_the_parameter() {
+        let arn = "arn:aws:sts::222222222222:assumed-role/fh-acme--globex-prod--runner/i-1";
+        let account = AccountDouble::new(StackState::Unreadable("explicit deny".into()), Ok(arn));
+
+        let Refused::Otherwise(text) = standing(account).refused("explicit deny").await else { panic!("revoked") };
+
+        assert!(text.contains("if the customer has set `RevokeSessionsBefore`, give the runner a session"), "{text}");
     }
 
     #[tokio::test]

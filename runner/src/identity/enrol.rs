@@ -48,7 +48,7 @@ enum Sent {
     /// The hello has to be sent again: the spool dropped it, or its proof became too old before the reports queue took
     /// it.
     Again,
-    /// The reports queue refused the runner for [`DENIED_LIMIT`]: the runner ends.
+    /// The reports queue refused the runner for [`DENIED_LIMIT`], or its session was revoked: the runner ends.
     GaveUp,
 }
 
@@ -104,13 +104,16 @@ async fn digests(agent: &Agent) -> Digests {
 async fn announce(agent: &Agent, prover: &RoleProver, (key, digests): (&PublicKey, &Digests), beat: &Beat) {
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let started = Instant::now();
-    while agent.fatal.get().is_none() {
+    while agent.fatal.get().is_none() && !agent.is_revoked() {
         beat.alive();
         match prover.prove(&agent.config, key).await {
             Ok(proof) => {
                 if let Some(number) = hello(agent, (key, digests), proof) {
                     match accepted(agent, number, beat).await {
-                        Sent::Taken => return agent.enrolled.set(),
+                        Sent::Taken => {
+                            info!(runner.key = %key.key_id(), "Announced this runner with key `{}`", key.key_id());
+                            return agent.enrolled.set();
+                        }
                         Sent::Again => {}
                         Sent::GaveUp => return,
                     }
@@ -152,6 +155,10 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
                 denied_since = None;
                 text
             }
+            Refused::Revoked(text) => {
+                agent.renew_session(&text);
+                return Sent::GaveUp;
+            }
             Refused::StackGone(text) | Refused::Otherwise(text) => {
                 let since = *denied_since.get_or_insert_with(Instant::now);
                 if since.elapsed() >= DENIED_LIMIT {
@@ -183,16 +190,7 @@ fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), proof: RoleProof
         proof: Some(proof),
         sealing_key: Some(agent.sensitive_inputs.sealing_key()),
     };
-    match agent.reporter.hello(hello) {
-        Ok(number) => {
-            info!(runner.key = %key.key_id(), "Announced this runner with key `{}`", key.key_id());
-            Some(number)
-        }
-        Err(error) => {
-            error!("{}", aws::explain(&error));
-            None
-        }
-    }
+    agent.reporter.hello(hello).inspect_err(|error| error!("{}", aws::explain(error))).ok()
 }
 
 /// Returns the EC2 instance id, which Nitro machines show as their asset tag, or otherwise the host name.

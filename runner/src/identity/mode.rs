@@ -37,7 +37,7 @@ pub struct Roles {
 /// The reason why a job gets no credentials.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NoCredentials {
-    /// The customer has switched the runner off: the order waits in the queue.
+    /// The customer has switched the runner off or revoked its session: the order waits in the queue.
     RunnerOff(String),
     /// The customer has switched the mode off: the attempt is blocked.
     ModeOff(String),
@@ -114,12 +114,15 @@ impl Roles {
                 "role `{role}` cannot be assumed: install stack `{stack}` was deleted, and its roles with it; launch \
                  the stack again"
             )),
-            StackState::Unreadable(reason) => NoCredentials::ModeOff(format!(
-                "{what} is probably switched off: role `{role}` refuses this runner ({why}), and its switch cannot be \
+            StackState::Unreadable(reason) => match self.standing.revoked().await {
+                Some(revoked) => NoCredentials::RunnerOff(revoked),
+                None => NoCredentials::ModeOff(format!(
+                    "{what} is probably switched off: role `{role}` refuses this runner ({why}), and its switch cannot be \
                  looked up, because install stack `{stack}` cannot be read ({reason}); to switch {what} on, {}",
-                switch.way_on(),
-                what = switch.what
-            )),
+                    switch.way_on(),
+                    what = switch.what
+                )),
+            },
         }
     }
 }
@@ -316,6 +319,16 @@ mod tests {
             cached: Arc::default(),
         };
         roles.denied(&session, "not for you").await
+    }
+
+    #[tokio::test]
+    async fn an_order_that_a_revoked_session_cannot_do_waits_and_does_not_end_as_blocked() {
+        let account = AccountDouble::with("RevokeSessionsBefore", "2026-11-27T16:47:34Z");
+        account.revoke();
+
+        let NoCredentials::RunnerOff(reason) = denied(account).await else { panic!("not off") };
+
+        assert!(reason.starts_with("the customer has revoked the session of this runner: "), "{reason}");
     }
 
     #[tokio::test]

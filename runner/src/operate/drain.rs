@@ -57,8 +57,8 @@ impl Drain {
             self.advance(Phase::Stopping);
         } else {
             info!(
-                "Draining: waiting for running jobs and for the open poll (up to 20 s); a second signal stops the runner \
-                 now"
+                "Draining: waiting for running jobs, for the open poll (up to 20 s), and then for the last reports and \
+                 audit records (up to 20 s); a second signal stops the runner now"
             );
             self.advance(Phase::Draining);
         }

@@ -54,7 +54,7 @@ pub fn fail(code: u8, message: &str) -> ExitCode {
 /// Runs the runner of `config` and returns its exit code. With a `membership`, it ends when there is no work.
 pub async fn run(
     config: Config,
-    source: Option<StackSource>,
+    mut source: Option<StackSource>,
     kinds: Arc<dyn Execute>,
     membership: Option<Membership>,
 ) -> ExitCode {
@@ -68,6 +68,12 @@ pub async fn run(
     loop {
         return match start::run(config.clone(), source.clone(), kinds.clone(), membership.clone(), &mut signals).await {
             Ok(Exit::Replaced) => continue,
+            Ok(Exit::Revoked) => {
+                if let Some(old) = source {
+                    source = Some(old.by_a_new_session().await);
+                }
+                continue;
+            }
             Ok(Exit::Drained) => ExitCode::SUCCESS,
             Ok(Exit::Stopped) => ExitCode::from(1),
             Ok(Exit::Denied) => ExitCode::from(3),

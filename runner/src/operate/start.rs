@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::AwayReason;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::aws;
@@ -57,7 +58,8 @@ const AUDIT_LIMIT: Duration = Duration::from_secs(180);
 const ENROL_LIMIT: Duration = Duration::from_secs(30 * 60);
 /// The time limit for all jobs together to stop.
 const STOP_LIMIT: Duration = Duration::from_secs(30);
-/// The time limit for sending the last reports. Reports that remain are sent after the next start.
+/// The time limit for sending the last reports, their texts and audit records, all together. What remains is sent after the
+/// next start.
 const FLUSH_LIMIT: Duration = Duration::from_secs(20);
 
 /// The time limit for looking at the stack before the last report.
@@ -78,6 +80,8 @@ pub enum Exit {
     Denied,
     /// Another key has replaced the runner's key. The next start makes a new key.
     Replaced,
+    /// The customer has revoked the runner's session. The next start takes a new one.
+    Revoked,
 }
 
 /// The reason why a runner does not start.
@@ -213,6 +217,7 @@ fn assemble(
         boxes: WarmBoxes::new(config.clone()),
         membership: None,
         unneeded: AtomicBool::new(false),
+        revoked: AtomicBool::new(false),
         fatal: OnceLock::new(),
         replaced_by: OnceLock::new(),
         presence: Presence::default(),
@@ -293,18 +298,13 @@ async fn shut_down(agent: &Agent, (spool, texts): (&Spool, &Texts), poll: impl F
     if agent.drain.is_asked() && agent.config.role == Role::Install {
         say_goodbye(agent).await;
     }
-    if tokio::time::timeout(FLUSH_LIMIT, spool.emptied()).await.is_err() {
-        warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
-    }
-    let beat = Beat::default();
-    if !matches!(tokio::time::timeout(FLUSH_LIMIT, texts.flush(agent, &beat)).await, Ok(Ok(()))) {
-        warn!("Texts of reports wait for the next start");
-    }
-    if let Err(error) = agent.audit.flush(FLUSH_LIMIT).await {
-        warn!("Audit records wait for the next start: {}", aws::explain(&error));
+    // A revoked session can send nothing, so everything waits for the next start.
+    if !agent.is_revoked() {
+        flush(agent, (spool, texts)).await;
     }
     match (agent.fatal.get(), stopped) {
         (Some(_), _) => Exit::Denied,
+        (None, true) if agent.is_revoked() && !agent.drain.is_asked() => Exit::Revoked,
         (None, true) if agent.is_retired() && !agent.drain.is_asked() => Exit::Replaced,
         (None, true) if agent.unneeded.load(Ordering::Relaxed) && !agent.drain.is_asked() => Exit::Unneeded,
         (None, true) => {
@@ -328,6 +328,21 @@ async fn say_goodbye(agent: &Agent) {
         Ok(StackState::Unreadable(_)) | Err(_) => (AwayReason::Stopped, STOPPED.to_owned()),
     };
     agent.presence.leave(&agent.reporter, reason, &detail);
+}
+
+/// Sends what waits to be sent, within [`FLUSH_LIMIT`] for all of it.
+pub(crate) async fn flush(agent: &Agent, (spool, texts): (&Spool, &Texts)) {
+    let until = Instant::now() + FLUSH_LIMIT;
+    if tokio::time::timeout_at(until, spool.emptied()).await.is_err() {
+        warn!("{} reports could not be sent yet; they are sent after the next start", spool.len());
+    }
+    let beat = Beat::default();
+    if !matches!(tokio::time::timeout_at(until, texts.flush(agent, &beat)).await, Ok(Ok(()))) {
+        warn!("Texts of reports wait for the next start");
+    }
+    if let Err(error) = agent.audit.flush(until.saturating_duration_since(Instant::now())).await {
+        warn!("Audit records wait for the next start: {}", aws::explain(&error));
+    }
 }
 
 /// Locks the state directory for this process.

@@ -75,6 +75,8 @@ pub struct Agent {
     pub membership: Option<Membership>,
     /// Whether the runner ends because there is no work.
     pub unneeded: AtomicBool,
+    /// Whether the customer has revoked the session of the runner.
+    pub revoked: AtomicBool,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
     /// What the control plane was told about the runner's absence.
@@ -107,6 +109,21 @@ impl Agent {
         let _ = self.replaced_by.set(by);
         self.drain.advance(Phase::Draining);
         self.in_flight.stop_resumable(StopReason::Draining);
+    }
+
+    /// Ends the loops, so that the runner begins again with a new session. `why` says that the customer has revoked the
+    /// present one. No lease can be renewed with it, and the sessions of the jobs were revoked too.
+    pub fn renew_session(&self, why: &str) {
+        if !self.revoked.swap(true, Ordering::Relaxed) {
+            warn!("{why}; this runner ends what it does and goes on with a new session");
+        }
+        self.drain.advance(Phase::Draining);
+        self.in_flight.stop_all(StopReason::LeaseLost);
+    }
+
+    /// Returns whether the customer has revoked the session of the runner.
+    pub fn is_revoked(&self) -> bool {
+        self.revoked.load(Ordering::Relaxed)
     }
 
     /// Returns whether an order is in flight, or a report has not been sent yet.

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tracing::warn;
 
+use crate::repeat::Repeat;
 use crate::wire::clock::{self, Pauses};
 use crate::wire::inbox::{Inbox, InboxError};
 
@@ -139,6 +140,7 @@ impl HeldLease {
 
     /// Renews the lease again and again. Returns when the lease is lost.
     pub async fn keep(&self, inbox: &dyn Inbox) {
+        let mut warned = Repeat::default();
         loop {
             let held = self.lock().clone();
             let jump = held.pauses.jump();
@@ -155,7 +157,7 @@ impl HeldLease {
                     }
                 }
                 Step::Renew => {
-                    if self.renew(inbox, &held).await.is_err() {
+                    if self.renew(inbox, &held, &mut warned).await.is_err() {
                         return;
                     }
                 }
@@ -163,7 +165,7 @@ impl HeldLease {
         }
     }
 
-    async fn renew(&self, inbox: &dyn Inbox, held: &Held) -> Result<(), ()> {
+    async fn renew(&self, inbox: &dyn Inbox, held: &Held, warned: &mut Repeat) -> Result<(), ()> {
         let (asked_at, pauses) = (Instant::now(), Pauses::now());
         let limit = CALL.min(held.lease.ends().saturating_duration_since(asked_at + MARGIN));
         let answer = tokio::time::timeout(limit, inbox.lease(&held.handle, limits::LEASE_SECS)).await;
@@ -175,6 +177,7 @@ impl HeldLease {
             Ok(Ok(())) => {
                 now_held.lease.renewed(asked_at);
                 now_held.pauses = pauses;
+                warned.is_over();
                 self.until.send_replace(now_held.until());
             }
             Ok(Err(error @ InboxError::Gone(_))) => {
@@ -182,11 +185,15 @@ impl HeldLease {
                 return Err(());
             }
             Ok(Err(error)) => {
-                warn!("A lease was not renewed: {error}");
+                if warned.is_due("refused", Instant::now()) {
+                    warn!("A lease was not renewed: {error}");
+                }
                 now_held.lease.failed(Instant::now());
             }
             Err(_) => {
-                warn!("A lease was not renewed: the queue did not answer in time");
+                if warned.is_due("no answer", Instant::now()) {
+                    warn!("A lease was not renewed: the queue did not answer in time");
+                }
                 now_held.lease.failed(Instant::now());
             }
         }

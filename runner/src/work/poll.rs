@@ -98,12 +98,17 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
                         agent.presence.leave(&agent.reporter, AwayReason::StackDeleted, &text);
                         denied_since = still_denied(&agent, &text, denied_since);
                     }
+                    Cause::Revoked => {
+                        agent.renew_session(&text);
+                        denied_since = None;
+                    }
                     Cause::Denied => denied_since = still_denied(&agent, &text, denied_since),
                     Cause::Passing => denied_since = None,
                 }
+                let next = if draining { Phase::Stopping } else { Phase::Draining };
                 tokio::select! {
                     () = tokio::time::sleep(backoff.failed()) => {}
-                    () = agent.drain.reached(Phase::Stopping) => {}
+                    () = agent.drain.reached(next) => {}
                 }
             }
         }
@@ -132,6 +137,8 @@ async fn enrolled(agent: &Agent, beat: &Beat) -> bool {
 enum Cause {
     SwitchedOff,
     StackGone,
+    /// The customer has revoked the runner's session, and a new one has permissions.
+    Revoked,
     /// The queue denies the runner for another reason.
     Denied,
     /// An error that may pass by itself.
@@ -146,6 +153,7 @@ async fn explained(agent: &Agent, error: &InboxError) -> (String, Cause) {
     match agent.standing.refused(&error.to_string()).await {
         Refused::SwitchedOff(text) => (text, Cause::SwitchedOff),
         Refused::StackGone(text) => (text, Cause::StackGone),
+        Refused::Revoked(text) => (text, Cause::Revoked),
         Refused::Otherwise(text) => (text, Cause::Denied),
     }
 }

@@ -5,6 +5,7 @@ mod copies;
 mod enrolment;
 mod queues;
 mod retirement;
+mod revocation;
 mod standby;
 mod waiting;
 mod world;

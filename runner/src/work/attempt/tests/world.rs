@@ -238,6 +238,7 @@ impl World {
             boxes: crate::sandbox::WarmBoxes::new(config.clone()),
             membership: None,
             unneeded: Default::default(),
+            revoked: Default::default(),
             fatal: OnceLock::new(),
             replaced_by: OnceLock::new(),
             presence: Default::default(),
