@@ -65,8 +65,9 @@ impl Question {
                  launched stack and the new template, line by line. Of the steps of an action, the terms have a digest: that they changed shows, not how."
             }
             Self::Asked => {
-                "The record of each start, and the signed order that it names by digest. The vendor's control plane \
-                 signs who asked: nobody outside the vendor's account can check that name."
+                "The record of each start, and of each job that ended before it started, and the signed order that it \
+                 names by digest. The vendor's control plane signs who asked: nobody outside the vendor's account can \
+                 check that name."
             }
             Self::Approved => {
                 "Nothing yet: this version asks nobody for an approval, so every job ran without one. Your agreement to \
@@ -106,7 +107,8 @@ impl Question {
             Self::IsGone => {
                 "A search for the tags and names that the install's resources have: resources of one region by tag, \
                  roles, the stacks, the bucket with Terraform's states, the registry, the keys. Resources without tags \
-                 are not found."
+                 are not found. That there was such an install shows in its deleted stack, which AWS knows for 90 days, or \
+                 in its key that waits for deletion."
             }
         }
     }

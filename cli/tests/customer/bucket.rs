@@ -8,7 +8,7 @@ use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, mess
 use freehold_protocol::envelope::{Delegate, PublicKey};
 use freehold_protocol::order::{AskedBy, Order};
 use freehold_protocol::provenance::Statement;
-use freehold_protocol::report::{AttemptEvent, AttemptReport, Fence, Report, ReportBody};
+use freehold_protocol::report::{AttemptEvent, AttemptReport, Block, Fence, Outcome, Report, ReportBody};
 use freehold_protocol::{Digest, Envelope, JobId, KeyId, KeyUse, Timestamp};
 use serde_json::{Value, json};
 
@@ -90,9 +90,24 @@ impl Bucket {
         let log = b"copied\n";
         bucket.write(&format!("logs/{}/{FENCE}.log", order.job), log);
         let (job, log) = (order.job, Some(Digest::of(log)));
-        bucket.record(AuditEvent::Ended { job, fence: FENCE, result: "succeeded".into(), log });
+        bucket.record(AuditEvent::Ended { job, fence: FENCE, result: "succeeded".into(), log, order: None });
         bucket.confirm(4, story.root);
         bucket
+    }
+
+    /// Adds the end of a job that did not start: its role is switched off. Returns the job.
+    pub(crate) fn block(&mut self, story: &Story) -> JobId {
+        let order = Order { job: "job_000000000000000000b1".parse().unwrap(), ..self.order(story) };
+        let signed = text(&sealed(&order, story.root));
+        self.order = Digest::of(signed.as_bytes());
+        self.write(&self.order_file(), signed.as_bytes());
+        let (job, result) = (order.job.clone(), "blocked".to_owned());
+        let reason = "mode `maintenance` is switched off".to_owned();
+        let outcome = Outcome::Blocked { block: Block::ModeDisabled, reason };
+        let report = self.report(&job, 1, AttemptEvent::Finished { outcome, log: String::new() });
+        self.record(AuditEvent::Sent { reports: vec![report] });
+        self.record(AuditEvent::Ended { job, fence: FENCE, result, log: None, order: Some(self.order.clone()) });
+        order.job
     }
 
     fn order(&mut self, story: &Story) -> Order {
@@ -113,18 +128,17 @@ impl Bucket {
 
     /// Writes the text of a report about a job, which no record names yet.
     pub(crate) fn report_about(&self, job: &JobId, seq: u64) -> Digest {
+        self.report(job, seq, AttemptEvent::Started)
+    }
+
+    fn report(&self, job: &JobId, seq: u64, event: AttemptEvent) -> Digest {
         let report = Report {
             tenant: "acme".parse().unwrap(),
             install: "globex".parse().unwrap(),
             runner: KeyId::of(&key(RUNNER).verifying_key()),
             at: AT.plus_secs(self.records),
             head: Some(ChainHead { seq: self.records, digest: self.previous.clone() }),
-            body: ReportBody::Attempt(AttemptReport {
-                job: job.clone(),
-                fence: FENCE,
-                seq,
-                event: AttemptEvent::Started,
-            }),
+            body: ReportBody::Attempt(AttemptReport { job: job.clone(), fence: FENCE, seq, event }),
         };
         let sent = text(&Envelope::seal(&report, &[&key(RUNNER)]).unwrap());
         let digest = Digest::of(sent.as_bytes());

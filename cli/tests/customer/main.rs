@@ -175,6 +175,51 @@ fn a_statement_that_the_vendor_did_not_sign_is_told() {
 }
 
 #[test]
+fn a_malformed_key_id_is_refused_as_such_and_raises_no_alarm() {
+    let bucket = honest();
+    let copy = bucket.path("").display().to_string();
+
+    let done =
+        bucket::freehold(&bucket.path(""), &["customer", "audit", "verify", "--copy", &copy, "--runner", "1234"]);
+
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(done.status.code(), Some(2), "{said}");
+    assert!(said.contains("`1234` is not the id of a key; expected 32 hex digits"), "{said}");
+}
+
+#[test]
+fn a_job_that_a_switch_kept_from_starting_is_shown_with_who_asked_for_it_and_why_it_did_not_start() {
+    let mut bucket = honest();
+    let job = bucket.block(&Story::default());
+
+    let (asked, ran) = (bucket.ask(&["asked"]), bucket.ask(&["ran", "--job", job.as_str()]));
+
+    let last = |answer: &Value| answer["answer"].as_array().unwrap().last().unwrap().clone();
+    let (by, refused) = (last(&asked.1), last(&ran.1));
+    assert_eq!((asked.0, ran.0), (0, 0), "{asked:?} {ran:?}");
+    assert_eq!((&by["job"], &by["started"]), (&json!(job), &json!(false)));
+    assert_eq!(by["asked_by"]["arn"], "arn:aws:iam::111111111111:user/ana");
+    assert_eq!((&refused["result"], &refused["mode"]), (&json!("blocked"), &json!("maintenance")), "{refused}");
+    assert_eq!(refused["reason"], "mode `maintenance` is switched off");
+}
+
+#[test]
+fn an_order_of_a_job_that_did_not_start_is_compared_with_its_record() {
+    let story = || Story { root: 9, ..Story::default() };
+    let (mut removed, mut changed, mut forged) = (honest(), honest(), honest());
+    removed.block(&Story::default());
+    removed.remove(&removed.order_file());
+    changed.block(&Story::default());
+    changed.edit(&changed.order_file(), "\"payload\":\"", "\"payload\":\"A");
+    forged.block(&story());
+
+    let questions: [&[&str]; 2] = [&["asked"], &["ran"]];
+    tells(&removed, &questions, "its signed order is missing");
+    tells(&changed, &questions, "its signed order was changed");
+    tells(&forged, &questions, "the vendor did not sign its order");
+}
+
+#[test]
 fn an_event_of_cloudtrail_that_no_record_explains_is_told() {
     let bucket = honest();
     let (_, ran) = bucket.ask(&["ran"]);

@@ -1,12 +1,14 @@
-//! `freehold customer asked`: who asked for each job, as the signed orders say.
+//! `freehold customer asked`: who asked for each job, also for one that did not start, as the signed orders say.
 
 use clap::Args;
 use freehold_protocol::JobId;
+use serde::Serialize;
 
 use super::super::question::Question;
 use super::answer;
 use super::evidence::Records;
 use super::history::{Run, runs};
+use super::not_started::{self, NotStarted, not_started};
 use crate::context::Context;
 use crate::error::Result;
 use crate::output::{Output, Table, clean, time};
@@ -30,8 +32,30 @@ impl Asked {
         let evidence = self.records.read(context).await?;
         let mut runs = runs(&evidence.copy, evidence.root.as_ref());
         runs.retain(|run| self.job.as_ref().is_none_or(|job| *job == run.job));
-        let doubts = doubts(&runs);
-        answer::give(Question::Asked, &evidence, (&runs, &doubts), context, |out| render(&runs, out))
+        let mut refused = not_started(&evidence.copy, evidence.root.as_ref());
+        refused.retain(|one| self.job.as_ref().is_none_or(|job| *job == one.job));
+        let doubts: Vec<String> = doubts(&runs).into_iter().chain(not_started::doubts(&refused)).collect();
+        let mut all: Vec<AskedFor> =
+            runs.into_iter().map(AskedFor::Started).chain(refused.into_iter().map(AskedFor::NotStarted)).collect();
+        all.sort_by_key(AskedFor::record);
+        answer::give(Question::Asked, &evidence, (&all, &doubts), context, |out| render(&all, out))
+    }
+}
+
+/// A job that was asked for.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum AskedFor {
+    Started(Run),
+    NotStarted(NotStarted),
+}
+
+impl AskedFor {
+    const fn record(&self) -> u64 {
+        match self {
+            Self::Started(run) => run.record,
+            Self::NotStarted(one) => one.record,
+        }
     }
 }
 
@@ -41,11 +65,20 @@ pub(super) fn doubts(runs: &[Run]) -> Vec<String> {
     doubted.map(|(run, why)| format!("record {}, job {}: {why}", run.record, run.job)).collect()
 }
 
-fn render(runs: &[Run], out: Output) -> String {
-    let mut table = Table::new(&["AT", "JOB", "WORK", "ROLE", "ASKED BY"]);
-    for run in runs {
-        let by = run.asked_by.as_ref().map_or_else(|| "the order does not say".to_owned(), ToString::to_string);
-        table.row([time(run.at), run.job.to_string(), clean(&run.work), run.role_name(), by]);
+fn render(all: &[AskedFor], out: Output) -> String {
+    let mut table = Table::new(&["AT", "JOB", "WORK", "ROLE", "STARTED", "ASKED BY"]);
+    for one in all {
+        match one {
+            AskedFor::Started(run) => {
+                let by = run.asked_by.as_ref().map_or_else(|| "the order does not say".to_owned(), ToString::to_string);
+                let started = "yes".to_owned();
+                table.row([time(run.at), run.job.to_string(), clean(&run.work), run.role_name(), started, by]);
+            }
+            AskedFor::NotStarted(one) => {
+                let [at, job, work, role] = one.columns();
+                table.row([at, job, work, role, format!("no: {}", clean(&one.result)), one.asked_by()]);
+            }
+        }
     }
-    if runs.is_empty() { "no job has started".to_owned() } else { out.table(&table) }
+    if all.is_empty() { "no job was asked for".to_owned() } else { out.table(&table) }
 }

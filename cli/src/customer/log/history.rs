@@ -88,7 +88,7 @@ pub(super) fn runs(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<Run> {
                 }
                 runs.push(run);
             }
-            AuditEvent::Ended { job, fence, result, log } => {
+            AuditEvent::Ended { job, fence, result, log, .. } => {
                 let started = at.get(&(job, fence.to_string())).and_then(|index| runs.get_mut(*index));
                 if let Some(run) = started {
                     run.end = Some(End { at: record.at, result, log });
@@ -110,11 +110,7 @@ pub(super) fn runs(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<Run> {
 
 /// Returns the signed order of an attempt, if it is the one that the record names and says the same.
 fn proven(run: &Run, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Order, String> {
-    let bytes = copy.orders.get(&message_name(&run.order)).ok_or("its signed order is missing")?;
-    if Digest::of(bytes) != run.order {
-        return Err("its signed order was changed: it has another digest than the record names".to_owned());
-    }
-    let order = opened(bytes, root)?;
+    let order = signed_order(&run.order, copy, root)?;
     let says = |what: &str, record: &str, order: &str| {
         Err(format!("the record says {what} `{record}`, and the signed order `{order}`"))
     };
@@ -139,6 +135,15 @@ fn proven(run: &Run, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Ord
         return says("asked by", &who(run.asked_by.as_ref()), &who(order.asked_by.as_ref()));
     }
     Ok(order)
+}
+
+/// Returns the order with this digest; with the root key, one that the control plane signed.
+pub(super) fn signed_order(digest: &Digest, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Order, String> {
+    let bytes = copy.orders.get(&message_name(digest)).ok_or("its signed order is missing")?;
+    if Digest::of(bytes) != *digest {
+        return Err("its signed order was changed: it has another digest than the record names".to_owned());
+    }
+    opened(bytes, root)
 }
 
 /// Returns the order in these bytes; with the root key, one that the control plane signed.

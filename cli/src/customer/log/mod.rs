@@ -7,6 +7,7 @@ pub(super) mod audit;
 mod evidence;
 mod history;
 mod local_copy;
+mod not_started;
 pub(super) mod origin;
 pub(super) mod outside;
 pub(super) mod ran;

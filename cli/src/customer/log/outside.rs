@@ -12,11 +12,12 @@ use serde_json::Value;
 use super::super::question::Question;
 use super::evidence::Records;
 use super::history::{records, runs};
-use super::reconcile::{Call, Reconciled, reconcile};
+use super::not_started::{self, not_started};
+use super::reconcile::{Call, Log, Reconciled, reconcile};
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::{Error, Kind, Result, ResultExt};
-use crate::output::{Output, Table, clean, plural, time};
+use crate::output::{plural, time};
 
 /// The time that CloudTrail keeps events, in hours.
 const MOST_HOURS: u64 = 90 * 24;
@@ -33,13 +34,17 @@ Examples:
   freehold customer outside --copy globex-bucket --events events.json
 
 CloudTrail answers two requests a second, with 50 events each: in a busy account the command takes its time. Exit code 1 when an
-event has no record."))]
+event has no record. The doctor of a runner takes each role once, in a session that no job has: pass `--own-doctor` if it was you
+who ran it."))]
 pub(crate) struct Outside {
     #[command(flatten)]
     records: Records,
     /// The number of hours to look back, at most 2160.
     #[arg(long, value_name = "COUNT", default_value_t = 24)]
     hours: u64,
+    /// Do not doubt that the runner's role took roles as `freehold-runner doctor` does: you ran it yourself.
+    #[arg(long)]
+    own_doctor: bool,
     /// Events of CloudTrail in a file, which are compared instead of those that AWS has.
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
@@ -75,14 +80,18 @@ impl Outside {
                 .or("`freehold customer audit verify` names what is wrong"));
         };
         let runs = runs(&evidence.copy, evidence.root.as_ref());
-        let reconciled = reconcile((tenant, install), &calls, (&runs, &records(&evidence.copy)), from);
+        let refused = not_started(&evidence.copy, evidence.root.as_ref());
+        let records = records(&evidence.copy);
+        let log = Log { runs: &runs, not_started: &refused, records: &records, own_doctor: self.own_doctor };
+        let reconciled = reconcile((tenant, install), &calls, log, from);
         let mut doubts = askers::doubts(&runs);
+        doubts.extend(not_started::doubts(&refused));
         doubts.extend(reconciled.unexplained.iter().map(|one| {
             let call = &one.call;
-            format!("{} {}:{} ({}): {}", time(call.at), call.service, call.name, call.id, one.why)
+            format!("{} {}:{} by {} ({}): {}", time(call.at), call.service, call.name, call.caller, call.id, one.why)
         }));
         let answer = Answer { from, events: events.len(), reconciled };
-        answer::give(Question::Outside, &evidence, (&answer, &doubts), context, |out| render(&answer, out))
+        answer::give(Question::Outside, &evidence, (&answer, &doubts), context, |_| render(&answer))
     }
 }
 
@@ -120,31 +129,35 @@ fn read(path: &Path) -> Result<Vec<Value>> {
         .collect()
 }
 
-fn render(answer: &Answer, out: Output) -> String {
-    let Reconciled { explained, of_the_app, unseen, unexplained } = &answer.reconciled;
+fn render(answer: &Answer) -> String {
+    let Reconciled { explained, of_the_app, unseen, unexplained, not_started, of_own_doctor } = &answer.reconciled;
     let mut parts = vec![format!(
         "{} of CloudTrail since {}: records explain {explained} of the install's roles; {of_the_app} are of roles that the \
          app made, whose work no runner records",
         plural(answer.events, "event"),
         time(answer.from)
     )];
+    if !not_started.is_empty() {
+        parts.push(format!(
+            "The runner asked for sessions of jobs that did not start: the records {} say how these jobs ended, and              `freehold customer ran` lists them",
+            numbers(not_started)
+        ));
+    }
+    if *of_own_doctor > 0 {
+        parts.push(format!("{} as your own `freehold-runner doctor` makes them", plural(*of_own_doctor, "session")));
+    }
     if !unseen.is_empty() {
-        let numbers: Vec<String> = unseen.iter().map(ToString::to_string).collect();
         parts.push(format!(
             "CloudTrail shows no session for the starts in the records {}: it may show them later, or keeps other events",
-            numbers.join(", ")
+            numbers(unseen)
         ));
     }
     if unexplained.is_empty() {
         parts.push("nothing happened outside the log".to_owned());
-        return parts.join("\n\n");
     }
-    let mut table = Table::new(&["AT", "CALL", "CALLER", "WHY IT HAS NO RECORD"]);
-    for one in unexplained {
-        let call = &one.call;
-        let name = format!("{}:{}", clean(&call.service), clean(&call.name));
-        table.row([time(call.at), name, clean(&call.caller), clean(&one.why)]);
-    }
-    parts.push(out.table(&table));
     parts.join("\n\n")
+}
+
+fn numbers(records: &[u64]) -> String {
+    records.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! `freehold customer ran`: what exactly ran, by digest, with the job's log.
+//! `freehold customer ran`: what exactly ran, by digest, with the job's log; and what did not start.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +10,7 @@ use serde::Serialize;
 use super::super::question::Question;
 use super::evidence::{Evidence, Records};
 use super::history::{Run, runs};
+use super::not_started::{self, NotStarted, not_started};
 use super::{answer, askers};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -30,6 +31,23 @@ pub(crate) struct Ran {
     /// Only the attempts at this job, with their steps and logs.
     #[arg(long, value_name = "JOB")]
     job: Option<JobId>,
+}
+
+/// A job that ran, or did not start.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Row {
+    Ran(Box<Shown>),
+    NotStarted(NotStarted),
+}
+
+impl Row {
+    const fn record(&self) -> u64 {
+        match self {
+            Self::Ran(shown) => shown.run.record,
+            Self::NotStarted(one) => one.record,
+        }
+    }
 }
 
 /// One attempt, with what its signed order made it run.
@@ -59,15 +77,18 @@ impl Ran {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
         let mut runs = runs(&evidence.copy, evidence.root.as_ref());
+        let mut refused = not_started(&evidence.copy, evidence.root.as_ref());
         if let Some(job) = &self.job {
             runs.retain(|run| run.job == *job);
-            if runs.is_empty() {
-                return Err(Error::not_found(format!("no record of a start names job `{job}`"))
+            refused.retain(|one| one.job == *job);
+            if runs.is_empty() && refused.is_empty() {
+                return Err(Error::not_found(format!("no record of a start or an end names job `{job}`"))
                     .or("`freehold customer ran` without `--job` lists all jobs"));
             }
         }
         let mut doubts = askers::doubts(&runs);
-        let mut shown = Vec::new();
+        doubts.extend(not_started::doubts(&refused));
+        let mut shown: Vec<Row> = refused.into_iter().map(Row::NotStarted).collect();
         for run in runs {
             let log_text = match &self.job {
                 Some(_) => log_of(&run, &evidence, &mut doubts).await?,
@@ -75,8 +96,9 @@ impl Ran {
             };
             let artifacts = run.signed.as_ref().map(artifacts).unwrap_or_default();
             let steps = run.signed.as_ref().map(steps).transpose()?.unwrap_or_default();
-            shown.push(Shown { run, artifacts, steps, log_text });
+            shown.push(Row::Ran(Box::new(Shown { run, artifacts, steps, log_text })));
         }
+        shown.sort_by_key(Row::record);
         answer::give(Question::Ran, &evidence, (&shown, &doubts), context, |out| render(&shown, out))
     }
 }
@@ -129,12 +151,21 @@ fn steps(order: &Order) -> Result<Vec<Step>> {
         .map_err(|error| Error::internal(format!("cannot write JSON: {error}")))
 }
 
-fn render(all: &[Shown], out: Output) -> String {
+fn render(all: &[Row], out: Output) -> String {
     if all.is_empty() {
         return "no job has started".to_owned();
     }
     let mut table = Table::new(&["AT", "JOB", "ATTEMPT", "WORK", "ROLE", "RESULT", "RAN"]);
-    for Shown { run, artifacts, steps, .. } in all {
+    for row in all {
+        let Shown { run, artifacts, steps, .. } = match row {
+            Row::Ran(shown) => &**shown,
+            Row::NotStarted(one) => {
+                let [at, job, work, role] = one.columns();
+                let result = format!("{}, did not start", clean(&one.result));
+                table.row([at, job, one.fence.to_string(), work, role, result, "nothing".to_owned()]);
+                continue;
+            }
+        };
         let result = run.end.as_ref().map_or_else(|| "no record of an end".to_owned(), |end| clean(&end.result));
         let artifacts = artifacts.iter().map(|(of, digest)| format!("{of} {}", digest.short()));
         let steps = steps.iter().map(|step| format!("step {} {}", clean(&step.name), step.digest.short()));
@@ -142,9 +173,14 @@ fn render(all: &[Shown], out: Output) -> String {
         let (at, job, attempt) = (time(run.at), run.job.to_string(), run.fence.to_string());
         table.row([at, job, attempt, clean(&run.work), run.role_name(), result, ran]);
     }
-    let logs = all.iter().filter_map(|shown| {
-        let text = shown.log_text.as_ref()?;
-        Some(format!("log of {} {}:\n{}", shown.run.job, shown.run.fence, text.trim_end()))
+    let texts = all.iter().filter_map(|row| match row {
+        Row::Ran(shown) => {
+            let text = shown.log_text.as_ref()?;
+            Some(format!("log of {} {}:\n{}", shown.run.job, shown.run.fence, text.trim_end()))
+        }
+        Row::NotStarted(one) => {
+            Some(format!("why {} {} did not start: {}", one.job, one.fence, clean(one.reason.as_ref()?)))
+        }
     });
-    std::iter::once(out.table(&table)).chain(logs).collect::<Vec<_>>().join("\n\n")
+    std::iter::once(out.table(&table)).chain(texts).collect::<Vec<_>>().join("\n\n")
 }

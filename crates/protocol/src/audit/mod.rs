@@ -108,6 +108,10 @@ pub enum AuditEvent {
         /// The digest of the attempt's full log, which is in the customer's bucket; absent when the attempt has no log.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         log: Option<Digest>,
+        /// The digest of the signed order, in [`ORDERS`], of a job that ended before its start; absent when another record
+        /// says that the job started, and in records of earlier versions.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        order: Option<Digest>,
     },
     /// These reports are about to be sent to the control plane. Their texts are in [`REPORTS`].
     Sent { reports: Vec<Digest> },

@@ -24,6 +24,7 @@ fn ended(n: u32) -> AuditEvent {
         fence: Fence { dispatch: 1, receive: 1 },
         result: "succeeded".into(),
         log: None,
+        order: None,
     }
 }
 
@@ -34,6 +35,7 @@ fn long(n: u32) -> AuditEvent {
         fence: Fence { dispatch: 1, receive: 1 },
         result: "x".repeat(250_000),
         log: None,
+        order: None,
     }
 }
 

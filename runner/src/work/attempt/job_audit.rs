@@ -64,7 +64,7 @@ impl Attempt<'_> {
                 "put back before the start"
             }
         };
-        if let Err(error) = self.agent.audit.conclude(self.ended(result, None)) {
+        if let Err(error) = self.agent.audit.conclude(self.ended(result, None, None)) {
             error!(job.id = %self.held.order.job, "{}", aws::explain(&error));
         }
         self.stopped_early(reason).await
@@ -76,8 +76,8 @@ impl Attempt<'_> {
         let audit = &self.agent.audit;
         let log = self.agent.logs.digest(&self.held.order.job, self.held.fence).await;
         let recorded = match start {
-            Start::Recorded => audit.conclude(self.ended(result, log)),
-            Start::NotRecorded => audit.record(self.ended(result, log)),
+            Start::Recorded => audit.conclude(self.ended(result, log, None)),
+            Start::NotRecorded => audit.record(self.ended(result, log, self.kept_order().await)),
         };
         if let Err(error) = recorded {
             error!(job.id = %self.held.order.job, "{}", aws::explain(&error));
@@ -93,8 +93,24 @@ impl Attempt<'_> {
         Message::Done
     }
 
-    fn ended(&self, result: &str, log: Option<Digest>) -> AuditEvent {
+    /// Stores the order of a job that did not start, and returns its digest: the customer can then see who asked for it.
+    async fn kept_order(&self) -> Option<Digest> {
+        let kept = tokio::select! {
+            kept = self.keep_order() => kept,
+            () = self.held.signal.lease_lost() => return None,
+        };
+        match kept {
+            Ok(()) => Some(self.held.message.clone()),
+            Err(error) => {
+                let job = &self.held.order.job;
+                warn!(job.id = %job, "The order of job `{job}`, which did not start, will not be in the bucket: {}", aws::explain(&error));
+                None
+            }
+        }
+    }
+
+    fn ended(&self, result: &str, log: Option<Digest>, order: Option<Digest>) -> AuditEvent {
         let (job, result) = (self.held.order.job.clone(), result.to_owned());
-        AuditEvent::Ended { job, fence: self.held.fence, result, log }
+        AuditEvent::Ended { job, fence: self.held.fence, result, log, order }
     }
 }

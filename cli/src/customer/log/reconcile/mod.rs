@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::history::Run;
+use super::not_started::NotStarted;
 
 /// The difference between clocks, and the time that a job's last calls may come after the record of its end.
 const SLACK_MILLIS: u64 = 5 * 60 * 1000;
@@ -61,6 +62,10 @@ pub(super) struct Reconciled {
     pub(super) explained: u64,
     /// The number of calls of roles that the app made: they are the app's own work, and no runner records them.
     pub(super) of_the_app: u64,
+    /// The numbers of the records of jobs that did not start and for which the runner asked AWS for a session.
+    pub(super) not_started: Vec<u64>,
+    /// The sessions that the customer said to be of their own `freehold-runner doctor`.
+    pub(super) of_own_doctor: usize,
     /// The numbers of the records of starts for which CloudTrail shows nothing.
     pub(super) unseen: Vec<u64>,
     pub(super) unexplained: Vec<Unexplained>,
@@ -118,23 +123,36 @@ struct Roles {
 /// What the records say, by job.
 struct Known<'a> {
     runs: BTreeMap<&'a str, Vec<&'a Run>>,
+    not_started: BTreeMap<&'a str, &'a NotStarted>,
     /// The changes of IAM that records name, by job and action.
     iam: BTreeMap<(&'a str, &'a str), u64>,
+}
+
+/// What the records of an install say.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Log<'a> {
+    pub(super) runs: &'a [Run],
+    pub(super) not_started: &'a [NotStarted],
+    pub(super) records: &'a [AuditRecord],
+    /// Whether the customer says that the sessions of a `freehold-runner doctor` are their own.
+    pub(super) own_doctor: bool,
 }
 
 /// Compares the calls since `from` with the records.
 pub(super) fn reconcile(
     (tenant, install): (&TenantName, &InstallId),
     calls: &[Call],
-    (runs, records): (&[Run], &[AuditRecord]),
+    log: Log<'_>,
     from: Timestamp,
 ) -> Reconciled {
+    let Log { runs, not_started, records, own_doctor } = log;
     let roles = Roles {
         runner: names::install_part(tenant, install, "runner"),
         of_stack: names::install_part(tenant, install, ""),
         of_app: names::app_prefix(tenant, install),
     };
-    let mut known = Known { runs: BTreeMap::new(), iam: BTreeMap::new() };
+    let not_started = not_started.iter().map(|one| (one.job.as_str(), one)).collect();
+    let mut known = Known { runs: BTreeMap::new(), not_started, iam: BTreeMap::new() };
     for run in runs {
         known.runs.entry(run.job.as_str()).or_default().push(run);
     }
@@ -149,11 +167,16 @@ pub(super) fn reconcile(
     for call in calls {
         match judge(call, &roles, &mut known) {
             Verdict::NotOfInstall => {}
+            Verdict::NotStarted(record) => found.not_started.push(record),
+            Verdict::Doctor(_) if own_doctor => found.of_own_doctor += 1,
+            Verdict::Doctor(why) => found.unexplained.push(Unexplained { call: call.clone(), why }),
             Verdict::OfTheApp => found.of_the_app += 1,
             Verdict::Explained => found.explained += 1,
             Verdict::Unexplained(why) => found.unexplained.push(Unexplained { call: call.clone(), why }),
         }
     }
+    found.not_started.sort_unstable();
+    found.not_started.dedup();
     let is_seen = |run: &Run| {
         calls.iter().any(|call| call.takes.as_ref().is_some_and(|(_, session)| session == run.job.as_str()))
     };
@@ -165,6 +188,10 @@ enum Verdict {
     NotOfInstall,
     OfTheApp,
     Explained,
+    /// The runner asked for the session of a job that did not start; with the record of its end.
+    NotStarted(u64),
+    /// The runner took a role in a session that `freehold-runner doctor` makes too.
+    Doctor(String),
     Unexplained(String),
 }
 
@@ -178,7 +205,7 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
             (false, false) => {
                 Verdict::Unexplained(format!("`{}` took role `{role}`, and it is not the runner", call.caller))
             }
-            (true, false) => known.explains(call, role, session, roles),
+            (true, false) => known.explains_session(call, role, session, roles),
         };
     }
     let Some((role, session)) = &call.session else { return Verdict::NotOfInstall };
@@ -201,13 +228,30 @@ fn judge<'a>(call: &'a Call, roles: &Roles, known: &mut Known<'a>) -> Verdict {
 }
 
 impl<'a> Known<'a> {
+    /// Explains that the runner took `role` in this session.
+    fn explains_session(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
+        if session == DOCTOR {
+            return Verdict::Doctor(format!(
+                "session `{session}` of role `{role}`, which no job has; `freehold-runner doctor` makes such a session: pass `--own-doctor` if it was you who ran it"
+            ));
+        }
+        match self.not_started.get(session) {
+            Some(one) if call.at.as_millis() <= one.at.as_millis() + SLACK_MILLIS => Verdict::NotStarted(one.record),
+            Some(_) | None => self.explains(call, role, session, roles),
+        }
+    }
+
     /// Explains a call under the role of a job: the job has a record of its start under this role, and ran at that time. A
     /// change of IAM has a record of its own.
     fn explains(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
         let Some(runs) = self.runs.get(session) else {
-            let who = if session == DOCTOR { "; `freehold-runner doctor` makes such a session" } else { "" };
-            let why = format!("no record of a start names the session `{session}` of role `{role}`{who}");
-            return Verdict::Unexplained(why);
+            return Verdict::Unexplained(match self.not_started.get(session) {
+                Some(one) => format!(
+                    "record {} says that job `{session}` ended as `{}` and did not start, and its session of role `{role}`                      called this",
+                    one.record, one.result
+                ),
+                None => format!("no record of a start names the session `{session}` of role `{role}`"),
+            });
         };
         let own = role.strip_prefix(&roles.of_stack).unwrap_or(role);
         let is_role = |run: &&&Run| run.role_name().replace('_', "-") == own.replace('_', "-");

@@ -5,6 +5,7 @@ use super::super::history::{End, Run};
 use super::*;
 
 const JOB: &str = "job_0000000000000000000a";
+const OTHER: &str = "job_0000000000000000000b";
 const RUNNER: &str = "arn:aws:sts::222222222222:assumed-role/fh-acme--globex--runner/i-1";
 
 fn at(secs: u64) -> Timestamp {
@@ -53,7 +54,8 @@ fn takes(caller: &str, role: &str, name: &str) -> Value {
 fn found(events: &[Value], records: &[AuditRecord]) -> Vec<String> {
     let calls: Vec<Call> = events.iter().map(|event| Call::of(event).unwrap()).collect();
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
-    let found = reconcile((&tenant, &install), &calls, (&[run()], records), at(0));
+    let log = Log { runs: &[run()], not_started: &[], records, own_doctor: false };
+    let found = reconcile((&tenant, &install), &calls, log, at(0));
     found.unexplained.into_iter().map(|one| one.why).collect()
 }
 
@@ -100,7 +102,7 @@ fn a_session_without_a_job_under_another_role_or_at_another_time_is_named() {
     };
 
     assert!(of("maintenance", "by-hand", 1500).starts_with("no record of a start names the session `by-hand`"));
-    assert!(of("maintenance", "freehold-doctor", 1500).ends_with("`freehold-runner doctor` makes such a session"));
+    assert!(of("maintenance", "freehold-doctor", 1500).starts_with("no record of a start names the session"));
     assert!(of("provision", JOB, 1500).contains("has no record of a start under role `fh-acme--globex--provision`"));
     assert!(of("maintenance", JOB, 2400).ends_with("did not run at that time, by its records"));
     assert!(of("maintenance", JOB, 600).ends_with("did not run at that time, by its records"));
@@ -132,7 +134,61 @@ fn a_change_that_the_runner_itself_never_makes_is_named() {
 fn a_start_for_which_cloudtrail_shows_no_session_is_listed() {
     let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
 
-    let found = reconcile((&tenant, &install), &[], (&[run()], &[]), at(0));
+    let log = Log { runs: &[run()], not_started: &[], records: &[], own_doctor: false };
+    let found = reconcile((&tenant, &install), &[], log, at(0));
 
     assert_eq!((found.unseen, found.unexplained.len()), (vec![7], 0));
+}
+
+/// A job that ended as blocked at second 1010, and did not start.
+fn blocked() -> NotStarted {
+    NotStarted {
+        record: 9,
+        at: at(1010),
+        job: OTHER.parse().unwrap(),
+        fence: freehold_protocol::report::Fence { dispatch: 1, receive: 1 },
+        started: false,
+        result: "blocked".to_owned(),
+        reason: None,
+        asked: None,
+        doubt: None,
+    }
+}
+
+#[test]
+fn a_session_that_the_runner_asked_for_and_whose_job_ended_as_blocked_has_the_record_of_that_end() {
+    let role = "fh-acme--globex--maintenance";
+    let calls = [
+        takes(RUNNER, role, OTHER),
+        event(1020, ("ec2", "RunInstances"), &session(role, OTHER)),
+        takes(RUNNER, role, "job_0000000000000000000c"),
+    ];
+    let calls: Vec<Call> = calls.iter().map(|event| Call::of(event).unwrap()).collect();
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+    let log = Log { runs: &[run()], not_started: &[blocked()], records: &[], own_doctor: false };
+
+    let found = reconcile((&tenant, &install), &calls, log, at(0));
+
+    let why: Vec<&str> = found.unexplained.iter().map(|one| one.why.as_str()).collect();
+    assert_eq!(found.not_started, [9]);
+    assert!(why[0].starts_with("record 9 says that job `job_0000000000000000000b` ended as `blocked`"), "{why:?}");
+    assert!(why[1].starts_with("no record of a start names the session `job_0000000000000000000c`"), "{why:?}");
+}
+
+#[test]
+fn the_sessions_of_a_doctor_are_doubted_until_the_customer_says_that_it_was_theirs() {
+    let role = "fh-acme--globex--maintenance";
+    let calls = [takes(RUNNER, role, DOCTOR), event(1020, ("ec2", "RunInstances"), &session(role, DOCTOR))];
+    let calls: Vec<Call> = calls.iter().map(|event| Call::of(event).unwrap()).collect();
+    let (tenant, install) = ("acme".parse().unwrap(), "globex".parse().unwrap());
+    let found = |own_doctor| {
+        let log = Log { runs: &[], not_started: &[], records: &[], own_doctor };
+        reconcile((&tenant, &install), &calls, log, at(0))
+    };
+
+    let (doubted, own) = (found(false), found(true));
+
+    assert!(doubted.unexplained[0].why.ends_with("pass `--own-doctor` if it was you who ran it"), "{doubted:?}");
+    assert_eq!((doubted.unexplained.len(), own.of_own_doctor), (2, 1));
+    assert_eq!(own.unexplained, doubted.unexplained[1..], "a doctor calls nothing in such a session");
 }

@@ -3,10 +3,12 @@
 use freehold_iam_proxy::{Change, Recorder as _, Stage};
 
 use super::*;
+use crate::operate::start;
 use crate::record::audit;
 use crate::record::audit::memory::{Fate, Memory};
 use crate::record::departures::{RecordedOutbox, Texts};
 use crate::wire::inbox::Outbox as _;
+use crate::wire::spool::Class;
 
 const PATIENCE: Duration = audit::BUCKET_LIMIT;
 
@@ -122,4 +124,45 @@ async fn a_report_is_recorded_once_before_it_leaves_and_its_text_follows_into_th
     assert_eq!(named.len(), 1, "{named:?}");
     let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     assert_eq!(left, [being_written], "what is being written is left alone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn reports_texts_and_records_that_cannot_be_sent_hold_a_drained_runner_for_20_seconds_together() {
+    let bucket = Arc::new(Memory::default());
+    *bucket.always.lock().unwrap() = Fate::Hangs;
+    let world = World::new(Play::Succeed).with_bucket(&bucket);
+    let texts = Texts::open(world.state.path()).unwrap();
+    world.agent.audit.record(AuditEvent::Sent { reports: Vec::new() }).unwrap();
+    world.spool.add("a report", Class::Keep, true).unwrap();
+    let begun = Instant::now();
+
+    start::flush(&world.agent, (&world.spool, &texts)).await;
+
+    assert_eq!(begun.elapsed(), Duration::from_secs(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_signed_order_of_a_job_that_did_not_start_is_in_the_bucket_and_the_record_of_its_end_names_it() {
+    let bucket = Arc::new(Memory::default());
+    let world = World::new(Play::Succeed).with_bucket(&bucket);
+    let text = sealed(&Order { role: Some("custom-admin".parse().unwrap()), ..order(1, 7) });
+    world.queue.send(text.clone());
+
+    world.until_deleted().await;
+
+    let objects = bucket.objects.lock().unwrap().clone();
+    let records = objects.iter().filter(|(name, _)| freehold_protocol::audit::record_number(name).is_some());
+    let events = records.map(|(_, bytes)| Envelope::parse(bytes).unwrap().peek::<AuditRecord>().unwrap().event);
+    let ended: Vec<_> = events
+        .filter_map(|event| match event {
+            AuditEvent::Ended { result, order, .. } => Some((result, order)),
+            other => {
+                assert!(!matches!(other, AuditEvent::Started { .. }), "{other:?}");
+                None
+            }
+        })
+        .collect();
+    let digest = Digest::of(text.as_bytes());
+    assert_eq!(ended, [("blocked".to_owned(), Some(digest.clone()))]);
+    assert_eq!(objects.get(&format!("orders/{}.json", digest.hex())), Some(&text.into_bytes()));
 }
