@@ -1,10 +1,10 @@
 //! `freehold deploy`: deploys a version and its inputs to an install.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use freehold_protocol::api::{
-    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, ReleaseView, WorkflowStarted,
+    AnsweredBy, DeployComponentsRequest, InstallInputs, InstallView, ReleaseView, VersionDocument, WorkflowStarted,
 };
 use freehold_protocol::{ComponentName, Digest, InstallId, ReleaseName};
 use serde_json::Value;
@@ -82,8 +82,11 @@ impl Deploy {
         let subject = format!("deploy of `{}`", self.install);
         let ended = follow(&api, context.out, &started.workflow, &subject, !self.no_wait).await;
         if !self.no_wait {
-            // An error of this hint is ignored: the deploy alone decides the result of this command.
+            // An error of these hints is ignored: the deploy alone decides the result of this command.
             let _ = self.say_inputs(&api, context.out).await;
+            if ended.is_ok() {
+                let _ = self.say_left_behind(&api, context.out, started.version.as_ref()).await;
+            }
         }
         ended
     }
@@ -123,6 +126,22 @@ impl Deploy {
         Ok(())
     }
 
+    /// Prints which parts stay deployed although the deployed version does not have them.
+    async fn say_left_behind(&self, api: &Api, out: Output, version: Option<&Digest>) -> Result<()> {
+        let Some(version) = version.filter(|_| !out.is_json()) else { return Ok(()) };
+        let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
+        let app = app_of(&install)?;
+        let path = ["v1", "apps", app.as_str(), "versions", version.as_str()];
+        let VersionDocument { view, document, .. } = api.get(&path).await?;
+        let has: BTreeSet<ComponentName> = document.parts().map(|part| part.name.clone()).collect();
+        let left: Vec<&ComponentName> =
+            install.components.iter().map(|one| &one.component).filter(|name| !has.contains(name)).collect();
+        if let Some(text) = left_behind(&self.install, view.number, &left) {
+            out.line(&text);
+        }
+        Ok(())
+    }
+
     async fn app(&self, api: &Api) -> Result<freehold_protocol::AppName> {
         let view: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
         app_of(&view)
@@ -142,9 +161,39 @@ fn inputs_that_stay(shown: &InstallInputs) -> Option<String> {
     })
 }
 
+/// Returns the sentence about parts that stay deployed although version `number` does not have them.
+fn left_behind(install: &InstallId, number: u64, left: &[&ComponentName]) -> Option<String> {
+    let first = left.first()?;
+    let names: Vec<String> = left.iter().map(|name| format!("`{name}`")).collect();
+    let (what, stay, them) = match left.len() {
+        1 => ("component", "stays", "it"),
+        _ => ("components", "stay", "them"),
+    };
+    let more = if left.len() == 1 { "" } else { ", and so on" };
+    Some(format!(
+        "{what} {} {stay} deployed: version {number} does not have {them}, and a deploy removes nothing; `freehold teardown \
+         {install} --component {first}` removes it{more}",
+        names.join(", ")
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn components_that_a_version_does_not_have_and_that_stay_are_named_with_the_way_to_remove_them() {
+        let (install, topic) = ("globex".parse().unwrap(), "topic".parse().unwrap());
+
+        let said = left_behind(&install, 1, &[&topic]).unwrap();
+
+        assert_eq!(
+            said,
+            "component `topic` stays deployed: version 1 does not have it, and a deploy removes nothing; `freehold teardown \
+             globex --component topic` removes it"
+        );
+        assert_eq!(left_behind(&install, 1, &[]), None);
+    }
 
     #[test]
     fn inputs_that_the_vendor_set_are_named_and_others_are_not() {

@@ -43,8 +43,8 @@ Examples:
   freehold contract show my-app --release 2026.11 -o my-app.contract.json
 
 A contract has two parts. Its terms are what a customer agrees to: each role with its policies, the hosts that are contacted,
-the actions with what they read, the vendor's own policies. The rest changes with every release and needs no consent: the
-artifact of each component and the steps of each action, by digest.
+the actions with their steps and what they read, the vendor's own policies. The rest changes with every release and needs no
+consent: the artifact of each component.
 
 The install stack's parameter `AcceptedContract` holds the digest of the terms that the customer agreed to. The runner
 refuses a release whose terms allow more; terms that allow less need no new consent.")]
@@ -73,8 +73,12 @@ Examples:
   freehold contract diff my-app 3 4        version 4 against version 3
 
 `+` marks a permission that only the second version has, `-` one that only the first has. A difference that cannot be
-compared counts as `+`. `~` marks an action that runs different steps; for an install, the steps are compared with
-those of the version that is deployed there.
+compared counts as `+`, and so does an action that executes other steps. `~` marks an action that differs in what the terms
+do not name, such as the commit of the repository in which its steps run: that needs no consent. For an install, these are
+compared with those of the version that is deployed there.
+
+The version that is deployed at an install is compared too, if it is not the latest one: after a roll-back it may do what
+the customer has not agreed to, and its actions are refused.
 
 Exit code 1 when there is a `+`: the customer has to agree again, by launching the template that `freehold install stack`
 writes with `--accept-contract`.")]
@@ -144,6 +148,26 @@ struct Compared {
     steps: Vec<ActionName>,
     #[serde(flatten)]
     diff: TermsDiff,
+    /// The version that is deployed at the install, if it is not the latest one and may do more than the customer agreed to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployed: Option<Deployed>,
+}
+
+/// The version that is deployed at an install, compared with what its customer agreed to.
+#[derive(Debug, Serialize)]
+struct Deployed {
+    version: Digest,
+    number: u64,
+    #[serde(flatten)]
+    diff: TermsDiff,
+}
+
+/// Two sides to compare, and what is deployed at the install.
+struct Sides {
+    app: AppName,
+    from: Side,
+    to: Side,
+    deployed: Option<Deployed>,
 }
 
 /// One side of a comparison.
@@ -295,24 +319,38 @@ impl Verify {
 impl Diff {
     async fn run(&self, context: &Context) -> Result<()> {
         let api = vendors_api(context).await?;
-        let (app, from, to) = match (&self.from, &self.to) {
+        let Sides { app, from, to, deployed } = match (&self.from, &self.to) {
             (Some(from), Some(to)) => {
                 let app: AppName = self.subject.parse().map_err(|e| Error::invalid(format!("{e}")))?;
                 let from = of_version(&api, &app, &from.resolve(&api, &app).await?).await?;
                 let to = of_version(&api, &app, &to.resolve(&api, &app).await?).await?;
-                (app, from, to)
+                Sides { app, from, to, deployed: None }
             }
             (None, _) | (_, None) => of_install(&api, &self.subject).await?,
         };
         let diff = compare_terms(&from.document, &to.document);
         let mut steps = other_steps(&from.steps, &to.steps);
         steps.retain(|name| !differ_in_terms(name, &from.document, &to.document));
-        let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), steps, diff };
+        let compared = Compared { app, from, to, wider: !diff.widened.is_empty(), steps, diff, deployed };
         context.out.show(&compared, |all| {
             let head = format!("app {}: {} -> {}", all.app, all.from.name, all.to.name);
-            text::diff(&head, &all.diff, &all.steps, all.from.terms == all.to.terms, context.out)
+            let text = text::diff(&head, &all.diff, &all.steps, all.from.terms == all.to.terms, context.out);
+            let Some(deployed) = &all.deployed else { return text };
+            let head = format!("app {}: {} -> version {}, which is deployed", all.app, all.from.name, deployed.number);
+            format!("{text}\n\n{}", text::additions(&head, &deployed.diff, context.out))
         })?;
-        if compared.wider { Err(Error::failed("the customer has to agree to the additions")) } else { Ok(()) }
+        match &compared.deployed {
+            _ if compared.wider => Err(Error::failed("the customer has to agree to the additions")),
+            None => Ok(()),
+            Some(deployed) => Err(Error::failed(format!(
+                "version {}, which is deployed, may do more than the customer agreed to, so its actions are refused",
+                deployed.number
+            ))
+            .or(format!(
+                "deploy {}, which needs no new consent: `freehold deploy {}`",
+                compared.to.name, self.subject
+            ))),
+        }
     }
 }
 
@@ -330,7 +368,7 @@ fn differ_in_terms(action: &ActionName, from: &Terms, to: &Terms) -> bool {
 
 /// Returns the two sides to compare: the terms that the customer accepted, and the terms of the latest version. Terms
 /// do not contain the files in which steps of actions run, so these are those of the deployed version on the first side.
-async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
+async fn of_install(api: &Api, name: &str) -> Result<Sides> {
     let view: InstallView = api.get(&["v1", "installs", name]).await?;
     let app = app_of(&view)?;
     let accepted = view.accepted_contract.ok_or_else(|| {
@@ -340,13 +378,19 @@ async fn of_install(api: &Api, name: &str) -> Result<(AppName, Side, Side)> {
         ))
     })?;
     let document: Terms = api.get(&["v1", "apps", app.as_str(), "terms", accepted.as_str()]).await?;
-    let steps = match &view.version {
-        Some(version) => load(api, &app, version).await?.contract.steps,
-        None => BTreeMap::new(),
+    let there = match &view.version {
+        Some(version) => Some(load(api, &app, version).await?),
+        None => None,
     };
-    let from = Side { name: format!("what {name} agreed to"), terms: accepted, version: None, document, steps };
     let to = of_version(api, &app, &latest(api, &app).await?).await?;
-    Ok((app, from, to))
+    let deployed = there.as_ref().filter(|there| to.version.as_ref() != Some(&there.contract.version)).map(|there| {
+        let diff = compare_terms(&document, &there.contract.terms);
+        Deployed { version: there.contract.version.clone(), number: there.number, diff }
+    });
+    let deployed = deployed.filter(|deployed| !deployed.diff.widened.is_empty());
+    let steps = there.map(|there| there.contract.steps).unwrap_or_default();
+    let from = Side { name: format!("what {name} agreed to"), terms: accepted, version: None, document, steps };
+    Ok(Sides { app, from, to, deployed })
 }
 
 async fn of_version(api: &Api, app: &AppName, version: &Digest) -> Result<Side> {

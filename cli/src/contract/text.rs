@@ -192,6 +192,15 @@ pub(super) fn diff(head: &str, diff: &TermsDiff, steps: &[ActionName], same: boo
     }
 }
 
+/// Returns the additions of a difference as text.
+pub(super) fn additions(head: &str, diff: &TermsDiff, out: Output) -> String {
+    let lines = diff.widened.iter().map(|clause| {
+        let text = format!("  + {}", clean(&clause.to_string()));
+        if out.colours() { format!("\u{1b}[32m{text}\u{1b}[0m") } else { text }
+    });
+    format!("{head}\n\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
 #[cfg(test)]
 mod tests {
     use freehold_permissions::compare_terms;

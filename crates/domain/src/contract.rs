@@ -27,6 +27,13 @@ pub enum ConsentError {
         way_to_agree(.install)
     )]
     Wider { install: InstallId, accepted: Digest, more: String },
+    /// The version is older than the latest one, to which the customer agreed: nobody can agree to the older one by
+    /// launching the present template.
+    #[error(
+        "the customer of install `{install}` agreed to `{accepted}`, but version {version} may do more: {more}; the customer \
+         agreed to what version {latest} may do, so deploy that one: `freehold deploy {install}`"
+    )]
+    Older { install: InstallId, accepted: Digest, version: u64, latest: u64, more: String },
     #[error(
         "the customer of install `{install}` agreed to the terms `{accepted}`, but no version that was synced here has these \
          terms; {}", way_to_agree(.install)

@@ -13,7 +13,7 @@ use freehold_protocol::limits::{MAX_ORDER_TERMS_BYTES, MAX_TERMS_BYTES};
 use freehold_protocol::{ActionName, AppName, Digest, canonical};
 
 use crate::AppError;
-use crate::app_version::versions::Versions;
+use crate::app_version::versions::{Version, Versions};
 use crate::artifact::builds::builds_of;
 use crate::ports::{Committed, Expect, Store};
 use crate::table::{TermsRecord, known_terms, put, signed_contract};
@@ -98,24 +98,33 @@ pub async fn show_contract(versions: &Versions, app: &AppName, version: &Digest)
 /// # Errors
 /// Conflict with the difference, or the store's errors.
 pub async fn check_accepted(
-    store: &dyn Store,
+    versions: &Versions,
     install: &Install,
-    version: &AppVersion,
+    version: &Version,
     action: Option<&ActionName>,
 ) -> Result<(), AppError> {
     let Some(accepted) = &install.accepted_contract else { return Ok(()) };
-    if digest(version)? == *accepted {
+    let document = &*version.document;
+    if digest(document)? == *accepted {
         return Ok(());
     }
     let (id, accepted) = (install.id.clone(), accepted.clone());
-    let Some(known) = known_terms(store, &version.app, &accepted).await? else {
+    let Some(known) = known_terms(&*versions.store, &document.app, &accepted).await? else {
         return Err(ConsentError::UnknownTerms { install: id, accepted }.into());
     };
-    let diff = compare_terms_for(&serde_json::from_str(&known.terms)?, &made::terms(version), action);
+    let agreed: Terms = serde_json::from_str(&known.terms)?;
+    let diff = compare_terms_for(&agreed, &made::terms(document), action);
     if diff.widened.is_empty() {
         return Ok(());
     }
-    Err(ConsentError::Wider { install: id, accepted, more: diff.summary() }.into())
+    let more = diff.summary();
+    let latest = versions.load(&document.app, None).await?;
+    let fits = compare_terms_for(&agreed, &made::terms(&latest.document), action).widened.is_empty();
+    if latest.version != version.version && fits {
+        let (version, latest) = (version.number, latest.number);
+        return Err(ConsentError::Older { install: id, accepted, version, latest, more }.into());
+    }
+    Err(ConsentError::Wider { install: id, accepted, more }.into())
 }
 
 /// Returns the terms for an order that removes what `version` deployed. If the customer has agreed to other terms, the

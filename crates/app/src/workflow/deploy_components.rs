@@ -75,7 +75,7 @@ impl DeployComponents {
             serial: 0,
         };
         plan_deploy(&self.versions, &stored.value, &version.document, of).await?;
-        terms::check_accepted(&*self.store, &stored.value, &version.document, None).await?;
+        terms::check_accepted(&self.versions, &stored.value, &version, None).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind,

@@ -66,7 +66,7 @@ impl RunAction {
         let (answers, sealing) = (&stored.value.answers, stored.value.sealing());
         resolve_inputs_for(&version.document, &known, answers, sealing, &found.references)?;
         require_runner(&stored.value)?;
-        terms::check_accepted(&*self.store, &stored.value, &version.document, Some(action)).await?;
+        terms::check_accepted(&self.versions, &stored.value, &version, Some(action)).await?;
         let new = NewWorkflow {
             id: id.clone(),
             kind,

@@ -178,6 +178,26 @@ async fn a_deploy_and_an_action_that_the_runner_would_refuse_are_refused_at_once
 }
 
 #[tokio::test]
+async fn after_a_roll_back_the_way_out_is_the_version_that_the_customer_agreed_to() {
+    let mut changed = app::document();
+    changed.actions[0].env_vars.insert("MODE".into(), "new".into());
+    let mut world = agreed_then(&changed).await;
+    world.runner("globex").accepted_contract = Some(digest(&changed));
+    world.hello("globex");
+    world.settle().await;
+
+    // The version of before is deployed still, and its action executes other steps than those that are agreed to now.
+    let refused = world.action("check", "run-1").await.unwrap_err();
+
+    assert_eq!(refused.kind, Kind::Conflict);
+    assert!(
+        refused.message.contains("but version 1 may do more: action `check` executes other steps")
+            && refused.message.ends_with("so deploy that one: `freehold deploy globex`"),
+        "{refused}"
+    );
+}
+
+#[tokio::test]
 async fn a_removal_asks_for_no_schedule_that_a_later_version_replaced() {
     let on = |schedule: &str| {
         let mut version = app::document();
