@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::build::Build;
 use crate::contacted_hosts::hosts;
+use crate::plan::triggers::event_modes;
 use crate::runs_as::{Operation, runs_as};
 
 /// The modes of roles, and whether the install stack switches each of them on by default.
@@ -118,7 +119,10 @@ fn roles(version: &AppVersion) -> Vec<RoleTerms> {
 }
 
 fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
-    let role = match runs_as(version, Operation::Trigger(action), None, Mode::Maintenance) {
+    let named = runs_as(version, Operation::Trigger(action), None, Mode::Maintenance);
+    // Without a role of its own, an action has that of the workflow whose event starts it.
+    let event_modes = if matches!(named, Ok(None)) { event_modes(action) } else { BTreeSet::new() };
+    let role = match named {
         Ok(Some(as_what)) => as_what.role.map_or_else(|| as_what.mode.as_str().to_owned(), String::from),
         Ok(None) => Mode::Maintenance.as_str().to_owned(),
         // An action with an unknown role cannot be run. Its terms name the role as the config does.
@@ -131,6 +135,7 @@ fn action_terms(version: &AppVersion, action: &Action) -> ActionTerms {
     ActionTerms {
         name: action.name.clone(),
         role,
+        event_modes,
         schedules: action.triggers.iter().filter_map(schedule).collect(),
         reads: action.references.clone(),
         cluster: action.enable_kube_config,

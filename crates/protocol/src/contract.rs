@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::app_version::{PolicyEngine, Reference, RolePolicy, SyncedSecret};
 use crate::envelope::{Delegated, Payload, PublicKey};
+use crate::mode::Mode;
 use crate::packed_text::{UnpackError, pack, unpack};
 use crate::{
     ActionName, AppName, ComponentName, Digest, Envelope, EnvelopeError, KeyUse, TenantName, Timestamp, canonical,
@@ -120,6 +121,10 @@ pub struct ActionTerms {
     pub name: ActionName,
     /// The role that the action runs under, as [`RoleTerms::role`] writes it.
     pub role: String,
+    /// The modes under whose roles the action runs when an event of such a workflow starts it: `provision` for the first
+    /// deploy, `deprovision` for a removal. Empty when the config names a role, and in terms of earlier versions.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub event_modes: BTreeSet<Mode>,
     /// The schedules on which the action runs by itself: cron expressions of five fields, in UTC.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub schedules: BTreeSet<String>,

@@ -6,6 +6,7 @@ use std::fmt;
 use freehold_protocol::ActionName;
 use freehold_protocol::app_version::Reference;
 use freehold_protocol::contract::{ActionTerms, FORMAT, PolicyTerms, RoleTerms, Terms};
+use freehold_protocol::order::Mode;
 use serde::{Deserialize, Serialize};
 
 use crate::permission::{Powers, compare};
@@ -173,6 +174,12 @@ impl TermsDiff {
         if before.role != after.role {
             self.widen(about, format!("runs as `{}`, not as `{}`", after.role, before.role));
         }
+        for one in after.event_modes.difference(&before.event_modes) {
+            self.widen(about, format!("runs {}", in_event(*one)));
+        }
+        for one in before.event_modes.difference(&after.event_modes) {
+            self.narrow(about, format!("no longer runs {}", in_event(*one)));
+        }
         for one in after.schedules.difference(&before.schedules) {
             self.widen(about, format!("runs by itself on schedule `{one}` (UTC)"));
         }
@@ -233,6 +240,7 @@ fn powers(role: &RoleTerms) -> Powers<'_> {
 /// Returns a description of an action, such as "runs as `maintenance`, reads input `domain`".
 pub fn describe_action(action: &ActionTerms) -> String {
     let mut parts = vec![format!("runs as `{}`", action.role)];
+    parts.extend(action.event_modes.iter().map(|mode| in_event(*mode)));
     parts.extend(action.schedules.iter().map(|schedule| format!("runs by itself on schedule `{schedule}` (UTC)")));
     if !action.reads.is_empty() {
         parts.push(format!("reads {}", action.reads.iter().map(describe_reference).collect::<Vec<_>>().join(", ")));
@@ -244,6 +252,16 @@ pub fn describe_action(action: &ActionTerms) -> String {
         parts.push(format!("runs in {}", image(&action.image)));
     }
     parts.join(", ")
+}
+
+fn in_event(mode: Mode) -> String {
+    let by = match mode {
+        Mode::Provision => "the first deploy",
+        Mode::Deprovision => "a removal",
+        Mode::Maintenance => "another deploy",
+        Mode::BreakGlass => "an emergency",
+    };
+    format!("as `{}` when {by} starts it", mode.as_str())
 }
 
 fn image(reference: &str) -> String {

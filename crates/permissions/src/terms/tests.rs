@@ -40,7 +40,7 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
         "hosts": ["*.amazonaws.com", "telemetry.example"],
         "inside_hosts": ["telemetry.example"],
         "actions": [
-            { "name": "check", "role": "provision", "schedules": ["0 3 * * *"], "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
+            { "name": "check", "role": "provision", "event_modes": ["provision", "deprovision"], "schedules": ["0 3 * * *"], "reads": [{ "to": "secret", "name": "token" }], "cluster": true },
             { "name": "dump", "role": "maintenance", "schedules": ["*/5 * * * *"], "reads": [{ "to": "input", "name": "domain" }] },
         ],
     }));
@@ -52,6 +52,8 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     + host `telemetry.example` is contacted
     + host `telemetry.example` may be in a private network
     + action `check` runs as `provision`, not as `maintenance`
+    + action `check` runs as `provision` when the first deploy starts it
+    + action `check` runs as `deprovision` when a removal starts it
     + action `check` runs by itself on schedule `0 3 * * *` (UTC)
     + action `check` reads secret `token`
     + action `check` gets access to a cluster
@@ -65,6 +67,8 @@ fn every_kind_of_widening_is_named_and_the_way_back_is_a_narrowing() {
     - role `break-glass` is gone
     - host `telemetry.example` is no longer contacted
     - host `telemetry.example` may no longer be in a private network
+    - action `check` no longer runs as `provision` when the first deploy starts it
+    - action `check` no longer runs as `deprovision` when a removal starts it
     - action `check` no longer runs by itself on schedule `0 3 * * *` (UTC)
     - action `check` no longer reads secret `token`
     - action `check` no longer gets access to a cluster

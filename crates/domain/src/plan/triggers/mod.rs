@@ -1,11 +1,14 @@
 //! The events of a workflow, the actions that they start, and the place of these actions in the workflow's graph.
 
+mod event_modes;
+
 use std::collections::BTreeSet;
 
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{Action, AppVersion, Reference, Trigger};
 use freehold_protocol::order::Mode;
 
+pub use self::event_modes::event_modes;
 use super::copies;
 use super::scope::DeployScope;
 use super::secrets::SecretNodes;
