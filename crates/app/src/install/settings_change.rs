@@ -16,7 +16,7 @@ use crate::table::{self, Decided, Stored, put};
 pub(super) enum Changed {
     Nothing,
     Something,
-    /// Only sensitive inputs, which the first deploy may wait for.
+    /// Only sensitive inputs, which the first deploy may wait for also after its runner has come.
     SensitiveInputs,
 }
 
@@ -49,10 +49,9 @@ where
         }
         let mut writes = vec![put(&install, Expect::Rev(stored.rev))?];
         if let Some(live) = install.live.clone() {
-            let before_the_plan = match changed {
-                Changed::SensitiveInputs => before_the_plan(store, &live).await?,
-                Changed::Nothing | Changed::Something => None,
-            };
+            // A runner that has come may get its orders at any moment.
+            let may_wait = changed == Changed::SensitiveInputs || install.runner.is_none();
+            let before_the_plan = if may_wait { before_the_plan(store, &live).await? } else { None };
             writes.push(before_the_plan.ok_or(InstallError::Live { install: id.clone(), live })?);
         }
         Ok(Decided::Commit(writes, (install, true)))

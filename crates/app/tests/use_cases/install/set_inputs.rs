@@ -197,6 +197,22 @@ async fn changed_inputs_are_stored_once_and_used_by_the_next_deploy() {
 }
 
 #[tokio::test]
+async fn a_wrong_input_is_corrected_while_the_first_deploy_waits_for_its_runner_and_that_deploy_uses_the_new_one() {
+    let mut world = World::with_app().await;
+    world.create().await;
+    world.run().await;
+
+    set_inputs(&world).set(&globex(), &request(json!({ "days": 9 }))).await.unwrap();
+    world.hello("globex");
+    world.settle().await;
+
+    let days = |order: &Order| order.context["nuon"]["inputs"]["inputs"]["days"].clone();
+    let sent: Vec<Value> = orders(&world).iter().map(days).filter(|days| !days.is_null()).collect();
+    assert!(matches!(provisioning(&world).await.state, WorkflowState::Succeeded { .. }));
+    assert!(!sent.is_empty() && sent.iter().all(|days| *days == 9), "{sent:?}");
+}
+
+#[tokio::test]
 async fn inputs_are_not_changed_under_a_workflow() {
     let mut world = World::with_install().await;
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
