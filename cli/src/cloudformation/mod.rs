@@ -28,6 +28,14 @@ pub(crate) struct Stacks {
     client: Client,
 }
 
+/// The names of the stacks of one account and region.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(crate) there: Vec<String>,
+    /// Deleted stacks, which CloudFormation lists for 90 days. A stack of the same name may be there again.
+    pub(crate) deleted: Vec<String>,
+}
+
 impl Stacks {
     pub(crate) fn new(config: &SdkConfig) -> Self {
         Self { client: Client::new(config) }
@@ -50,14 +58,15 @@ impl Stacks {
     }
 
     /// Returns the names of all stacks in the account and region.
-    pub(crate) async fn names(&self) -> Result<Vec<String>> {
+    pub(crate) async fn names(&self) -> Result<Names> {
         let mut pages = self.client.list_stacks().into_paginator().send();
-        let mut names = Vec::new();
+        let mut names = Names::default();
         while let Some(page) = pages.next().await {
-            let page = page.doing("list the stacks")?;
-            let there =
-                page.stack_summaries().iter().filter(|one| one.stack_status() != Some(&StackStatus::DeleteComplete));
-            names.extend(there.filter_map(|one| one.stack_name().map(str::to_owned)));
+            for stack in page.doing("list the stacks")?.stack_summaries() {
+                let is_deleted = stack.stack_status() == Some(&StackStatus::DeleteComplete);
+                let of = if is_deleted { &mut names.deleted } else { &mut names.there };
+                of.extend(stack.stack_name().map(str::to_owned));
+            }
         }
         Ok(names)
     }

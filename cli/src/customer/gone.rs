@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::own_install::OwnInstall;
 use super::question::Question;
-use crate::cloudformation::Stacks;
+use crate::cloudformation::{Names, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
 use crate::output::{Output, Table, clean, plural};
@@ -32,7 +32,11 @@ Example:
 Uses the AWS credentials of the customer's account, and needs nothing of the vendor. Finds the resources of one region by the
 tags that Freehold gives them (`tag:GetResources`), roles by their names (`iam:ListRoles`), stacks by their names, and the
 states of Terraform in the bucket. AWS may list a resource for some time after its deletion. A key that waits for its deletion
-counts as gone. Exit code 1 when something exists."))]
+counts as gone.
+
+Exit code 0 when nothing exists and there was such an install: AWS knows its deleted stack (for 90 days) or its key that waits
+for deletion. Exit code 1 when something exists, 3 when nothing exists and nothing shows that there ever was such an install: a
+name with a typo has nothing either."))]
 pub(crate) struct Gone {
     /// Name of the install.
     install: InstallId,
@@ -47,6 +51,8 @@ struct Found {
     states: BTreeSet<String>,
     /// Keys that AWS deletes when their waiting period ends.
     pending_keys: BTreeSet<String>,
+    /// Stacks of the install and of its app that were deleted, which AWS knows for 90 days.
+    deleted_stacks: BTreeSet<String>,
     /// Made by the app's modules and stacks.
     app: BTreeSet<String>,
     /// Made by the install stack. The bucket, the registry and the key stay when the stack is deleted.
@@ -57,7 +63,7 @@ impl Gone {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let own = OwnInstall::find(context, &self.install).await?;
         let mut found = find(&own.config, &own.tenant, &self.install).await?;
-        found.stacks = stacks(&own).await?;
+        (found.stacks, found.deleted_stacks) = stacks(&own).await?;
         found.states = states(&own).await?;
         // AWS may list a bucket late, or not at all.
         let bucket = own.bucket();
@@ -70,13 +76,22 @@ impl Gone {
         let count = found.count();
         let answer = Answer {
             question: Question::IsGone.text(),
-            gone: count == 0,
+            gone: count == 0 && found.ever_was(),
             found: &found,
             rests_on: Question::IsGone.rests_on(),
         };
         context.out.show(&answer, |answer| render(answer.found, &self.install, &place, context.out))?;
-        if count == 0 {
+        if count == 0 && found.ever_was() {
             return Ok(());
+        }
+        if count == 0 {
+            return Err(Error::not_found(format!(
+                "nothing shows that there ever was an install `{}` of vendor `{}` in {place}",
+                self.install, own.tenant
+            ))
+            .or(
+                "check the name, `--tenant`, the region and the credentials; AWS forgets a deleted stack after 90 days",
+            ));
         }
         Err(Error::failed(format!("{} of install `{}` still exist", plural(count, "thing"), self.install))
             .or("the customer's guide removes them in order; AWS may list a resource for some time after its deletion"))
@@ -96,13 +111,19 @@ impl Found {
     fn count(&self) -> usize {
         self.app.len() + self.install_stack.len() + self.stacks.len() + self.states.len()
     }
+
+    /// Returns whether something shows that the install was there and was removed.
+    fn ever_was(&self) -> bool {
+        !self.pending_keys.is_empty() || !self.deleted_stacks.is_empty()
+    }
 }
 
-/// Returns the names of the stacks that exist.
-async fn stacks(own: &OwnInstall) -> Result<BTreeSet<String>> {
+/// Returns the names of the stacks that exist, and of those that were deleted.
+async fn stacks(own: &OwnInstall) -> Result<(BTreeSet<String>, BTreeSet<String>)> {
     let (of_install, of_app) = (own.stack_name(), names::app_prefix(&own.tenant, &own.install));
-    let all = Stacks::new(&own.config).names().await?;
-    Ok(all.into_iter().filter(|name| *name == of_install || name.starts_with(&of_app)).collect())
+    let ours = |name: &String| *name == of_install || name.starts_with(&of_app);
+    let Names { there, deleted } = Stacks::new(&own.config).names().await?;
+    Ok((there.into_iter().filter(ours).collect(), deleted.into_iter().filter(ours).collect()))
 }
 
 /// Returns the states of Terraform in the bucket.
@@ -178,9 +199,15 @@ fn render(found: &Found, install: &InstallId, place: &str, out: Output) -> Strin
         format!("\n\nAWS deletes these keys when their waiting period ends: {}", keys.join(", "))
     };
     if count == 0 {
+        let was = if found.deleted_stacks.is_empty() {
+            String::new()
+        } else {
+            let stacks: Vec<&str> = found.deleted_stacks.iter().map(String::as_str).collect();
+            format!("\n\nDeleted stacks that AWS still knows: {}", clean(&stacks.join(", ")))
+        };
         return format!(
             "nothing with the tags or names of install `{install}` exists in {place}; resources without tags, such as log \
-             groups that a function made itself, are not found{pending}"
+             groups that a function made itself, are not found{was}{pending}"
         );
     }
     let mut table = Table::new(&["MADE BY", "TYPE", "NAME"]);
@@ -220,6 +247,8 @@ mod tests {
             ..Found::default()
         };
         let none = Found { pending_keys: arns(&["arn:aws:kms:eu-west-1:222222222222:key/1"]), ..Found::default() };
+        let removed = Found { deleted_stacks: arns(&["freehold-acme--globex"]), ..Found::default() };
+        assert_eq!([&none, &removed, &Found::default()].map(Found::ever_was), [true, true, false]);
         let (install, place) = ("globex".parse().unwrap(), "account 222222222222, eu-west-1");
         let said = |found| {
             let lines = render(found, &install, place, Output::plain());

@@ -62,7 +62,7 @@ async fn install_stack(context: &Context, config: &SdkConfig, install: &InstallI
     let stacks = Stacks::new(config);
     let name = match context.named_tenant()? {
         Some(tenant) => Some(names::install_stack(&tenant, install)),
-        None => only_one(install, stacks.names().await?)?,
+        None => only_one(install, stacks.names().await?.there)?,
     };
     if let Some(name) = &name
         && let Some(stack) = stacks.find(name).await?

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use freehold_protocol::api::{InstallView, LineagePage};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::lineage::{Lineage, ParseError, Used};
-use freehold_protocol::{ComponentName, Digest, InstallId, JobId};
+use freehold_protocol::{ComponentName, Digest, InstallId, JobId, KeyId};
 use serde::Serialize;
 
 use crate::api::{Api, next_cursor};
@@ -91,7 +91,7 @@ struct Verify {
     root_key: Option<PublicKey>,
     /// The id of a runner's key; a deploy that a runner with any other key reported fails verification. Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
-    runners: Vec<String>,
+    runners: Vec<KeyId>,
     /// A copy of `audit/` in the install's bucket; the runner keys in it count as given with `--runner`.
     #[arg(long, value_name = "DIR")]
     audit: Option<PathBuf>,
@@ -178,7 +178,7 @@ impl Verify {
             )),
         })?;
         let mut checked = Verification::new(&lineage, self.root_key.as_ref());
-        let mut runners = self.runners.clone();
+        let mut runners: Vec<String> = self.runners.iter().map(ToString::to_string).collect();
         runners.extend(self.audit.as_deref().map(anchor::keys).transpose()?.unwrap_or_default());
         checked.require_runners(&lineage, &runners);
         let all = Shown { lineage: &lineage, checked: Some(&checked) };

@@ -48,7 +48,7 @@ pub(super) fn give<T: Serialize>(
     };
     context.out.show(&shown, |_| {
         let mut parts = vec![render(context.out)];
-        parts.extend(listed("The log is not whole:", problems.iter().map(ToString::to_string)));
+        parts.extend(listed("The log is not whole:", told_once(problems).into_iter()));
         parts.extend(listed("Not proven:", doubts.iter().cloned()));
         if evidence.root.is_none() {
             parts.push(
@@ -71,6 +71,29 @@ pub(super) fn give<T: Serialize>(
     }
 }
 
+/// Returns the texts of problems. Problems of several records that differ in the number of the record alone are one text.
+pub(super) fn told_once(problems: &[Problem]) -> Vec<String> {
+    let mut said: Vec<(Option<String>, String, Vec<u64>)> = Vec::new();
+    for problem in problems {
+        let rest = problem.record.and_then(|seq| Some((seq, problem.text.strip_prefix(&format!("record {seq} "))?)));
+        let Some((seq, rest)) = rest else {
+            said.push((None, problem.text.clone(), Vec::new()));
+            continue;
+        };
+        match said.iter_mut().find(|(known, ..)| known.as_deref() == Some(rest)) {
+            Some((_, _, records)) => records.push(seq),
+            None => said.push((Some(rest.to_owned()), problem.text.clone(), vec![seq])),
+        }
+    }
+    let text = |(rest, text, records): (Option<String>, String, Vec<u64>)| match (rest, records.as_slice()) {
+        (Some(rest), [first, .., last]) => {
+            format!("{} records, from {first} to {last}: each {rest}", records.len())
+        }
+        (Some(_) | None, _) => text,
+    };
+    said.into_iter().map(text).collect()
+}
+
 fn listed(title: &str, lines: impl ExactSizeIterator<Item = String>) -> Option<String> {
     let count = lines.len();
     if count == 0 {
@@ -82,4 +105,21 @@ fn listed(title: &str, lines: impl ExactSizeIterator<Item = String>) -> Option<S
         all.push(format!("- and {} more; `--json` prints all", count - SHOWN));
     }
     Some(all.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn problems_that_differ_in_the_number_of_the_record_alone_are_told_once() {
+        let of = |record: u64| Problem { record: Some(record), text: format!("record {record} is of runner key k") };
+        let cut = Problem { record: Some(3), text: "receipt 9: the chain was cut".to_owned() };
+        let alone = Problem { record: Some(8), text: "record 8 is missing".to_owned() };
+
+        let told = told_once(&[of(1), of(2), cut, of(7), alone]);
+
+        let cut = "receipt 9: the chain was cut";
+        assert_eq!(told, ["3 records, from 1 to 7: each is of runner key k", cut, "record 8 is missing"]);
+    }
 }

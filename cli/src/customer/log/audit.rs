@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::super::question::Question;
 use super::evidence::{Evidence, Records};
 use super::local_copy;
+use super::answer::told_once;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, plural, time};
@@ -113,8 +114,9 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
         }
         lines.push(out.table(&table));
     }
-    let mut rest: Vec<String> = chain.problems.iter().take(SHOWN).map(|problem| clean(&problem.text)).collect();
-    let more = chain.problems.len().saturating_sub(SHOWN);
+    let problems = told_once(&chain.problems);
+    let mut rest: Vec<String> = problems.iter().take(SHOWN).map(|text| clean(text)).collect();
+    let more = problems.len().saturating_sub(SHOWN);
     if more > 0 {
         rest.push(format!("and {more} more; `--json` prints all"));
     }

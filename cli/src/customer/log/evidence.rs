@@ -11,7 +11,7 @@ use clap::Args;
 use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::report::Fence;
-use freehold_protocol::{InstallId, JobId};
+use freehold_protocol::{InstallId, JobId, KeyId};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -40,7 +40,7 @@ pub(crate) struct Records {
     root_key: Option<PublicKey>,
     /// The id of a runner's key, as `freehold-runner doctor` prints it; records of any other key are refused. Repeatable.
     #[arg(long = "runner", value_name = "KEY")]
-    runners: Vec<String>,
+    runners: Vec<KeyId>,
     /// A record that an earlier copy had; the chain must still have it. Repeatable.
     #[arg(long, value_name = "RECORD")]
     seen: Vec<Position>,
@@ -87,7 +87,8 @@ impl Records {
             }
             (None, None) => return Err(Error::invalid("no install is given").or("name it, or pass `--copy DIR`")),
         };
-        let chain = verify(&copy, Known { runners: &self.runners, seen: &self.seen, root: root.as_ref() });
+        let runners: Vec<String> = self.runners.iter().map(ToString::to_string).collect();
+        let chain = verify(&copy, Known { runners: &runners, seen: &self.seen, root: root.as_ref() });
         Ok(Evidence { copy, skipped, chain, root, knows_runners: !self.runners.is_empty(), whose, place })
     }
 }
