@@ -18,6 +18,8 @@ pub struct Standing {
     pub open: Vec<WorkflowId>,
     /// The time of the last report of the runner.
     pub heard: Option<Timestamp>,
+    /// Whether the runner has said that its stack is being deleted, or that it has lost its queue: nobody receives its orders.
+    pub cut_off: bool,
 }
 
 /// The reason why an install is not forgotten.
@@ -27,9 +29,10 @@ pub enum ForgetError {
     Builds(InstallId),
     #[error(
         "install `{install}` cannot be forgotten while workflow `{workflow}` runs; wait for it, or stop it with \
-         `freehold workflow cancel {workflow}`"
+         `freehold workflow cancel {workflow}`{}",
+        once_silent(.silent_minutes)
     )]
-    Running { install: InstallId, workflow: WorkflowId },
+    Running { install: InstallId, workflow: WorkflowId, silent_minutes: Option<u64> },
     #[error(
         "install `{install}` cannot be forgotten: {parts} deployed there; run `freehold teardown {install}` first, or \
          pass `--customer-gone` to leave the deployed parts in the customer's account"
@@ -43,8 +46,17 @@ pub enum ForgetError {
     Heard { install: InstallId, minutes: u64 },
 }
 
+/// Returns how a workflow stops being in the way when the customer is gone.
+fn once_silent(minutes: &Option<u64>) -> String {
+    minutes.map_or_else(String::new, |minutes| {
+        format!(
+            "; two hours after the last report of the runner, which came {minutes} min ago, `--customer-gone` ends it by itself"
+        )
+    })
+}
+
 /// Checks that `install` may be forgotten. With `customer_gone`, deployed components do not prevent it, nor does an
-/// open workflow if the runner no longer reports. An install in which nothing ever ran may always be forgotten.
+/// open workflow if the runner no longer reports, or has said that it has lost its access. An install in which nothing ever ran may always be forgotten.
 ///
 /// # Errors
 /// [`ForgetError`] with the first reason against it.
@@ -63,8 +75,10 @@ pub fn check_forgettable(
     }
     let silent_secs = standing.heard.map_or(u64::MAX, |at| now.since(at) / 1000);
     let is_silent = silent_secs >= SILENT_SECS;
-    if let Some(workflow) = standing.open.first().filter(|_| !(customer_gone && is_silent)) {
-        return Err(ForgetError::Running { install: id(), workflow: workflow.clone() });
+    let is_away = is_silent || standing.cut_off;
+    if let Some(workflow) = standing.open.first().filter(|_| !(customer_gone && is_away)) {
+        let silent_minutes = customer_gone.then_some(silent_secs / 60);
+        return Err(ForgetError::Running { install: id(), workflow: workflow.clone(), silent_minutes });
     }
     if customer_gone {
         return Ok(());
@@ -155,9 +169,23 @@ mod tests {
         let workflow = WorkflowId::derive("globex", "deploy");
         let running = |secs| Standing { open: vec![workflow.clone()], ..heard(secs) };
 
-        assert!(refusal(&running(60), true).unwrap().contains(&format!("`freehold workflow cancel {workflow}`")));
+        let refused = refusal(&running(60), true).unwrap();
+
+        let cancel =
+            format!("`freehold workflow cancel {workflow}`; two hours after the last report of the runner, which");
+        assert!(refused.contains(&cancel) && refused.contains("came 1 min ago"), "{refused}");
         assert!(refusal(&running(SILENT_SECS), false).is_some());
         assert_eq!(refusal(&running(SILENT_SECS), true), None);
+    }
+
+    #[test]
+    fn a_workflow_that_waits_for_a_runner_which_said_that_its_stack_is_deleted_is_not_in_the_way_of_a_customer_who_is_gone()
+     {
+        let open = vec![WorkflowId::derive("globex", "deploy")];
+        let cut_off = Standing { open, cut_off: true, ..heard(60) };
+
+        assert_eq!(refusal(&cut_off, true), None);
+        assert!(refusal(&cut_off, false).is_some(), "the vendor has not said that the customer is gone");
     }
 
     #[test]

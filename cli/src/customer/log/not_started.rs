@@ -145,7 +145,7 @@ fn reasons(copy: &RecordsCopy) -> BTreeMap<(JobId, String), String> {
             | AttemptEvent::GrantRequest { .. }
             | AttemptEvent::AttestRequest { .. } => None,
         },
-        ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) => None,
+        ReportBody::Hello(_) | ReportBody::Heartbeat | ReportBody::Refused(_) | ReportBody::Away(_) => None,
     };
     reports.filter_map(reason).collect()
 }

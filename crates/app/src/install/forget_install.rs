@@ -10,7 +10,7 @@ use freehold_protocol::{InstallId, TenantName, Timestamp, names};
 use crate::AppError;
 use crate::ports::{Clock, Expect, Store};
 use crate::read::last_report::heard_of;
-use crate::table::{self, Decided, Forgetting, OpenWorkflow, load_all, put};
+use crate::table::{self, Contact, Decided, Forgetting, OpenWorkflow, contact_key, load, load_all, put};
 
 /// The use case that begins to forget an install, with its ports.
 #[derive(Clone)]
@@ -56,10 +56,12 @@ impl ForgetInstall {
 
 async fn standing(store: &dyn Store, install: &Install) -> Result<Standing, AppError> {
     let open: Vec<OpenWorkflow> = load_all(store, "open", "").await?;
+    let contact = load::<Contact>(store, &contact_key(&install.id)).await?;
     Ok(Standing {
         deployed: table::parts(store, &install.id).await?.into_keys().collect(),
         open: open.into_iter().filter(|open| open.install == install.id).map(|open| open.workflow).collect(),
         heard: heard_of(store, install).await?,
+        cut_off: contact.is_some_and(|found| found.value.contact.is_cut_off()),
     })
 }
 

@@ -10,7 +10,7 @@ use freehold_app::workflow::accept_report::{Accepted, Arrival};
 use freehold_app::workflow::admit_report::{AdmitReport, Admitted};
 use freehold_app::{Kind, read};
 use freehold_protocol::api::{DeployComponentsRequest, ForgetInstallRequest, TeardownInstallRequest};
-use freehold_protocol::report::{AttemptEvent, Fence};
+use freehold_protocol::report::{AttemptEvent, Away, AwayReason, Fence, ReportBody};
 use freehold_protocol::{AccountId, InstallId, JobId, WorkflowId};
 
 use crate::support::doubles::queue_url;
@@ -312,6 +312,27 @@ async fn what_a_customer_who_is_gone_left_running_is_ended_and_forgotten() {
     world.forgotten().await;
 
     assert_eq!(refused.kind, Kind::Conflict);
+    assert!(matches!(world.machines[&workflow].at, At::Ended(_)), "{:?}", world.machines[&workflow].at);
+    assert_eq!(everything(&world), before);
+}
+
+#[tokio::test]
+async fn a_deploy_that_waits_for_a_runner_whose_stack_was_deleted_does_not_hold_the_install_of_a_customer_who_is_gone()
+{
+    let mut world = World::with_app().await;
+    let before = everything(&world);
+    live(&mut world).await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Ignores);
+    let workflow = world.deploy(&with_input("days", 11), "deploy-3").await.unwrap();
+    world.run().await;
+    let away = Away { reason: AwayReason::StackDeleted, detail: "the stack is being deleted".into() };
+    let runner = &world.runners["globex"];
+    let report = runner.sign(&runner.report(ReportBody::Away(away), world.now()));
+    world.accept_report().accept(&report, world.now()).await.unwrap();
+
+    world.forget_install().forget(&globex(), &gone()).await.unwrap();
+    world.forgotten().await;
+
     assert!(matches!(world.machines[&workflow].at, At::Ended(_)), "{:?}", world.machines[&workflow].at);
     assert_eq!(everything(&world), before);
 }
