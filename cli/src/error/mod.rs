@@ -24,7 +24,8 @@ Exit codes:
       the answer is no, or it is not proven, such as audit records with a problem, an event without a record,
       an install that is not stopped or not gone
   2   wrong usage, input or config: a value that is never right
-  3   not found: an install, app, version, release, component, action, role, workflow or job that does not exist
+  3   not found: an install, app, version, release, component, action, role, workflow or job that does not exist;
+      of `customer gone`: nothing shows that there ever was such an install
   4   conflict: the current state does not allow it, such as a deploy before the build, or a cancel of what has ended
   5   network trouble or throttling; try again
   6   access denied
