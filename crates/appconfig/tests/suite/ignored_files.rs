@@ -22,10 +22,10 @@ fn a_file_in_a_wrong_folder_or_with_a_wrong_ending_is_named_with_the_path_that_w
     insta::assert_snapshot!(lines.collect::<String>(), @r"
     actions/bar.TOML: `actions/bar.TOML` is not read: config files are TOML and end in `.toml`; did you mean `actions/bar.toml`?
     actions/foo.yaml: `actions/foo.yaml` is not read: config files are TOML and end in `.toml`; did you mean `actions/foo.toml`?
-    break-glass/admin.toml: `break-glass/admin.toml` is not read: an app config has no folder `break-glass`; did you mean `break_glass/admin.toml`?
-    component/x.toml: `component/x.toml` is not read: an app config has no folder `component`; did you mean `components/x.toml`?
+    break-glass/admin.toml: `break-glass/admin.toml` is not read: an app config has no directory `break-glass`; did you mean `break_glass/admin.toml`?
+    component/x.toml: `component/x.toml` is not read: an app config has no directory `component`; did you mean `components/x.toml`?
     components/x.json: `components/x.json` is not read: config files are TOML and end in `.toml`; did you mean `components/x.toml`?
-    policy/tags.toml: `policy/tags.toml` is not read: an app config has no folder `policy`; did you mean `policies/tags.toml`?
+    policy/tags.toml: `policy/tags.toml` is not read: an app config has no directory `policy`; did you mean `policies/tags.toml`?
     sandbox.yml: `sandbox.yml` is not read: config files are TOML and end in `.toml`; did you mean `sandbox.toml`?
     ");
     assert_eq!(found.iter().filter(|one| one.severity == freehold_appconfig::Severity::Warning).count(), 7);

@@ -377,13 +377,13 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
       |
       = help: create the source, or correct the path: it is relative to this file or to the app's directory
 
-    warning: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
+    warning: `./vars/net.tfvars` cannot be read: directory `vars` does not exist
      --> components/net.toml:6:12
       |
     6 | contents = "./vars/net.tfvars"
       |            ^^^^^^^^^^^^^^^^^^^
       |
-      = help: a sync needs this folder: fetch or generate it, or correct the path
+      = help: a sync needs this directory: fetch or generate it, or correct the path
     "#);
     insta::assert_snapshot!(config.faults(), @r#"
     error: the source `./generated/net` cannot be read: it does not exist
@@ -394,13 +394,13 @@ fn a_folder_of_texts_that_is_not_here_is_an_error_only_for_a_sync() {
       |
       = help: create the source, or correct the path: it is relative to this file or to the app's directory
 
-    error: `./vars/net.tfvars` cannot be read: folder `vars` does not exist
+    error: `./vars/net.tfvars` cannot be read: directory `vars` does not exist
      --> components/net.toml:6:12
       |
     6 | contents = "./vars/net.tfvars"
       |            ^^^^^^^^^^^^^^^^^^^
       |
-      = help: a sync needs this folder: fetch or generate it, or correct the path
+      = help: a sync needs this directory: fetch or generate it, or correct the path
     "#);
 }
 
