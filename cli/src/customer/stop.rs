@@ -48,7 +48,7 @@ Example:
 
 Sets `RevokeSessionsBefore` to the present time: sessions that began before it may do nothing any more, also those of roles that
 the app made. New sessions are not affected: pause or close first. The stack's own machine is replaced by a new one. A runner that
-runs elsewhere notices within about a minute, ends the jobs that run, and goes on with a new session by itself; jobs that may be
+runs elsewhere notices within about a minute, ends the jobs that run, and continues with a new session by itself; jobs that may be
 done again are done again, others end as interrupted. Only if it gets its credentials from outside, such as from variables of its
 environment, does it need new ones from whoever starts it: its log says so."))]
 pub(crate) struct RevokeSessions {
@@ -104,7 +104,7 @@ impl Resume {
 impl RevokeSessions {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-        let does = "sessions that began before have no permissions any more; the runner ends the jobs that run, and goes on \
+        let does = "sessions that began before have no permissions any more; the runner ends the jobs that run, and continues \
                     within about a minute with a new session, which has the permissions of the open modes";
         set(context, &self.install, ("RevokeSessionsBefore", &now), does).await
     }

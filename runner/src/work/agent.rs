@@ -115,7 +115,7 @@ impl Agent {
     /// present one. No lease can be renewed with it, and the sessions of the jobs were revoked too.
     pub fn renew_session(&self, why: &str) {
         if !self.revoked.swap(true, Ordering::Relaxed) {
-            warn!("{why}; this runner ends what it does and goes on with a new session");
+            warn!("{why}; this runner ends what it does and continues with a new session");
         }
         self.drain.advance(Phase::Draining);
         self.in_flight.stop_all(StopReason::LeaseLost);

@@ -73,16 +73,16 @@ pub(super) fn give<T: Serialize>(
 
 /// Returns the texts of problems. Problems of several records that differ in the number of the record alone are one text.
 pub(super) fn told_once(problems: &[Problem]) -> Vec<String> {
-    let mut said: Vec<(Option<String>, String, Vec<u64>)> = Vec::new();
+    let mut lines: Vec<(Option<String>, String, Vec<u64>)> = Vec::new();
     for problem in problems {
         let rest = problem.record.and_then(|seq| Some((seq, problem.text.strip_prefix(&format!("record {seq} "))?)));
         let Some((seq, rest)) = rest else {
-            said.push((None, problem.text.clone(), Vec::new()));
+            lines.push((None, problem.text.clone(), Vec::new()));
             continue;
         };
-        match said.iter_mut().find(|(known, ..)| known.as_deref() == Some(rest)) {
+        match lines.iter_mut().find(|(known, ..)| known.as_deref() == Some(rest)) {
             Some((_, _, records)) => records.push(seq),
-            None => said.push((Some(rest.to_owned()), problem.text.clone(), vec![seq])),
+            None => lines.push((Some(rest.to_owned()), problem.text.clone(), vec![seq])),
         }
     }
     let text = |(rest, text, records): (Option<String>, String, Vec<u64>)| match (rest, records.as_slice()) {
@@ -91,7 +91,7 @@ pub(super) fn told_once(problems: &[Problem]) -> Vec<String> {
         }
         (Some(_) | None, _) => text,
     };
-    said.into_iter().map(text).collect()
+    lines.into_iter().map(text).collect()
 }
 
 fn listed(title: &str, lines: impl ExactSizeIterator<Item = String>) -> Option<String> {

@@ -7,9 +7,9 @@ use freehold_protocol::audit::verify::Verified;
 use serde::Serialize;
 
 use super::super::question::Question;
+use super::answer::told_once;
 use super::evidence::{Evidence, Records};
 use super::local_copy;
-use super::answer::told_once;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::output::{Output, Table, clean, plural, time};
