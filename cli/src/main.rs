@@ -48,7 +48,13 @@ fn main() -> ExitCode {
     match asked.map_err(|error| error::with_tip(error, &command)) {
         Ok(cli) => run(cli).map_or_else(|error| ended(&error), |()| ExitCode::SUCCESS),
         // The parser returns help and the version as errors, but they are not errors of the command.
-        Err(other) if !other.use_stderr() || !args::wants_json(std::env::args_os()) => other.exit(),
+        Err(other) if !other.use_stderr() => other.exit(),
+        Err(wrong) if !args::wants_json(std::env::args_os()) => {
+            let text = wrong.render();
+            let text = if output::stderr_has_colours() { text.ansi().to_string() } else { text.to_string() };
+            output::note(text.trim_end());
+            ExitCode::from(error::usage(&wrong).kind().exit_code())
+        }
         Err(wrong) => {
             output::json_to_stderr();
             ended(&error::usage(&wrong))

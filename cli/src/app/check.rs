@@ -30,14 +30,15 @@ impl Check {
         let (errors, warnings) = (found.count(Severity::Error), found.count(Severity::Warning));
         let value = json!({ "dir": dir, "errors": errors, "warnings": warnings, "found": found,
             "not_looked_at": found.not_looked_at() });
-        // The excerpts of files are aligned, so their lines are not wrapped. If there are errors, the command's error
+        // The excerpts of files are aligned, so only sentences are wrapped. If there are errors, the command's error
         // counts them.
         context.out.show_verbatim(&value, |_| {
             let counts = format!("{}{}", counted(errors, warnings), elsewhere(found.not_looked_at()));
+            let report = || context.out.findings(&found.render(context.out.colours()));
             match (found.is_empty(), errors) {
                 (true, _) => format!("`{}`: {counts}", dir.display()),
-                (false, 0) => format!("{}\n\n{counts}", found.render(context.out.colours())),
-                (false, _) => found.render(context.out.colours()),
+                (false, 0) => format!("{}\n\n{counts}", report()),
+                (false, _) => report(),
             }
         })?;
         if errors == 0 { Ok(()) } else { Err(has_errors(dir, &found)) }
@@ -47,7 +48,32 @@ impl Check {
 /// Returns the error about a config that cannot be used.
 pub(super) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
     let counts = counted(found.count(Severity::Error), found.count(Severity::Warning));
-    Error::invalid(format!("the app config in `{}` cannot be used: {counts}", dir.display()))
+    let error = Error::invalid(format!("the app config in `{}` cannot be used: {counts}", dir.display()));
+    match app_nearby(dir) {
+        Some(app) if !is_app(dir) => {
+            error.or(format!("`{}` looks like the directory of an app; pass it", app.display()))
+        }
+        Some(_) | None => error,
+    }
+}
+
+/// Returns whether `dir` has what only the directory of an app has.
+fn is_app(dir: &Path) -> bool {
+    dir.join("metadata.toml").is_file() || dir.join("components").is_dir()
+}
+
+/// Returns the directory of an app above `dir`, or the only one in it, as a path that begins where `dir` begins.
+fn app_nearby(dir: &Path) -> Option<PathBuf> {
+    let whole = dir.canonicalize().ok()?;
+    if let Some(steps) = whole.ancestors().skip(1).position(|above| is_app(above)) {
+        let named = dir.ancestors().nth(steps + 1).filter(|above| is_app(above));
+        return Some(
+            named.map_or_else(|| (0..=steps).fold(dir.to_path_buf(), |at, _| at.join("..")), Path::to_path_buf),
+        );
+    }
+    let entries = std::fs::read_dir(dir).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let mut apps = entries.filter(|path| is_app(path));
+    apps.next().filter(|_| apps.next().is_none())
 }
 
 /// Returns `dir`, or an error when `dir` is not a directory.
@@ -93,6 +119,21 @@ mod tests {
             "\nnot checked, because their sources are in repositories: component `c0`, component `c1`, component `c2` and \
              2 more"
         );
+    }
+
+    #[test]
+    fn the_app_above_or_below_a_directory_without_one_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let app = place.path().canonicalize().unwrap().join("my-app");
+        std::fs::create_dir_all(app.join("components")).unwrap();
+
+        assert_eq!(app_nearby(place.path()).unwrap(), place.path().join("my-app"));
+        assert_eq!(app_nearby(&app.join("components")).unwrap(), app);
+        assert_eq!(app_nearby(&app.join("components/.")).unwrap().canonicalize().unwrap(), app);
+        let error = has_errors(place.path(), &freehold_appconfig::check(place.path()));
+        assert!(error.way_out().unwrap().ends_with("my-app` looks like the directory of an app; pass it"), "{error}");
+        std::fs::create_dir_all(place.path().join("other/components")).unwrap();
+        assert_eq!(app_nearby(place.path()), None);
     }
 
     #[test]

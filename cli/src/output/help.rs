@@ -9,6 +9,9 @@ const CONTINUATION: usize = 4;
 /// An indented line whose first part is not longer than this is a row of a list, such as an exit code.
 const LABEL: usize = 6;
 
+/// The first words of commands in examples.
+const PROGRAMS: [&str; 7] = ["freehold", "freehold-runner", "freehold-builder", "aws", "export", "make", "man"];
+
 /// The maximum width of a paragraph, in columns. Longer lines are hard to read.
 const PROSE: usize = 100;
 
@@ -25,11 +28,13 @@ pub(crate) fn fitted(command: Command, width: usize) -> Command {
 }
 
 /// Returns `text` with lines of at most `width` columns. A paragraph with a longer line is wrapped as a
-/// whole. A longer indented line is wrapped by itself, and the explanation in it goes to the next line.
+/// whole. A longer indented line is wrapped by itself, and the explanation in it goes to the next line. Commands and their
+/// comments can still be pasted into a shell.
 fn fit(text: &str, width: usize) -> String {
     let mut lines = Vec::new();
     let mut paragraph: Vec<&str> = Vec::new();
     let rows = rows(text, width);
+    let mut continues = false;
     for line in rows.iter().map(String::as_str) {
         let is_prose = !line.is_empty() && !line.starts_with(' ');
         if is_prose {
@@ -37,7 +42,8 @@ fn fit(text: &str, width: usize) -> String {
             continue;
         }
         lines.extend(filled(&std::mem::take(&mut paragraph), width));
-        lines.extend(indented(line, width));
+        lines.extend(if continues || is_command(line) { command(line, width) } else { indented(line, width) });
+        continues = line.ends_with('\\');
     }
     lines.extend(filled(&paragraph, width));
     lines.join("\n")
@@ -93,6 +99,10 @@ fn indented(line: &str, width: usize) -> Vec<String> {
     }
     let text = line.trim_start();
     let indent = line.len() - text.len();
+    if let Some(comment) = text.strip_prefix("# ") {
+        let marked = |line: String| format!("{}# {line}", " ".repeat(indent));
+        return wrapped(comment, width.saturating_sub(indent + 2), 0, 0).into_iter().map(marked).collect();
+    }
     let Some((first, rest)) = text.split_once("  ") else {
         return wrapped(text, width, indent, indent + CONTINUATION);
     };
@@ -104,6 +114,57 @@ fn indented(line: &str, width: usize) -> Vec<String> {
     let mut lines = wrapped(first, width, indent, below);
     lines.extend(wrapped(rest, width, below, below));
     lines
+}
+
+fn is_command(line: &str) -> bool {
+    line.split_whitespace().next().is_some_and(|word| PROGRAMS.contains(&word))
+}
+
+/// Returns a line of a command; if it does not fit, as lines that the shell joins again.
+fn command(line: &str, width: usize) -> Vec<String> {
+    if display_width(line) <= width {
+        return vec![line.to_owned()];
+    }
+    let text = line.trim_start();
+    let indent = line.len() - text.len();
+    let (command, explanation) = text.split_once("  ").unwrap_or((text, ""));
+    let (command, end) = command.strip_suffix(" \\").map_or((command, ""), |command| (command, " \\"));
+    // A line that continues a command is indented already.
+    let below = if is_command(line) { indent + CONTINUATION } else { indent };
+    let (mut lines, mut now) = (Vec::new(), " ".repeat(indent));
+    for word in words(command) {
+        let is_first = now.trim().is_empty();
+        // Each line but the last ends with a space and a backslash.
+        if !is_first && display_width(&now) + 1 + display_width(word) + 2 > width {
+            lines.push(format!("{now} \\"));
+            now = " ".repeat(below) + word;
+        } else {
+            now = if is_first { now + word } else { now + " " + word };
+        }
+    }
+    lines.push(now + end);
+    if !explanation.is_empty() {
+        lines.extend(wrapped(explanation.trim_start(), width, below, below));
+    }
+    lines
+}
+
+/// Returns the words of a command; a space between quotes does not end a word.
+fn words(command: &str) -> Vec<&str> {
+    let (mut all, mut from, mut quote) = (Vec::new(), 0, None);
+    for (at, sign) in command.char_indices() {
+        match (quote, sign) {
+            (None, '\'' | '"') => quote = Some(sign),
+            (Some(open), _) if open == sign => quote = None,
+            (None, ' ') => {
+                all.extend(command.get(from..at).filter(|word| !word.is_empty()));
+                from = at + 1;
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+    all.extend(command.get(from..).filter(|word| !word.is_empty()));
+    all
 }
 
 /// Wraps `text` into lines of at most `width` columns. Indents the first line by `first` columns, and all later lines
@@ -149,6 +210,23 @@ Exit codes:
           4   conflict: the current state does
               not allow it
         ");
+    }
+
+    #[test]
+    fn commands_and_comments_that_are_wrapped_can_still_be_pasted() {
+        let text = "Examples:\n  # in a clone of Freehold: writes a release\n  freehold deploy globex --input title=\"good morning\" --no-wait\n  freehold build my-app \\\n      --component a-long-one --component another";
+
+        insta::assert_snapshot!(fit(text, 40), @r#"
+        Examples:
+          # in a clone of Freehold: writes a
+          # release
+          freehold deploy globex --input \
+              title="good morning" --no-wait
+          freehold build my-app \
+              --component a-long-one \
+              --component another
+        "#);
+        assert_eq!(fit(text, 120), text);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Prints the output of commands: text for people, or JSON for programs. Results go to stdout, everything else to
 //! stderr.
 
+mod findings;
 mod help;
 mod printable_text;
 mod state;
@@ -75,6 +76,16 @@ impl Output {
         if !self.json {
             print(&self.stdout.wrapped(text));
         }
+    }
+
+    /// Returns `text` wrapped to the terminal's width.
+    pub(crate) fn wrapped(self, text: &str) -> String {
+        self.stdout.wrapped(text)
+    }
+
+    /// Returns findings in files, as [`freehold_appconfig::Diagnostics::render`] returns them, with their sentences wrapped.
+    pub(crate) fn findings(self, text: &str) -> String {
+        findings::fitted(text, self.stdout)
     }
 
     /// Returns `table` as text.

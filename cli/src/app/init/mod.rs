@@ -96,8 +96,9 @@ fn next_steps(app: &AppName, dir: &Path) -> String {
     let steps = steps.iter().map(|(command, what)| format!("  {command:<width$}  {what}").trim_end().to_owned());
     format!(
         "wrote app `{app}` to `{dir}`:\n{}\n\nIts module runs in Terraform, which the machine of an install stack does not have. \
-         `freehold tools init {dir}`\ngives the app an image with the programs that its jobs need; without one, the runner has to \
-         be on a\nmachine that has them.\n\nnext:\n{}",
+         \
+         `freehold tools init {dir}` gives the app an image with the programs that its jobs need; without one, the runner has to \
+         be on a machine that has them.\n\nnext:\n{}",
         files.join("\n"),
         steps.collect::<Vec<_>>().join("\n")
     )

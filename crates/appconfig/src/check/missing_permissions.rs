@@ -7,6 +7,7 @@ use freehold_domain::preflight::shortfall::{NoRole, Roles, Shortfall, unknown_ro
 use freehold_permissions::Answer;
 use freehold_protocol::app_version::{AppVersion, Platform};
 use freehold_protocol::order::Mode;
+use freehold_template::nearest;
 
 use crate::kinds::Kind;
 use crate::read::document::Node;
@@ -38,7 +39,7 @@ pub(crate) fn check(app: &mut App, version: &AppVersion, defined: DefinedRoles<'
     if !elsewhere {
         let roles = Roles::of(version);
         let owners = components(app);
-        let looker = Looker { owners, defined };
+        let looker = Looker { owners, defined, version };
         let stacks = [roles.stacks(), roles.stack_removals()].concat();
         drafts.extend(stacks.iter().filter(|one| looker.is_certain(one)).filter_map(|one| looker.stack(one)));
         drafts.extend(looker.creations(&roles, made));
@@ -54,6 +55,7 @@ struct Looker<'a> {
     /// The file of each component, by the component's name.
     owners: BTreeMap<&'a str, &'a Checked>,
     defined: DefinedRoles<'a>,
+    version: &'a AppVersion,
 }
 
 impl Looker<'_> {
@@ -105,6 +107,21 @@ impl Looker<'_> {
         drafts
     }
 
+    /// Returns an action of the role's policies that differs from `action` only in a mistyped service, and `action`.
+    fn mistyped(&self, role: &str, action: &str) -> Option<(String, String)> {
+        let (service, call) = action.split_once(':')?;
+        let modes = self.version.roles.iter().map(|one| (&one.name, &one.policies));
+        let named = self.version.named_roles.iter().map(|one| (&one.name, &one.policies));
+        let policies = modes.chain(named).find(|(name, _)| *name == role)?.1;
+        let text = serde_json::to_string(policies).ok()?;
+        let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, ':' | '-'));
+        let is_typo = |word: &&str| {
+            let typo = word.split_once(':').filter(|(other, same)| *same == call && *other != service);
+            typo.is_some_and(|(other, _)| nearest(other, [service]).is_some())
+        };
+        Some((words.find(is_typo)?.to_owned(), action.to_owned()))
+    }
+
     fn described(&self, severity: Severity, place: Place, what: &str, lacks: &Shortfall, resource: &str) -> Draft {
         let actions = lacks.actions.iter().map(|action| format!("`{action}`")).collect::<Vec<_>>().join(", ");
         let when = match lacks.mode {
@@ -140,7 +157,11 @@ impl Looker<'_> {
             ),
         };
         let draft = Draft::new(severity, place, format!("{what}, and role `{role}` {verb} {actions}"));
-        let draft = draft.help(help);
+        let typo = lacks.actions.iter().find_map(|action| self.mistyped(role, action));
+        let draft = draft.help(match typo {
+            Some((written, meant)) => format!("the role's policies name `{written}`; did you mean `{meant}`? {help}"),
+            None => help,
+        });
         match self.defined.places.get(role) {
             Some(place) => draft.related(place.clone(), "the role is defined here"),
             None => draft,

@@ -108,6 +108,16 @@ impl Validator<'_> {
             }
         }
         for key in keys.iter().copied().flatten().filter(|key| key.must && node.get(key.name).is_none()) {
+            // A file without a known type has no other finding about its unknown keys.
+            let is_unknown = |name: &str| !keys.iter().copied().flatten().any(|key| key.name == name);
+            let typo =
+                node.entries().iter().find(|entry| is_unknown(&entry.key) && nearest(&entry.key, [key.name]).is_some());
+            if let Some(typo) = typo.filter(|_| !report_unknown) {
+                let message = format!("key `{}` is missing, and `{}` is not a key of this file", key.name, typo.key);
+                let draft = Draft::error(self.place(&typo.key_span), message);
+                self.drafts().push(draft.meant(Some(key.name)));
+                continue;
+            }
             let draft = Draft::error(self.place(&node.span), format!("key `{}` is missing", key.name));
             let add = format!("add `{}`", key.holds.example(key.name));
             self.drafts().push(draft.help(match key.holds {

@@ -71,6 +71,12 @@ pub(super) fn check(template: &Template, drafts: &mut Vec<Draft>) {
     }
 }
 
+/// Returns the function that `short` probably means. `Ref` is the only one whose long form has no `Fn::`.
+fn nearest_function(short: &str) -> Option<String> {
+    let known = FUNCTIONS.iter().map(|name| name.trim_start_matches("Fn::")).chain(["Ref"]);
+    nearest(short, known).map(|name| if name == "Ref" { name.to_owned() } else { format!("Fn::{name}") })
+}
+
 struct Looker<'t> {
     template: &'t Template,
     parameters: BTreeSet<&'t str>,
@@ -98,7 +104,7 @@ impl Looker<'_> {
                     let short = key.trim_start_matches("Fn::");
                     let place = self.template.place_of(&entry.key_span);
                     let draft = Draft::error(place, format!("CloudFormation has no function `{short}`"));
-                    self.drafts.push(draft.meant(nearest(key, FUNCTIONS)));
+                    self.drafts.push(draft.meant(nearest_function(short).as_deref()));
                 }
                 _ => {}
             }
@@ -207,4 +213,16 @@ fn variables(text: &str) -> impl Iterator<Item = &str> {
         let name = rest.get(..rest.find('}')?)?.trim();
         (!name.is_empty() && !name.starts_with('!')).then_some(name)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_short_form_of_a_mistyped_function_decides() {
+        assert_eq!(nearest_function("Reff").as_deref(), Some("Ref"));
+        assert_eq!(nearest_function("Joyn").as_deref(), Some("Fn::Join"));
+        assert_eq!(nearest_function("Nothing"), None);
+    }
 }

@@ -159,6 +159,21 @@ fn an_unknown_component_type_names_the_nearest() {
 }
 
 #[test]
+fn a_mistyped_key_for_the_type_is_named_where_the_type_is_missing() {
+    let config = good().with("components/web.toml", "name = \"web\"\ntyp = \"container_image\"\n");
+
+    insta::assert_snapshot!(config.faults(), @r#"
+    error: key `type` is missing, and `typ` is not a key of this file
+     --> components/web.toml:2:1
+      |
+    2 | typ = "container_image"
+      | ^^^
+      |
+      = help: did you mean `type`?
+    "#);
+}
+
+#[test]
 fn a_component_defined_twice_names_both_files() {
     let config = good().with(
         "components/web2.toml",

@@ -274,3 +274,14 @@ fn a_policy_that_is_not_json_says_nothing_of_the_permissions_of_its_role() {
     let messages: Vec<&str> = found.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(messages, ["the policy document is not JSON: expected value"]);
 }
+
+#[test]
+fn a_mistyped_service_in_a_policy_is_named_beside_what_the_role_lacks() {
+    let stacks = inline("\"cloudformation:*\", \"snss:CreateTopic\"", "*");
+
+    let found = topic(&stacks, ALL).check().to_string();
+
+    let expected =
+        "help: the role's policies name `snss:CreateTopic`; did you mean `sns:CreateTopic`? the first deploy of an";
+    assert!(found.contains(expected), "{found}");
+}
