@@ -80,7 +80,7 @@ impl Api {
     /// Gets the resource at `path`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &[&str]) -> Result<T> {
         match self.request(Method::GET, self.url(path, &[])?, None).await {
-            Err(error) => Err(self.with_nearest(error, path).await),
+            Err(error) => Err(self.with_nearest(error).await),
             read => read,
         }
     }
@@ -100,7 +100,7 @@ impl Api {
         let after = cursor.filter(|c| !c.is_empty()).map(|c| ("after", c));
         let query: Vec<(&str, &str)> = query.iter().copied().chain(after).collect();
         match self.request(Method::GET, self.url(path, &query)?, None).await {
-            Err(error) => Err(self.with_nearest(error, path).await),
+            Err(error) => Err(self.with_nearest(error).await),
             read => read,
         }
     }
@@ -123,7 +123,7 @@ impl Api {
     pub(crate) async fn post<B: Serialize, T: DeserializeOwned>(&self, path: &[&str], body: &B) -> Result<T> {
         let body = Post { key: self.idempotency_key.clone(), bytes: written(body)? };
         match self.request(Method::POST, self.url(path, &[])?, Some(body)).await {
-            Err(error) => Err(self.with_nearest(error, path).await),
+            Err(error) => Err(self.with_nearest(error).await),
             done => done,
         }
     }

@@ -7,23 +7,18 @@ use super::Api;
 use crate::error::{Error, Kind};
 
 impl Api {
-    /// Adds the most similar name to the error about an install or app that does not exist. `path` is the path of the
-    /// request.
-    pub(super) async fn with_nearest(&self, error: Error, path: &[&str]) -> Error {
-        let ["v1", kind @ ("installs" | "apps"), name, ..] = path else {
-            return error;
-        };
-        let noun = kind.trim_end_matches('s');
-        if error.kind() != Kind::NotFound || !error.to_string().starts_with(&format!("{noun} `{name}` does not exist"))
-        {
-            return error;
-        }
-        let names: Vec<String> = match *kind {
-            "installs" => {
-                self.list_of(kind).await.into_iter().map(|one: InstallView| one.install.to_string()).collect()
+    /// Adds the most similar name to the error about an install or app that does not exist, whether the path of the
+    /// request names it or the body.
+    pub(super) async fn with_nearest(&self, error: Error) -> Error {
+        let text = error.to_string();
+        let Some((noun, name)) = absent(&text).filter(|_| error.kind() == Kind::NotFound) else { return error };
+        let names: Vec<String> = match noun {
+            Noun::Install => {
+                self.list_of("installs").await.into_iter().map(|one: InstallView| one.install.to_string()).collect()
             }
-            _ => self.list_of(kind).await.into_iter().map(|one: AppView| one.app.to_string()).collect(),
+            Noun::App => self.list_of("apps").await.into_iter().map(|one: AppView| one.app.to_string()).collect(),
         };
+        let noun = noun.as_str();
         match nearest(name, names.iter().map(String::as_str)) {
             Some(near) => error.or(format!("did you mean `{near}`? `freehold {noun} list` shows all")),
             None => error,
@@ -34,5 +29,44 @@ impl Api {
     /// instead.
     async fn list_of<T: serde::de::DeserializeOwned>(&self, kind: &str) -> Vec<T> {
         Box::pin(self.list(&["v1", kind])).await.unwrap_or_default()
+    }
+}
+
+/// A kind of thing that has a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Noun {
+    Install,
+    App,
+}
+
+impl Noun {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Install => "install",
+            Self::App => "app",
+        }
+    }
+}
+
+/// Returns the thing that does not exist by this message.
+fn absent(message: &str) -> Option<(Noun, &str)> {
+    [Noun::Install, Noun::App].into_iter().find_map(|noun| {
+        let (name, rest) = message.strip_prefix(noun.as_str())?.strip_prefix(" `")?.split_once('`')?;
+        rest.starts_with(" does not exist").then_some((noun, name))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_absent_install_or_app_has_a_nearest_name() {
+        let message = "app `my-ap` does not exist; sync it with `freehold app sync DIR`";
+
+        assert_eq!(absent(message), Some((Noun::App, "my-ap")));
+        assert_eq!(absent("install `globx` does not exist; `x`"), Some((Noun::Install, "globx")));
+        assert_eq!(absent("app `web` has no version `9`"), None);
+        assert_eq!(absent("release `1` of app `web` does not exist"), None);
     }
 }

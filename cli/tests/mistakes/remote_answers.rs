@@ -6,6 +6,7 @@ use freehold_domain::inputs::{InputProblem, InputsError};
 use freehold_domain::install::InstallError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::region::check_region;
+use freehold_domain::suggestion::Known;
 use freehold_protocol::app_version::Input;
 use serde_json::json;
 
@@ -321,7 +322,10 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
             (404, "not_found", Absence::App("wbe".parse().unwrap()).to_string())
         }
         ("POST", "/v1/installs") if body.contains("globex") => {
-            (409, "conflict", InstallError::Exists("globex".parse().unwrap()).to_string())
+            let (app, account) = ("web".parse().unwrap(), "222222222222".parse().unwrap());
+            let region = "eu-west-1".to_owned();
+            let error = InstallError::Exists { install: "globex".parse().unwrap(), app, account, region };
+            (409, "conflict", error.to_string())
         }
         ("POST", "/v1/installs") if !body.contains("eu-wst-1") => {
             (400, "invalid", InputsError(vec![InputProblem::Missing("domain".into())]).to_string())
@@ -329,13 +333,13 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
         ("POST", "/v1/installs") => (400, "invalid", check_region("eu-wst-1", false).unwrap_err().to_string()),
         ("POST", "/v1/apps/web/builds") => (409, "conflict", Absence::BuildRunner.to_string()),
         ("POST", "/v1/installs/globex/deploys") if body.contains("qeue") => {
-            let nearest = Some("queue".to_owned());
-            let error = PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), nearest };
+            let known = Known::instead_of("qeue", ["queue"]);
+            let error = PlanError::UnknownComponent { app: "web".into(), component: "qeue".parse().unwrap(), known };
             (404, "not_found", error.to_string())
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("dayz") => {
-            let nearest = Some("days".to_owned());
-            let problem = InputProblem::Unknown { app: "web".into(), input: "dayz".into(), nearest };
+            let known = Known::instead_of("dayz", ["days"]);
+            let problem = InputProblem::Unknown { app: "web".into(), input: "dayz".into(), known };
             (400, "invalid", InputsError(vec![problem]).to_string())
         }
         ("POST", "/v1/installs/globex/deploys") if body.contains("days") => {

@@ -8,7 +8,7 @@ use freehold_protocol::sealing::SealedValue;
 use serde_json::{Value, json};
 
 use crate::sealed_inputs::{self, SealedProblem, Sealing};
-use crate::suggestion::{hint, nearest};
+use crate::suggestion::Known;
 
 /// All problems with the inputs of an install.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -18,8 +18,8 @@ pub struct InputsError(pub Vec<InputProblem>);
 /// A problem with one input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InputProblem {
-    #[error("app `{app}` has no input `{input}`{}", hint(.nearest))]
-    Unknown { app: String, input: String, nearest: Option<String> },
+    #[error("app `{app}` has no input `{input}`; {}", .known.way_out("inputs"))]
+    Unknown { app: String, input: String, known: Known },
     #[error(
         "input `{input}` is answered by the customer, with parameter `{parameter}` of the install stack; leave it out"
     )]
@@ -214,8 +214,8 @@ fn misplaced(version: &AppVersion, given: &BTreeMap<String, Value>) -> Vec<Input
         }
         Some(_) => None,
         None => {
-            let nearest = nearest(name, version.inputs.iter().map(|input| input.name.as_str()));
-            Some(InputProblem::Unknown { app: version.app.to_string(), input: name.clone(), nearest })
+            let known = Known::instead_of(name, version.inputs.iter().map(|input| input.name.as_str()));
+            Some(InputProblem::Unknown { app: version.app.to_string(), input: name.clone(), known })
         }
     };
     given.keys().filter_map(problem).collect()

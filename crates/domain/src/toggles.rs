@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use freehold_protocol::ComponentName;
 use freehold_protocol::app_version::{AppVersion, Component};
 
-use crate::suggestion::{hint, nearest};
+use crate::suggestion::Known;
 
 /// A component that is on and depends on a component that is switched off.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +31,8 @@ impl std::fmt::Display for Dependent {
 /// The reason why the toggles of an install cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ToggleError {
-    #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]
-    Unknown { app: String, component: ComponentName, nearest: Option<String> },
+    #[error("app `{app}` has no component `{component}`; {}", .known.way_out("components"))]
+    Unknown { app: String, component: ComponentName, known: Known },
     #[error(
         "component `{0}` cannot be switched: every install has it, because its config does not have `toggleable = true`"
     )]
@@ -79,8 +79,8 @@ pub fn changed(
     let mut next = choices.clone();
     for (name, choice) in changes {
         let component = version.component(name).ok_or_else(|| {
-            let nearest = nearest(name.as_str(), version.components.iter().map(|one| one.name.as_str()));
-            ToggleError::Unknown { app: version.app.to_string(), component: name.clone(), nearest }
+            let known = Known::instead_of(name.as_str(), version.components.iter().map(|one| one.name.as_str()));
+            ToggleError::Unknown { app: version.app.to_string(), component: name.clone(), known }
         })?;
         if component.settings.toggle.is_none() {
             return Err(ToggleError::Fixed(name.clone()));

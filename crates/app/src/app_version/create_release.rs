@@ -68,8 +68,14 @@ impl CreateRelease {
         if there.digest == record.digest {
             return Ok(release_view(there));
         }
+        let has = self.versions.load(app, Some(&there.contents.version)).await?.number;
+        let differs = if has == version.number {
+            format!("has other artifacts of version {has}")
+        } else {
+            format!("has version {has}, not {}", version.number)
+        };
         Err(AppError::conflict(format!(
-            "release `{}` of app `{app}` has other contents ({}); choose another name, because a release never changes",
+            "release `{}` of app `{app}` {differs} ({}); choose another name, because a release never changes",
             there.name, there.digest
         )))
     }

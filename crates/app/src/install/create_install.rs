@@ -109,7 +109,9 @@ impl CreateInstall {
             && install.account == request.account
             && install.region == request.region;
         if !same {
-            return Err(InstallError::Exists(install.id).into());
+            let app = install.require_app()?.clone();
+            let Install { id, account, region, .. } = install;
+            return Err(InstallError::Exists { install: id, app, account, region }.into());
         }
         if merged(&install.inputs, &request.inputs) != install.inputs {
             return Err(AppError::conflict(format!(

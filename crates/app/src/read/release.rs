@@ -11,13 +11,17 @@ use crate::table::{self, ReleaseRecord, app_pk};
 /// Returns one page of an app's releases.
 ///
 /// # Errors
-/// The store's errors.
+/// NotFound for an app that does not exist, or the store's errors.
 pub async fn list_releases(
     store: &dyn Store,
     app: &AppName,
     after: Option<&str>,
 ) -> Result<Page<ReleaseView>, AppError> {
-    Ok(map(page(store, &app_pk(app), List::Releases, after).await?, release_view))
+    let releases = map(page(store, &app_pk(app), List::Releases, after).await?, release_view);
+    if releases.items.is_empty() {
+        table::app(store, app).await?;
+    }
+    Ok(releases)
 }
 
 /// Returns a release.

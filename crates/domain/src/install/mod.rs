@@ -93,10 +93,14 @@ pub struct Install {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forgetting: Option<Timestamp>,
     /// The number of installs that the tenant had deleted or forgotten when it created this install. The id of the
-    /// provisioning workflow is derived from this number too: it names an execution, and Step Functions reserves the
-    /// name of an execution for 90 days.
+    /// provisioning workflow is derived from this number too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub generation: u32,
+    /// Whether the id of the provisioning workflow is derived from [`Install::created_at`] too. It names an execution, and
+    /// Step Functions reserves the name of an execution for 90 days, also after the tenant was destroyed and deployed
+    /// again. False for an install of an earlier version, whose workflow keeps its id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dated_provisioning: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls this function with a reference")]
@@ -165,8 +169,8 @@ pub enum InstallError {
     Ran { install: InstallId, what: String },
     #[error("`{0}` is the build runner, not an install of an app")]
     NoApp(InstallId),
-    #[error("install `{0}` exists already; choose another name")]
-    Exists(InstallId),
+    #[error("install `{install}` exists already, for app `{app}` in account {account}, {region}; choose another name")]
+    Exists { install: InstallId, app: AppName, account: AccountId, region: String },
     #[error("install name `{0}` is reserved; choose another one")]
     Reserved(InstallId),
     #[error(
@@ -214,15 +218,18 @@ impl Install {
             disabled: None,
             forgetting: None,
             generation: 0,
+            dated_provisioning: true,
         }
     }
 
     /// Returns the id of the workflow that provisions the install.
     pub fn provisioning(&self) -> WorkflowId {
-        match self.generation {
-            0 => WorkflowId::derive(self.id.as_str(), "provision"),
-            generation => WorkflowId::derive(self.id.as_str(), &format!("provision.{generation}")),
-        }
+        let cause = match (self.dated_provisioning, self.generation) {
+            (true, generation) => format!("provision.{generation}.{}", self.created_at.as_millis()),
+            (false, 0) => "provision".to_owned(),
+            (false, generation) => format!("provision.{generation}"),
+        };
+        WorkflowId::derive(self.id.as_str(), &cause)
     }
 
     /// Checks that the install is not being forgotten.

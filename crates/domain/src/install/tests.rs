@@ -197,6 +197,21 @@ fn a_second_live_deploy_is_refused() {
 }
 
 #[test]
+fn each_life_of_an_install_has_a_provisioning_workflow_of_its_own() {
+    let at = |created_at: Timestamp| Install { created_at, ..install() };
+    let (first, second) = (at(Timestamp::from_millis(1)), at(Timestamp::from_millis(2)));
+    let row = serde_json::to_value(&first).unwrap();
+    let read: Install = serde_json::from_value(row.clone()).unwrap();
+    let mut earlier = row;
+    earlier.as_object_mut().unwrap().remove("dated_provisioning");
+    let earlier: Install = serde_json::from_value(earlier).unwrap();
+
+    assert_ne!(first.provisioning(), second.provisioning());
+    assert_eq!(read.provisioning(), first.provisioning());
+    assert_eq!(earlier.provisioning(), WorkflowId::derive("globex", "provision"));
+}
+
+#[test]
 fn a_name_that_is_a_prefix_of_another_is_refused_both_ways() {
     let existing: Vec<InstallId> = vec!["prod".parse().unwrap(), "stage-eu".parse().unwrap()];
 

@@ -13,7 +13,7 @@ use crate::deployability::Undeployable;
 use crate::runs_as::UnknownRole;
 use crate::sandbox::SandboxReads;
 use crate::sensitive_outputs::{SensitiveOutputs, with_digests};
-use crate::suggestion::hint;
+use crate::suggestion::Known;
 use crate::toggles::Dependent;
 
 /// The state of a component, or of the sandbox, that is deployed or for which an unsuccessful deploy may have created
@@ -82,10 +82,10 @@ pub enum PlanError {
     StepNotBuilt { app: String, action: ActionName, component: ComponentName },
     #[error("{0}")]
     SandboxLacks(String),
-    #[error("app `{app}` has no component `{component}`{}", hint(.nearest))]
-    UnknownComponent { app: String, component: ComponentName, nearest: Option<String> },
-    #[error("app `{app}` has no action `{action}`{}", hint(.nearest))]
-    UnknownAction { app: String, action: ActionName, nearest: Option<String> },
+    #[error("app `{app}` has no component `{component}`; {}", .known.way_out("components"))]
+    UnknownComponent { app: String, component: ComponentName, known: Known },
+    #[error("app `{app}` has no action `{action}`; {}", .known.way_out("actions"))]
+    UnknownAction { app: String, action: ActionName, known: Known },
     #[error(transparent)]
     UnknownRole(#[from] UnknownRole),
     #[error("app `{app}` cannot be deployed yet: {}", list_undeployable(.found))]

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::deployability::undeployable;
 use crate::preflight;
 use crate::runs_as::{Operation, RunsAs, runs_as};
-use crate::suggestion::nearest;
+use crate::suggestion::Known;
 use crate::workflow::{MAX_RETRIES, Node, Target};
 
 pub use input::{Copied, DeployInput, Deployed, PartialBy, PlanError, SecretsState, TogglesState};
@@ -83,9 +83,9 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
     let version = input.version;
     for name in &scope.only {
         if version.part(name).is_none() {
-            let nearest = nearest(name.as_str(), version.components.iter().map(|c| c.name.as_str()));
+            let known = Known::instead_of(name.as_str(), version.components.iter().map(|c| c.name.as_str()));
             let (app, component) = (version.app.to_string(), name.clone());
-            return Err(PlanError::UnknownComponent { app, component, nearest });
+            return Err(PlanError::UnknownComponent { app, component, known });
         }
     }
     let mut targets = BTreeMap::new();
@@ -255,7 +255,7 @@ pub fn action_nodes(
     let found = version.action(action).ok_or_else(|| PlanError::UnknownAction {
         app: version.app.to_string(),
         action: action.clone(),
-        nearest: nearest(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
+        known: Known::instead_of(action.as_str(), version.actions.iter().map(|a| a.name.as_str())),
     })?;
     let runs_as = runs_as(version, Operation::Trigger(found), role, Mode::Maintenance)?;
     Ok(vec![Node {

@@ -51,7 +51,7 @@ async fn the_same_again_is_the_same_release_and_other_contents_need_another_name
 
     assert_eq!(again, first);
     assert_eq!(other.kind, Kind::Conflict);
-    assert!(other.message.starts_with("release `one` of app `demo` has other contents"), "{other}");
+    assert!(other.message.starts_with("release `one` of app `demo` has version 1, not 2 (sha256:"), "{other}");
     assert_eq!(old.digest, first.digest);
 }
 
@@ -102,6 +102,17 @@ async fn two_installs_on_one_release_have_equal_digests() {
         assert_eq!(has, fixed.contents.artifacts.clone().into_iter().collect::<Vec<_>>(), "{install}");
         assert_eq!(view.version, Some(fixed.contents.version.clone()));
     }
+}
+
+#[tokio::test]
+async fn the_releases_of_an_app_that_does_not_exist_are_not_an_empty_list() {
+    let world = World::with_app().await;
+
+    let none = read::list_releases(&*world.memory, &demo(), None).await.unwrap();
+    let absent = read::list_releases(&*world.memory, &"dem".parse().unwrap(), None).await.unwrap_err();
+
+    assert!(none.items.is_empty());
+    assert_eq!(absent.kind, Kind::NotFound);
 }
 
 #[tokio::test]

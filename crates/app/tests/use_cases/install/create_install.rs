@@ -48,7 +48,10 @@ async fn a_name_is_given_once() {
     create(&world, &world.creation("globex")).await.unwrap();
 
     assert_eq!(error.kind, Kind::Conflict);
-    assert_eq!(error.message, "install `globex` exists already; choose another name");
+    assert_eq!(
+        error.message,
+        "install `globex` exists already, for app `demo` in account 222222222222, eu-west-1; choose another name"
+    );
     assert_eq!(world.memory.rows(), before);
     assert_eq!(world.memory.started.lock().unwrap().len(), 2, "one build, one provisioning");
 }

@@ -138,7 +138,10 @@ async fn an_input_that_a_version_dropped_keeps_no_install_from_deploying() {
 
     assert_eq!(world.machines[&workflow].at, At::Ended("succeeded"));
     assert_eq!(world.machines[&action].at, At::Ended("succeeded"));
-    assert_eq!((refused.kind, refused.message.as_str()), (Kind::Invalid, "app `demo` has no input `days`"));
+    assert_eq!(
+        (refused.kind, refused.message.as_str()),
+        (Kind::Invalid, "app `demo` has no input `days`; its inputs are `greeting`")
+    );
     assert!(world.dead.is_empty());
     let install = table::install(&*world.memory, &globex()).await.unwrap().value;
     assert_eq!(install.inputs["days"], 8, "an older version may bring it back");
