@@ -88,9 +88,29 @@ pub(crate) fn sha256(text: &str) -> Result<String, String> {
     }
 }
 
+/// Parses the address of a person who gets mail; an empty text means nobody.
+pub(crate) fn mail_address(text: &str) -> Result<String, String> {
+    let is_part = |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c == '@');
+    match text.rsplit_once('@') {
+        Some((person, domain)) if is_part(person) && is_part(domain) && domain.contains('.') => Ok(text.to_owned()),
+        _ if text.is_empty() => Ok(String::new()),
+        _ => Err(format!("`{text}` is not a mail address, such as ops@acme.example")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_not_a_mail_address() {
+        for wrong in ["nix", "@acme.example", "ops@", "ops@acme", "a b@acme.example", "a@b@acme.example"] {
+            assert!(mail_address(wrong).unwrap_err().contains("such as ops@acme.example"), "{wrong}");
+        }
+        assert_eq!(mail_address("ops@acme.example").unwrap(), "ops@acme.example");
+        assert_eq!(mail_address("").unwrap(), "");
+    }
+
     use serde_json::json;
 
     fn value(text: &str) -> Value {

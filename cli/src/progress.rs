@@ -7,12 +7,21 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use crate::error::{Error, Result};
 use crate::output::{clean, note, stderr_is_json};
 
 /// Work that is shorter than this prints no plain line of progress.
 const QUIET: Duration = Duration::from_secs(2);
 /// The minimum time between two plain lines of the same counter.
 const BETWEEN: Duration = Duration::from_secs(5);
+
+/// Waits for `work`. Ctrl-c ends the wait with `message`, since what AWS has begun goes on without this command.
+pub(crate) async fn or_stopped<T>(work: impl Future<Output = Result<T>>, message: String) -> Result<T> {
+    tokio::select! {
+        done = work => done,
+        _ = tokio::signal::ctrl_c() => Err(Error::interrupted(message)),
+    }
+}
 
 /// The progress of the command. With `--json` nothing is shown, because stderr may contain only JSON.
 #[derive(Debug)]

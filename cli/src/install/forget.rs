@@ -26,7 +26,9 @@ impl Forget {
         let started: ForgetStarted = api.post(&path, &request).await?;
         if !self.no_wait {
             let progress = Progress::start();
-            progress.now(format!("removing everything that the tenant keeps about `{}`", self.install));
+            let what =
+                format!("removing everything that the tenant keeps about `{}`; this takes some minutes", self.install);
+            progress.waiting(&what, true);
             self.until_gone(&api).await?;
         }
         let value = json!({ "install": started.install, "account": started.account, "region": started.region,

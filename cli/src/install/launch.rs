@@ -11,9 +11,9 @@ use super::template_bucket::TemporaryBucket;
 use super::{Launch, consent, leftovers};
 use crate::cloudformation::{Change, Outcome, Stacks, Template};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Kind, Result};
 use crate::output::Table;
-use crate::progress::Progress;
+use crate::progress::{Progress, or_stopped};
 use crate::tenant::Bucket;
 
 /// The maximum size of a template inside a request, in bytes (AWS CloudFormation quotas, "Template body size in a
@@ -27,6 +27,7 @@ impl Launch {
         let facts = Facts::of(&template).map_err(|wrong| {
             Error::invalid(format!("`{file}` is not a template: {wrong}; ask the vendor for it again"))
         })?;
+        template::check_is_template(&facts, &file)?;
         let mut parameters = self.parameters()?;
         template::check_install(&facts, &file, &self.install)?;
         template::check_parameters(&facts, &file, parameters.keys())?;
@@ -37,6 +38,8 @@ impl Launch {
         template::check_place(&facts, &file, &account, &region)?;
         let stacks = Stacks::new(&config);
         let (offered, former) = (consent::offered(&template), stacks.find(&name).await?);
+        let none = BTreeMap::new();
+        template::check_given(&facts, &file, &parameters, former.as_ref().map_or(&none, |stack| &stack.parameters))?;
         self.add_consent(offered.as_deref(), former.as_ref(), &mut parameters)?;
         if former.is_none() {
             leftovers::check(&config, &tenant, &self.install, &account).await?;
@@ -46,7 +49,10 @@ impl Launch {
         let (template, bucket) = self.handed_over(&config, &account, template).await?;
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();
-        let applied = stacks.apply(&change, &progress).await;
+        let stopped = format!(
+            "stopped waiting for stack `{name}`, whose launch goes on if it has begun; run the command again to wait for it"
+        );
+        let applied = or_stopped(stacks.apply(&change, &progress), stopped).await;
         if let Some(bucket) = bucket {
             bucket.remove().await;
         }
@@ -94,7 +100,7 @@ impl Launch {
         match &self.template_bucket {
             Some(name) => {
                 let bucket = Bucket::new(config, name.clone());
-                bucket.put(&key, template.as_bytes()).await?;
+                bucket.put(&key, template.as_bytes()).await.map_err(|error| absent_bucket(error, name))?;
                 Ok((Template::Object { address: bucket.address(&key).await?, body: template }, None))
             }
             None if template.len() > MOST_IN_A_REQUEST => {
@@ -115,6 +121,15 @@ impl Launch {
         }
         Ok(all)
     }
+}
+
+/// Returns the error of a launch whose `--template-bucket` cannot be written to.
+fn absent_bucket(error: Error, name: &str) -> Error {
+    if error.kind() != Kind::NotFound {
+        return error.or("pass a bucket that you may write to, or leave `--template-bucket` out");
+    }
+    Error::not_found(format!("there is no bucket `{name}`, which `--template-bucket` names"))
+        .or("pass a bucket of this account, or leave it out: then the command makes one for the launch")
 }
 
 /// Returns the error of a launch that cannot make the bucket for a template of this many bytes.
@@ -143,7 +158,9 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
     match (is_elsewhere, outcome) {
         (false, Outcome::Created) => "nothing; the stack's machine starts the runner within minutes".to_owned(),
         (false, Outcome::Updated | Outcome::Unchanged) => {
-            "nothing; the runner of the stack's machine reads the stack every ten minutes".to_owned()
+            "nothing; parameters such as `EnableProvision` take effect at the next request, and the runner of the stack's \
+             machine reads the stack's other values within ten minutes"
+                .to_owned()
         }
         (true, Outcome::Created) => format!("freehold install runner-config {install}"),
         (true, _) if changed => format!(
@@ -159,6 +176,15 @@ fn next(outcome: Outcome, install: &InstallId, parameters: &BTreeMap<String, Str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bucket_that_does_not_exist_is_named_with_the_option() {
+        let raw =
+            Error::not_found("cannot upload `x` to bucket `nix`: NoSuchBucket: The specified bucket does not exist");
+
+        insta::assert_snapshot!(absent_bucket(raw, "nix"), @"there is no bucket `nix`, which `--template-bucket` names; pass a bucket of this account, or leave it out: then the command makes one for the launch");
+        assert_eq!(absent_bucket(Error::denied("x"), "nix").kind(), Kind::Denied);
+    }
 
     #[test]
     fn after_changed_outputs_the_next_step_names_the_restart_of_a_runner_elsewhere() {

@@ -178,7 +178,7 @@ pub(crate) struct Launch {
     #[arg(long, value_name = "FILE")]
     template: PathBuf,
     /// The template's SHA-256, as the vendor published it; any other template is refused.
-    #[arg(long, value_name = "DIGEST")]
+    #[arg(long, value_name = "HEX", value_parser = sha256)]
     digest: Option<Digest>,
     /// A bucket of this account for the template: CloudFormation reads a template above 51,200 bytes only from S3.
     /// Without this option, the command makes a bucket for such a template, and removes it after the launch.
@@ -292,7 +292,7 @@ impl InstallCommand {
     }
 }
 
-pub(crate) use template::WAY_OUT as TEMPLATE_WAY_OUT;
+pub(crate) use template::{WAY_OUT as TEMPLATE_WAY_OUT, sha256};
 
 /// The warning to a vendor whose templates name no runner for the stack's own machine.
 pub(crate) const NO_RUNNER: &str = "warning: the tenant names no runner for customers' machines, so a customer cannot launch a \

@@ -1,15 +1,62 @@
 //! Checks a template before it is launched: the install, account and region that it is for, and its parameters.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::{AccountId, InstallId, TenantName};
+use freehold_protocol::{AccountId, Digest, InstallId, TenantName};
 pub(super) use freehold_stackcheck::Facts;
 
 use crate::error::{Error, Result};
 
+/// The parameter with the end of break-glass.
+const UNTIL: &str = "BreakGlassUntil";
+
 /// What to do when the file of a template is not there.
 pub(crate) const WAY_OUT: &str =
     "pass the template that the vendor sent, which `freehold install stack INSTALL -o FILE` wrote";
+
+/// Parses a SHA-256 as the vendor publishes it, with or without `sha256:` in front.
+pub(crate) fn sha256(text: &str) -> Result<Digest, String> {
+    let hex = text.strip_prefix("sha256:").unwrap_or(text).to_ascii_lowercase();
+    format!("sha256:{hex}").parse().map_err(|_| {
+        format!(
+            "`{text}` is not a SHA-256, which has 64 hexadecimal digits; pass the whole value that the vendor published"
+        )
+    })
+}
+
+/// Refuses a file that is something else than a template, such as the contract beside it.
+pub(super) fn check_is_template(facts: &Facts, file: &str) -> Result<()> {
+    if facts.has_resources {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("`{file}` is not a template: it has no `Resources`")).or(WAY_OUT))
+}
+
+/// Refuses a value that the template does not allow, and break-glass without its end.
+pub(super) fn check_given(
+    facts: &Facts,
+    file: &str,
+    given: &BTreeMap<String, String>,
+    kept: &BTreeMap<String, String>,
+) -> Result<()> {
+    for (name, value) in given {
+        let allowed = facts.allowed(name);
+        if !allowed.is_empty() && !allowed.contains(value) {
+            let allowed: Vec<String> = allowed.iter().map(|one| format!("`{one}`")).collect();
+            return Err(Error::invalid(format!("template `{file}` does not allow `{name}={value}`"))
+                .or(format!("pass one of {}", allowed.join(", "))));
+        }
+    }
+    let opened = given.iter().find(|(name, value)| name.starts_with("EnableBreakGlass") && *value == "true");
+    let until = given.get(UNTIL).or_else(|| kept.get(UNTIL)).map_or("", String::as_str);
+    match opened {
+        Some((name, _)) if until.is_empty() || until.starts_with("1970-") => {
+            Err(Error::invalid(format!("`{name}=true` opens break-glass, which needs an end"))
+                .or(format!("pass `--parameter {UNTIL}=TIME` too, in UTC, such as `{UNTIL}=2026-11-30T18:00:00Z`")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
 
 /// Returns the vendor that the template names.
 pub(super) fn vendor(facts: &Facts, file: &str) -> Result<TenantName> {
@@ -158,6 +205,48 @@ mod tests {
             "template `globex.yaml` has no parameter `EnableProvison`; did you mean `EnableProvision`?"
         );
         check_parameters(&facts(), "globex.yaml", &["EnableProvision".to_owned()]).unwrap();
+    }
+
+    #[test]
+    fn a_value_that_the_template_does_not_allow_is_refused_with_those_that_it_allows() {
+        let facts = Facts::of(
+            "Parameters:\n  EnableProvision: {Type: String, AllowedValues: [\"true\", \"false\"]}\n  EnableBreakGlassX: {Type: \
+             String}\n",
+        )
+        .unwrap();
+        let checked = |given: &[(&str, &str)], kept: &[(&str, &str)]| {
+            let map = |pairs: &[(&str, &str)]| {
+                pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+            };
+            check_given(&facts, "globex.yaml", &map(given), &map(kept)).map_err(|error| error.to_string())
+        };
+
+        assert_eq!(
+            checked(&[("EnableProvision", "yes")], &[]).unwrap_err(),
+            "template `globex.yaml` does not allow `EnableProvision=yes`; pass one of `true`, `false`"
+        );
+        assert_eq!(
+            checked(&[("EnableBreakGlassX", "true")], &[("BreakGlassUntil", "1970-01-01T00:00:00Z")]).unwrap_err(),
+            "`EnableBreakGlassX=true` opens break-glass, which needs an end; pass `--parameter BreakGlassUntil=TIME` too, in \
+             UTC, such as `BreakGlassUntil=2026-11-30T18:00:00Z`"
+        );
+        checked(&[("EnableBreakGlassX", "true")], &[("BreakGlassUntil", "2026-11-30T18:00:00Z")]).unwrap();
+        checked(&[("EnableProvision", "true")], &[]).unwrap();
+    }
+
+    #[test]
+    fn a_sha256_is_taken_with_and_without_its_prefix() {
+        let hex = "4B5E57F6EB2F42B9039B3D1E13929295F231749C510CBE341CD68036D9AF97E2";
+
+        assert_eq!(sha256(hex).unwrap(), sha256(&format!("sha256:{hex}")).unwrap());
+        assert!(sha256("4b5e").unwrap_err().contains("`4b5e` is not a SHA-256"));
+    }
+
+    #[test]
+    fn a_contract_is_not_a_template() {
+        let error = check_is_template(&Facts::of("{\"payload\": \"x\"}").unwrap(), "my-app.contract.json").unwrap_err();
+
+        assert!(error.to_string().starts_with("`my-app.contract.json` is not a template: it has no `Resources`; pass"));
     }
 
     #[test]

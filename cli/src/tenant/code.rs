@@ -75,6 +75,11 @@ pub(super) fn architecture(code: &[Code], wanted: Option<Architecture>) -> Resul
     for one in code {
         match (agreed, built_for(&one.bytes)) {
             (Some(agreed), Some(found)) if agreed != found => {
+                if code.iter().all(|one| built_for(&one.bytes) == Some(found)) {
+                    let (found, wanted) = (found.as_str(), agreed.as_str());
+                    return Err(Error::invalid(format!("the functions were built for {found}, not for {wanted}"))
+                        .or(format!("leave `--architecture` out, or build the functions for {wanted}")));
+                }
                 return Err(Error::invalid(format!(
                     "function `{}` was built for {}, not for {}; build all functions for one processor",
                     one.function,
@@ -174,9 +179,15 @@ mod tests {
 
         assert_eq!(
             error.to_string(),
-            "function `api` was built for x86_64, not for arm64; build all functions for one processor"
+            "the functions were built for x86_64, not for arm64; leave `--architecture` out, or build the functions for arm64"
         );
         assert_eq!(architecture(&code, None).unwrap(), Architecture::X86_64);
+        let other = Code { function: FUNCTIONS[1], digest: Digest::of(b""), bytes: zip(&elf(183), true) };
+        let mixed = architecture(&code.into_iter().chain([other]).collect::<Vec<_>>(), None).unwrap_err().to_string();
+        assert!(
+            mixed.ends_with("was built for arm64, not for x86_64; build all functions for one processor"),
+            "{mixed}"
+        );
     }
 
     #[test]

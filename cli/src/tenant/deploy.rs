@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::error::{Error, Kind, Result};
 use crate::install::NO_RUNNER;
 use crate::output::note;
-use crate::progress::Progress;
+use crate::progress::{Progress, or_stopped};
 
 /// An object of the deploy bucket and the stack parameter that names it.
 struct Object<'a> {
@@ -28,6 +28,14 @@ struct Object<'a> {
 impl Deploy {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.tenant(self.name.as_ref())?;
+        let stopped = format!(
+            "stopped; an update of stack `{}` that has begun goes on; run the command again, which waits for it and does the rest",
+            stack_name(&tenant)
+        );
+        or_stopped(self.deploy(tenant, context), stopped).await
+    }
+
+    async fn deploy(&self, tenant: TenantName, context: &Context) -> Result<()> {
         let code = functions_directory::code(self.functions.as_deref())?;
         let architecture = code::architecture(&code, self.architecture)?;
         let config = context.config().await?;
@@ -72,11 +80,14 @@ impl Deploy {
             (Outcome::Updated, _) | (Outcome::Unchanged, true) => "is updated",
             (Outcome::Unchanged, false) => "is up to date",
         };
-        let next = next_steps(&tenant);
+        let next = if outcome == Outcome::Created { next_steps(&tenant) } else { Vec::new() };
         let value = json!({
             "tenant": tenant, "account": account, "api_url": api, "changed": changed, "stack": stack.name, "next": next,
         });
-        context.out.show(&value, |_| format!("tenant `{tenant}` {state}\n{api}\n\nnext:\n  {}", next.join("\n  ")))
+        context.out.show(&value, |_| {
+            let steps = if next.is_empty() { String::new() } else { format!("\n\nnext:\n  {}", next.join("\n  ")) };
+            format!("tenant `{tenant}` {state}\n{api}{steps}")
+        })
     }
 
     fn parameters(
@@ -132,9 +143,9 @@ async fn apply(
     Ok(applied)
 }
 
-/// Returns the commands to run after the deploy of a tenant.
-fn next_steps(tenant: &TenantName) -> [String; 3] {
-    [
+/// Returns the commands to run after the first deploy of a tenant.
+fn next_steps(tenant: &TenantName) -> Vec<String> {
+    vec![
         format!("export FREEHOLD_TENANT={tenant}"),
         "freehold tenant build-runner".to_owned(),
         "freehold app init my-app && freehold app sync my-app".to_owned(),

@@ -25,7 +25,7 @@ use freehold_protocol::{DownloadUrl, TenantName};
 
 use crate::context::Context;
 use crate::error::Result;
-use crate::inputs::{number, sha256};
+use crate::inputs::{mail_address, number, sha256};
 
 pub(crate) use bucket::Bucket;
 pub(crate) use names::bucket_name;
@@ -48,8 +48,8 @@ Examples:
   freehold tenant deploy --name acme --functions target/dist/arm64/functions
   freehold tenant deploy --name acme --alarm-email ops@acme.example
 
-Running the command again with the same code changes nothing. The last line printed is the API's address.
-Options that are left out keep their current value.")]
+Running the command again with the same code changes nothing. The second line printed is the API's address; with `--json`, it
+is the field `api_url`. Options that are left out keep their current value.")]
 pub(crate) struct Deploy {
     /// Name of the tenant; the same as `--tenant`.
     #[arg(long)]
@@ -63,7 +63,7 @@ pub(crate) struct Deploy {
     #[arg(long, value_name = "NAME")]
     architecture: Option<Architecture>,
     /// Mail address that receives the alarms.
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = mail_address)]
     alarm_email: Option<String>,
     /// ARN of the principal of this account that may assume the build runner's role, when the build
     /// runner is not an EC2 instance.

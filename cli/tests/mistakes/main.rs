@@ -132,7 +132,7 @@ fn place() -> tempfile::TempDir {
 const TEMPLATE: &str = r#"Metadata:
   Freehold: {Tenant: acme}
 Parameters:
-  EnableProvision: {Type: String, Default: "true"}
+  EnableProvision: {Type: String, AllowedValues: ["true", "false"], Default: "true"}
 Mappings:
   BoundTo:
     eu-west-1: {"222222222222": globex}

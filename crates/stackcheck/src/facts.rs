@@ -12,8 +12,12 @@ pub struct Facts {
     pub bound_to: Vec<Bound>,
     /// The tenant that the template belongs to; `None` when the template does not name one.
     pub tenant: Option<String>,
+    /// Whether the text declares resources; a contract or another document has none.
+    pub has_resources: bool,
     /// The parameters by name, each with its default value.
     parameters: BTreeMap<String, Option<String>>,
+    /// The values that a parameter may have, if the template lists them.
+    allowed: BTreeMap<String, Vec<String>>,
 }
 
 /// A region and an account in which a template may be launched, and the install that it is for.
@@ -45,7 +49,9 @@ impl Facts {
         Ok(Self {
             tenant: tenant.map(str::to_owned),
             bound_to: bound_to.collect(),
-            parameters: parameters.map(|(name, parameter)| (name.clone(), default(parameter))).collect(),
+            has_resources: root.get("Resources").is_some(),
+            parameters: parameters.clone().map(|(name, parameter)| (name.clone(), default(parameter))).collect(),
+            allowed: parameters.filter_map(|(name, parameter)| Some((name.clone(), allowed(parameter)?))).collect(),
         })
     }
 
@@ -60,11 +66,21 @@ impl Facts {
         self.parameters.contains_key(name)
     }
 
+    /// Returns the values that the template allows for a parameter; empty when it does not list them.
+    #[must_use]
+    pub fn allowed(&self, parameter: &str) -> &[String] {
+        self.allowed.get(parameter).map(Vec::as_slice).unwrap_or_default()
+    }
+
     /// Returns the default of a parameter, if it has one.
     #[must_use]
     pub fn default(&self, parameter: &str) -> Option<&str> {
         self.parameters.get(parameter)?.as_deref()
     }
+}
+
+fn allowed(parameter: &Node) -> Option<Vec<String>> {
+    Some(parameter.get("AllowedValues")?.items().iter().filter_map(Node::text).map(str::to_owned).collect())
 }
 
 #[cfg(test)]
@@ -74,7 +90,7 @@ mod tests {
     #[test]
     fn a_template_says_what_it_is_made_for_and_what_it_asks() {
         let facts = Facts::of(
-            "Parameters:\n  HttpsProxy: {Type: String}\n  EnableRunner: {Type: String, Default: \"true\"}\n\
+            "Parameters:\n  HttpsProxy: {Type: String}\n  EnableRunner: {Type: String, Default: \"true\", AllowedValues: [\"true\", \"false\"]}\n\
              Mappings:\n  BoundTo:\n    eu-west-1:\n      \"222222222222\": \"globex\"\nResources: {}\n",
         )
         .unwrap();
@@ -83,6 +99,9 @@ mod tests {
         assert_eq!(facts.bound_to, [bound]);
         assert_eq!(facts.parameters().collect::<Vec<_>>(), ["EnableRunner", "HttpsProxy"]);
         assert_eq!((facts.default("EnableRunner"), facts.default("HttpsProxy")), (Some("true"), None));
+        assert_eq!(facts.allowed("EnableRunner"), ["true", "false"]);
+        assert!(facts.allowed("HttpsProxy").is_empty() && facts.has_resources);
+        assert!(!Facts::of("{\"payload\": \"x\"}").unwrap().has_resources);
         assert!(facts.has_parameter("HttpsProxy") && !facts.has_parameter("EnableRuner"));
     }
 
