@@ -17,7 +17,7 @@ pub(crate) enum ActionCommand {
 /// deployed completely; before the first complete deploy, those of the latest version.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass"
+    after_help = "Examples:\n  freehold action run globex health-check\n  freehold action run globex repair --role break-glass-admin"
 )]
 pub(crate) struct Run {
     /// Name of the install.

@@ -109,7 +109,7 @@ enum Command {
     Tools(tools::ToolsCommand),
     Lineage(Box<lineage::LineageArgs>),
     /// Answer a customer's questions about an install with their own credentials, and stop it.
-    #[command(subcommand)]
+    #[command(subcommand, args = Global::of_customer(), after_help = customer::questions())]
     Customer(customer::CustomerCommand),
     Doctor(doctor::Doctor),
     /// Print a shell completion script.
@@ -261,6 +261,22 @@ mod tests {
     }
 
     #[test]
+    fn a_customers_command_has_no_option_of_the_tenants_api() {
+        let customers = page(&["customer", "asked", "--help"], 80);
+
+        assert!(!customers.contains("--api") && !customers.contains("--idempotency-key"), "{customers}");
+        assert!(customers.contains("Name of the vendor"), "{customers}");
+        assert!(page(&["install", "show", "--help"], 80).contains("--api"));
+        for words in [
+            ["freehold", "--tenant", "acme", "customer", "asked", "globex"],
+            ["freehold", "customer", "asked", "globex", "--tenant", "acme"],
+        ] {
+            let global = Cli::try_parse_from(words).unwrap().global;
+            assert_eq!(Context::new(global).named_tenant().unwrap().unwrap().as_str(), "acme", "{words:?}");
+        }
+    }
+
+    #[test]
     fn help_about_help_is_the_help() {
         for (args, same) in [
             (&["help", "--help"][..], &["--help"][..]),
@@ -283,7 +299,7 @@ mod tests {
             for line in shown.lines() {
                 let wide = line.chars().count();
                 assert_eq!(line.trim_end(), line, "{path:?} at {width}");
-                let is_one_word = line.split_whitespace().count() == 1;
+                let is_one_word = line.split_whitespace().filter(|word| *word != "\\").count() == 1;
                 let is_usage = width < 80 && line.starts_with("Usage: ");
                 assert!(wide <= width || is_one_word || is_usage, "{path:?} at {width}: {line}");
                 let is_prose = !line.starts_with([' ', '-']) && shown.lines().next() != Some(line);

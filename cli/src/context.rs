@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use aws_config::SdkConfig;
-use clap::Args;
+use clap::{Arg, Args, Command};
 use freehold_protocol::TenantName;
 use url::Url;
 
@@ -32,6 +32,23 @@ pub(crate) struct Global {
     /// Print JSON; errors too, as one line on stderr.
     #[arg(long, global = true)]
     json: bool,
+}
+
+impl Global {
+    /// Returns the options that are others for the commands of a customer, who calls no API of a tenant.
+    pub(crate) fn of_customer() -> Vec<Arg> {
+        let all = Self::augment_args(Command::new("customer"));
+        let other = |arg: &Arg| {
+            match arg.get_id().as_str() {
+            "api" | "idempotency_key" => Some(arg.clone().hide(true)),
+            "tenant" => Some(arg.clone().help(
+                "Name of the vendor, as the template gives it; it is part of the names of your stack and bucket [env: FREEHOLD_TENANT].",
+            )),
+            _ => None,
+        }
+        };
+        all.get_arguments().filter_map(other).collect()
+    }
 }
 
 /// The address of a tenant API.

@@ -199,3 +199,20 @@ fn a_contract_that_the_key_of_the_template_did_not_sign_is_refused() {
     assert!(text(&other_vendor.stderr).contains("is a contract of vendor `initech`"), "{}", text(&other_vendor.stderr));
     assert!(text(&no_contract.stderr).contains("is not a signed contract"), "{}", text(&no_contract.stderr));
 }
+
+#[test]
+fn a_contract_of_another_app_is_refused_before_its_roles_are_compared() {
+    let signed = contract("acme");
+    let stack = template(&signed);
+    let mut of_another = signed.clone();
+    of_another.contract.terms.app = "shop".parse().unwrap();
+
+    let fits = with_contract(&stack, &sealed(&signed, ROOT));
+    let other = with_contract(&stack, &sealed(&of_another, ROOT));
+
+    assert_eq!([&fits, &other].map(|done| done.status.code()), [Some(0), Some(1)], "{}", text(&fits.stderr));
+    let compared = "\nCompared: each role has the policies of the contract sha256:";
+    assert!(text(&fits.stdout).contains(compared), "{}", text(&fits.stdout));
+    let refused = text(&other.stderr);
+    assert!(refused.contains("is a contract of app `shop`, and the template `stack.yaml` is of app `"), "{refused}");
+}

@@ -16,6 +16,11 @@ use crate::contract;
 use crate::error::{Error, Result};
 use crate::output::{Output, clean, plural};
 
+/// The maximum length of a shown line, in characters; a template has lines with whole policies and programs.
+const MOST_SHOWN: usize = 200;
+/// The number of characters that are shown before the place where a long line differs.
+const BEFORE: usize = 40;
+
 /// Show what changed since you agreed, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = Question::Changed.help("\
@@ -29,13 +34,13 @@ Examples:
 allows more, or when it is not the one that the new template names."))]
 pub(crate) struct Changes {
     /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
-    #[arg(required_unless_present = "template", conflicts_with = "template")]
+    #[arg(conflicts_with = "template")]
     install: Option<InstallId>,
     /// The template that you launched, which is read instead of the stack.
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
-    /// The template that the vendor sent now; without it, the templates are not compared.
-    #[arg(long, value_name = "FILE", required_unless_present = "new_contract")]
+    /// The template that the vendor sent now; without it, only the contracts are compared.
+    #[arg(long, value_name = "FILE")]
     new_template: Option<PathBuf>,
     /// The contract that you agreed to.
     #[arg(long, value_name = "FILE", requires = "new_contract")]
@@ -76,6 +81,10 @@ struct Line {
 
 impl Changes {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
+        if self.new_template.is_none() && self.new_contract.is_none() {
+            return Err(Error::invalid("nothing new is given to compare with")
+                .or("pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three"));
+        }
         let launched = Launched::read(context, self.install.as_ref(), self.template.as_ref()).await?;
         let was = launched.check(None)?;
         let names = was.names.ok_or_else(|| {
@@ -158,8 +167,27 @@ fn lines(was: &str, is: &str) -> Vec<Line> {
     changed.collect()
 }
 
+/// Returns the part of a long line that differs from the line that it replaces, or that replaces it.
+fn excerpt(lines: &[Line], at: usize, line: &Line) -> String {
+    let signs: Vec<char> = line.text.chars().collect();
+    if signs.len() <= MOST_SHOWN {
+        return line.text.clone();
+    }
+    let key = |text: &str| text.split(':').next().unwrap_or_default().to_owned();
+    let other = lines.iter().enumerate().filter(|(_, one)| one.sign != line.sign && key(&one.text) == key(&line.text));
+    let other = other.min_by_key(|(place, _)| place.abs_diff(at)).map(|(_, one)| one.text.as_str()).unwrap_or_default();
+    let same = signs.iter().zip(other.chars()).take_while(|(one, other)| **one == *other).count();
+    let from = if same == signs.len() { 0 } else { same.saturating_sub(BEFORE) };
+    let part: String = signs.iter().skip(from).take(MOST_SHOWN).collect();
+    let before = if from == 0 { "" } else { "..." };
+    let after = if from + MOST_SHOWN < signs.len() { "..." } else { "" };
+    format!("{before}{part}{after}")
+}
+
 fn render(answer: &Answer, out: Output) -> String {
-    let mut parts = Vec::new();
+    // What the vendor must explain comes first: the rest may be about the wrong files.
+    let mut parts: Vec<String> =
+        answer.doubts.iter().map(|doubt| format!("not as the vendor says: {}", clean(doubt))).collect();
     if let Some(terms) = &answer.contract {
         parts.push(contract::difference(&terms.diff, terms.agreed == terms.new, out));
     }
@@ -168,16 +196,32 @@ fn render(answer: &Answer, out: Output) -> String {
             0 => "the templates are the same".to_owned(),
             count => format!("{} of the template differ", plural(count, "line")),
         };
-        let shown = lines.iter().map(|line| format!("  {} {}", line.sign, clean(&line.text)));
+        let shown = lines.iter().enumerate();
+        let shown = shown.map(|(at, line)| format!("  {} {}", line.sign, clean(&excerpt(lines, at, line))));
         parts.push(std::iter::once(title).chain(shown).collect::<Vec<_>>().join("\n"));
+        if lines.iter().any(|line| line.text.chars().count() > MOST_SHOWN) {
+            parts.push("Long lines are cut to the part that differs; `--json` has them whole.".to_owned());
+        }
     }
-    parts.extend(answer.doubts.iter().map(|doubt| format!("not as the vendor says: {}", clean(doubt))));
     parts.join("\n\n")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_line_is_cut_to_where_it_differs_from_the_line_that_it_replaces() {
+        let (a, z) = ("a".repeat(700), "z".repeat(700));
+        let was = format!("Script: {a}old{z}\n");
+        let found = lines(&was, &was.replace("old", "new"));
+
+        let shown: Vec<String> = found.iter().enumerate().map(|(at, line)| excerpt(&found, at, line)).collect();
+
+        let expected = |word: &str| format!("...{}{word}{}...", "a".repeat(40), "z".repeat(157));
+        assert_eq!(shown, [expected("old"), expected("new")]);
+        assert_eq!(found.len(), 2);
+    }
 
     #[test]
     fn only_the_lines_that_differ_are_listed_with_their_side() {

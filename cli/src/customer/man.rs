@@ -3,35 +3,49 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use serde::Serialize;
 
+use super::man_page::{SECTION, page};
+use crate::context::Context;
 use crate::error::{Error, Result, ResultExt};
-use crate::output::{note, print_exactly};
-
-/// The section of the manual for programs that a person runs.
-const SECTION: &str = "1";
+use crate::output::{plural, print_exactly};
 
 /// Print the manual page of `freehold customer`, or write a page for each of its commands.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   freehold customer man | man -l -
-  freehold customer man --out /usr/local/share/man/man1")]
+  freehold customer man --out /usr/local/share/man/man1
+
+With `--json`, the answer has the names and the texts of all pages; with `--out`, the paths of the files.")]
 pub(crate) struct Man {
     /// Write a page for each command into this directory.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }
 
+/// A page, as `--json` prints it.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Page {
+    /// The name of its file.
+    file: String,
+    text: String,
+}
+
 impl Man {
-    pub(crate) fn run(&self, root: clap::Command) -> Result<()> {
+    pub(crate) fn run(&self, context: &Context, root: clap::Command) -> Result<()> {
         let pages = pages(&customer(root)?)?;
-        match &self.out {
-            None => {
-                print_exactly(pages.first().map(|(_, page)| page.as_str()).unwrap_or_default());
-                Ok(())
+        let Some(directory) = &self.out else {
+            if context.out.is_json() {
+                return context.out.show(&pages, |_| String::new());
             }
-            Some(directory) => write(directory, &pages),
-        }
+            print_exactly(pages.first().map(|page| page.text.as_str()).unwrap_or_default());
+            return Ok(());
+        };
+        let files = write(directory, &pages)?;
+        context
+            .out
+            .show(&files, |files| format!("{} are written into `{}`", plural(files.len(), "page"), directory.display()))
     }
 }
 
@@ -41,26 +55,42 @@ fn customer(mut root: clap::Command) -> Result<clap::Command> {
     root.find_subcommand("customer").cloned().ok_or_else(|| Error::internal("there is no command `customer`"))
 }
 
-/// Returns the name and the text of the page of a command, and of each command below it.
-fn pages(command: &clap::Command) -> Result<Vec<(String, String)>> {
-    let name = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
-    let mut page = Vec::new();
-    let man = clap_mangen::Man::new(command.clone()).section(SECTION);
-    man.render(&mut page).doing(format!("make the page of `{name}`"))?;
-    let mut all = vec![(format!("{name}.{SECTION}"), String::from_utf8_lossy(&page).into_owned())];
-    for below in command.get_subcommands().filter(|one| one.get_name() != "help") {
-        all.extend(pages(below)?);
-    }
-    Ok(all)
+/// Returns the page of `customer`, and of each command below it.
+fn pages(customer: &clap::Command) -> Result<Vec<Page>> {
+    let all = with_commands_below(customer);
+    let names: Vec<String> = all.iter().map(|command| name(command)).collect();
+    let (top, below) =
+        names.split_first().map_or((&[][..], &[][..]), |(first, rest)| (std::slice::from_ref(first), rest));
+    let pages = all.iter().zip(&names).map(|(command, name)| {
+        let others = if top.contains(name) { below } else { top };
+        Ok(Page { file: format!("{name}.{SECTION}"), text: page(command, name, others)? })
+    });
+    pages.collect()
 }
 
-fn write(directory: &Path, pages: &[(String, String)]) -> Result<()> {
-    std::fs::create_dir_all(directory).doing(format!("make the directory `{}`", directory.display()))?;
-    for (name, page) in pages {
-        crate::file::replace(&directory.join(name), page)?;
+fn with_commands_below(command: &clap::Command) -> Vec<&clap::Command> {
+    let below = command.get_subcommands().filter(|one| one.get_name() != "help").flat_map(with_commands_below);
+    std::iter::once(command).chain(below).collect()
+}
+
+fn name(command: &clap::Command) -> String {
+    command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned()
+}
+
+/// Writes the pages, and returns the paths of their files.
+fn write(directory: &Path, pages: &[Page]) -> Result<Vec<PathBuf>> {
+    let shown = directory.display();
+    if directory.is_file() {
+        return Err(Error::invalid(format!("`{shown}` is a file, and each page is written into a file of its own"))
+            .or("pass a directory as `--out DIR`"));
     }
-    note(&format!("wrote {} pages into `{}`", pages.len(), directory.display()));
-    Ok(())
+    std::fs::create_dir_all(directory).doing(format!("make the directory `{shown}`"))?;
+    let files = pages.iter().map(|page| {
+        let path = directory.join(&page.file);
+        crate::file::replace(&path, &page.text)?;
+        Ok(path)
+    });
+    files.collect()
 }
 
 #[cfg(test)]
@@ -77,15 +107,67 @@ mod tests {
 
         // The pages escape signs, and break lines elsewhere.
         let words = |text: &str| {
-            let plain = text.replace("\\*(Aq", "'").replace("\\(aq", "'").replace('\\', "");
+            let plain = text.replace("\\*(Aq", "'").replace("\\(aq", "'").replace("\\(ga", "`").replace('\\', "");
             plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
         };
-        let all = words(&pages.iter().map(|(_, page)| page.as_str()).collect::<String>());
+        let all = words(&pages.iter().map(|page| page.text.as_str()).collect::<String>());
         for question in Question::ALL {
             assert!(all.contains(&words(question.text())), "{question:?}");
             assert!(all.contains(&words(question.rests_on())), "{question:?}");
         }
-        assert!(pages.iter().any(|(name, _)| name == "freehold-customer-audit-verify.1"), "{pages:?}");
+        assert!(pages.iter().any(|page| page.file == "freehold-customer-audit-verify.1"), "{pages:?}");
+    }
+
+    #[test]
+    fn the_page_of_customer_answers_which_command_answers_which_question() {
+        let pages = pages(&customer(Cli::command()).unwrap()).unwrap();
+        let top = &pages.first().unwrap().text;
+
+        for question in Question::ALL {
+            let command = question.command().replace('-', "\\-");
+            assert!(top.contains(&format!("\n.B {command}\n.br\n")), "{question:?}: {top}");
+        }
+        assert!(top.starts_with(".ie") || top.contains(".TH freehold-customer 1"), "{top}");
+        for heading in [".SH \"EXIT STATUS\"", ".SH \"A COPY OF THE BUCKET\"", ".SH \"SEE ALSO\""] {
+            assert!(top.contains(heading), "{heading}: {top}");
+        }
+        assert!(!top.contains("\\-\\-api") && !top.contains("EXTRA"), "{top}");
+    }
+
+    #[test]
+    fn each_page_that_a_page_refers_to_exists() {
+        let pages = pages(&customer(Cli::command()).unwrap()).unwrap();
+
+        let named: Vec<String> = pages
+            .iter()
+            .flat_map(|page| page.text.lines().filter_map(|line| line.strip_prefix(".BR ")))
+            .map(|line| line.replace('\\', "").split(' ').next().unwrap().to_owned() + ".1")
+            .collect();
+
+        assert!(named.len() > 20, "{named:?}");
+        assert!(named.iter().all(|name| pages.iter().any(|page| page.file == *name)), "{named:?}");
+    }
+
+    #[test]
+    fn examples_are_neither_filled_nor_hyphenated() {
+        let pages = pages(&customer(Cli::command()).unwrap()).unwrap();
+        let verify = pages.iter().find(|page| page.file == "freehold-customer-audit-verify.1").unwrap();
+
+        let example = "freehold customer audit verify \\-\\-copy audit \\-\\-root\\-key \
+                       11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=\n";
+        let section = verify.text.split(".SH \"EXAMPLES\"\n.PP\n.EX\n").nth(1).unwrap();
+        assert!(section.split(".EE").next().unwrap().contains(example), "{}", verify.text);
+        assert!(pages.iter().all(|page| page.text.contains("\n.nh\n")));
+    }
+
+    #[test]
+    fn pages_are_not_written_into_a_file() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+
+        let error = write(file.path(), &[]).unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 2);
+        assert_eq!(error.way_out(), Some("pass a directory as `--out DIR`"));
     }
 
     #[test]

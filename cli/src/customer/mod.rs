@@ -5,6 +5,7 @@ mod changes;
 mod gone;
 mod log;
 mod man;
+mod man_page;
 mod own_install;
 mod permissions;
 mod question;
@@ -17,6 +18,7 @@ use clap::Subcommand;
 
 use self::log::{approvals, askers, audit, origin, outside, ran, sent};
 
+pub(crate) use self::question::questions;
 use crate::context::Context;
 use crate::error::Result;
 
@@ -64,7 +66,7 @@ impl CustomerCommand {
             Self::Open(args) => args.run(context).await,
             Self::Stopped(args) => args.run(context).await,
             Self::Gone(args) => args.run(context).await,
-            Self::Man(args) => args.run(root),
+            Self::Man(args) => args.run(context, root),
         }
     }
 }

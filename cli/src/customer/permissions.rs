@@ -32,7 +32,7 @@ Reads the template and the parameters of the launched stack; with `--template`, 
 template is not one that this version of Freehold renders, or its roles have other policies than the contract."))]
 pub(crate) struct Permissions {
     /// Name of the install, whose stack is read with your own AWS credentials; `--tenant` names the vendor's tenant.
-    #[arg(required_unless_present = "template", conflicts_with = "template")]
+    #[arg(conflicts_with = "template")]
     install: Option<InstallId>,
     /// A template to read instead of the launched stack.
     #[arg(long, value_name = "FILE")]
@@ -95,8 +95,9 @@ impl Launched {
             let text = crate::file::read_text(path, crate::install::TEMPLATE_WAY_OUT)?;
             return Ok(Self { name: format!("`{}`", path.display()), template: text, parameters: BTreeMap::new() });
         }
-        let install = install
-            .ok_or_else(|| Error::invalid("no install is given").or("name it, or pass a file with its template"))?;
+        let install = install.ok_or_else(|| {
+            Error::invalid("no install is given").or("name it, or pass a file with its template as `--template FILE`")
+        })?;
         let own = OwnInstall::find(context, install).await?;
         let stack = own.stack().await?;
         let template = Stacks::new(&own.config).template(&stack.name).await?;

@@ -18,7 +18,6 @@ pub(crate) enum Question {
 }
 
 impl Question {
-    #[cfg(test)]
     pub(super) const ALL: [Self; 12] = [
         Self::MayDo,
         Self::Changed,
@@ -49,6 +48,24 @@ impl Question {
             Self::CanStop => "Can I stop it now?",
             Self::IsStopped => "Is it really stopped?",
             Self::IsGone => "Is everything gone?",
+        }
+    }
+
+    /// Returns the command that answers the question.
+    pub(super) const fn command(self) -> &'static str {
+        match self {
+            Self::MayDo => "freehold customer permissions",
+            Self::Changed => "freehold customer changes",
+            Self::Asked => "freehold customer asked",
+            Self::Approved => "freehold customer approvals",
+            Self::Ran => "freehold customer ran",
+            Self::Origin => "freehold customer origin",
+            Self::Sent => "freehold customer sent",
+            Self::Outside => "freehold customer outside",
+            Self::Whole => "freehold customer audit verify",
+            Self::CanStop => "freehold customer pause",
+            Self::IsStopped => "freehold customer stopped",
+            Self::IsGone => "freehold customer gone",
         }
     }
 
@@ -116,5 +133,35 @@ impl Question {
     /// Returns the end of the help of the command that answers the question.
     pub(crate) fn help(self, examples: &str) -> String {
         format!("{examples}\n\nQuestion: {}\n\nThe answer rests on: {}", self.text(), self.rests_on())
+    }
+}
+
+/// Returns the end of the help of `freehold customer`: the questions, and the command that answers each.
+pub(crate) fn questions() -> String {
+    let rows = Question::ALL.map(|question| format!("  {:<38}  {}", question.text(), question.command()));
+    format!(
+        "Questions, and the command that answers each:\n{}\n\nAll of them use your own AWS credentials or a copy of your bucket \
+         (`--copy DIR`), and none calls a service of the vendor. `freehold customer man` prints a page about them.",
+        rows.join("\n")
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::args::Cli;
+
+    #[test]
+    fn the_command_of_each_question_has_the_question_in_its_help() {
+        for question in Question::ALL {
+            let mut command = Cli::command();
+            for word in question.command().split(' ').skip(1) {
+                command = command.find_subcommand(word).unwrap().clone();
+            }
+
+            assert!(command.get_after_help().unwrap().to_string().contains(question.text()), "{question:?}");
+        }
     }
 }

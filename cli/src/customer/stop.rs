@@ -4,15 +4,22 @@
 use std::collections::BTreeMap;
 
 use clap::Args;
+use freehold_domain::suggestion::nearest;
 use freehold_protocol::{InstallId, RoleKey};
+use jiff::Timestamp;
 use serde_json::json;
 
 use super::own_install::OwnInstall;
 use super::question::Question;
-use crate::cloudformation::{Change, Outcome, Stacks, Template};
+use crate::cloudformation::{Change, Outcome, Stack, Stacks, Template};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::progress::Progress;
+use crate::progress::{Progress, or_stopped};
+
+/// The parameter with the end of break-glass.
+const UNTIL: &str = "BreakGlassUntil";
+/// The switches of the stack that are not of a role.
+const NOT_OF_ROLES: [&str; 2] = ["EnableRunner", "EnableAppRoles"];
 
 /// Stop the runner and every mode at once, as the customer; orders wait.
 #[derive(Debug, Args)]
@@ -76,83 +83,235 @@ pub(crate) struct Close {
 /// Open a mode or another role of the app, as the customer.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Example:
+Examples:
   freehold customer open globex deprovision --tenant acme
+  freehold customer open globex break-glass-restart --until 2026-11-30T18:00:00Z --tenant acme
 
-Sets the parameter of the role to `true`, such as `EnableDeprovision`.")]
+Sets the parameter of the role to `true`, such as `EnableDeprovision`. Break-glass needs an end: with `--until`, the command sets
+`BreakGlassUntil` too.")]
 pub(crate) struct Open {
     /// Name of the install.
     install: InstallId,
     /// The mode or role.
     role: RoleKey,
+    /// The time in UTC from which break-glass roles may do nothing again, such as `2026-11-30T18:00:00Z`.
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    until: Option<Timestamp>,
 }
 
 impl Pause {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let does = "the runner can take no order and no role, and no mode has a permission; the app keeps running";
-        set(context, &self.install, ("EnableRunner", "false"), does).await
+        set(context, &self.install, &|_| Ok(vec![("EnableRunner".to_owned(), "false".to_owned())]), does).await
     }
 }
 
 impl Resume {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let does = "the runner takes orders again, under the modes that are open";
-        set(context, &self.install, ("EnableRunner", "true"), does).await
+        set(context, &self.install, &|_| Ok(vec![("EnableRunner".to_owned(), "true".to_owned())]), does).await
     }
 }
 
 impl RevokeSessions {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = written(Timestamp::now());
         let does = "sessions that began before have no permissions any more; the runner ends the jobs that run, and continues \
                     within about a minute with a new session, which has the permissions of the open modes";
-        set(context, &self.install, ("RevokeSessionsBefore", &now), does).await
+        set(context, &self.install, &|_| Ok(vec![("RevokeSessionsBefore".to_owned(), now.clone())]), does).await
     }
 }
 
 impl Close {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let does = format!("nobody can take the role `{}`, and its live sessions have no permissions", self.role);
-        set(context, &self.install, (&self.role.switch(), "false"), &does).await
+        let off = |stack: &Stack| Ok(vec![(switch(stack, &self.install, &self.role)?, "false".to_owned())]);
+        set(context, &self.install, &off, &does).await
     }
 }
 
 impl Open {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let does = format!("the runner may take the role `{}` for jobs of the accepted contract", self.role);
-        set(context, &self.install, (&self.role.switch(), "true"), &does).await
+        let on = |stack: &Stack| self.changes(stack, Timestamp::now());
+        set(context, &self.install, &on, &does).await
+    }
+
+    /// Returns the parameters to set. A break-glass role that the stack would open without an end is refused.
+    fn changes(&self, stack: &Stack, now: Timestamp) -> Result<Vec<(String, String)>> {
+        let role = &self.role;
+        let on = (switch(stack, &self.install, role)?, "true".to_owned());
+        if !role.as_str().starts_with("break-glass") {
+            return match self.until {
+                None => Ok(vec![on]),
+                Some(_) => Err(Error::invalid(format!("`--until` is the end of break-glass, and `{role}` has none"))
+                    .or(format!("leave it out; `freehold customer close {} {role}` closes the role", self.install))),
+            };
+        }
+        let set_before = stack.parameters.get(UNTIL).and_then(|until| until.parse::<Timestamp>().ok());
+        match self.until {
+            Some(until) if until > now => Ok(vec![on, (UNTIL.to_owned(), written(until))]),
+            None if set_before.is_some_and(|until| until > now) => Ok(vec![on]),
+            Some(until) => Err(Error::invalid(format!("`--until {}` has passed", written(until)))
+                .or("pass a time in the future, in UTC, such as `--until 2026-11-30T18:00:00Z`")),
+            None => Err(Error::invalid(format!("role `{role}` needs a time at which break-glass ends"))
+                .or("pass `--until TIME`, in UTC, such as `--until 2026-11-30T18:00:00Z`")),
+        }
     }
 }
 
-/// Sets one parameter of the install stack, and says what this does.
-async fn set(context: &Context, install: &InstallId, (name, value): (&str, &str), does: &str) -> Result<()> {
+/// Parses a moment in UTC.
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a moment in UTC, such as 2026-11-30T18:00:00Z"))
+}
+
+/// Returns a time as the stack's parameters have it.
+fn written(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// Returns the parameter of `stack` that opens and closes `role`.
+fn switch(stack: &Stack, install: &InstallId, role: &RoleKey) -> Result<String> {
+    let switch = role.switch();
+    if switch == "EnableRunner" {
+        return Err(Error::invalid("`runner` is not a mode or a role of the app").or(format!(
+            "`freehold customer pause {install}` stops the runner, and `freehold customer resume {install}` starts it"
+        )));
+    }
+    let names = stack.parameters.keys().map(String::as_str);
+    let switches = names.filter(|name| name.starts_with("Enable") && !NOT_OF_ROLES.contains(name));
+    let roles: Vec<String> = switches.map(role_of).collect();
+    if stack.parameters.contains_key(&switch) && !NOT_OF_ROLES.contains(&switch.as_str()) {
+        return Ok(switch);
+    }
+    let way_out = match nearest(role.as_str(), roles.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("its roles are `{}`", roles.join("`, `")),
+    };
+    Err(Error::not_found(format!("install `{install}` has no role `{role}`")).or(way_out))
+}
+
+/// Returns the role of a switch: `break-glass-restart` of `EnableBreakGlassRestart`.
+fn role_of(switch: &str) -> String {
+    let mut role = String::new();
+    for sign in switch.trim_start_matches("Enable").chars() {
+        if sign.is_ascii_uppercase() && !role.is_empty() {
+            role.push('-');
+        }
+        role.push(sign.to_ascii_lowercase());
+    }
+    role
+}
+
+/// Sets the parameters that `changes` returns for the install stack, and prints what this does.
+async fn set(
+    context: &Context,
+    install: &InstallId,
+    changes: &dyn Fn(&Stack) -> Result<Vec<(String, String)>>,
+    does: &str,
+) -> Result<()> {
     let own = OwnInstall::find(context, install).await?;
     let stack = own.stack().await?;
-    if !stack.parameters.contains_key(name) {
-        let switches: Vec<&str> =
-            stack.parameters.keys().map(String::as_str).filter(|name| name.starts_with("Enable")).collect();
-        return Err(Error::not_found(format!("stack `{}` has no parameter `{name}`", stack.name))
-            .or(format!("its switches are {}", switches.join(", "))));
-    }
+    let parameters = changes(&stack)?;
     let change = Change {
         stack: stack.name.clone(),
         template: Template::Launched,
-        parameters: BTreeMap::from([(name.to_owned(), value.to_owned())]),
+        parameters: parameters.iter().cloned().collect(),
         tags: BTreeMap::new(),
     };
     let progress = Progress::start();
-    let (outcome, stack) = Stacks::new(&own.config).apply(&change, &progress).await?;
+    let stacks = Stacks::new(&own.config);
+    let stopped = format!(
+        "stopped waiting for stack `{}`, whose update goes on if it has begun; run the command again to wait for it",
+        stack.name
+    );
+    let (outcome, stack) = or_stopped(stacks.apply(&change, &progress), stopped).await?;
     drop(progress);
     let changed = outcome != Outcome::Unchanged;
-    // CloudFormation stores the value of a parameter with a change of a resource only. While the runner is off, a mode has
-    // no permissions either way, so closing it changes no resource.
-    if stack.parameters.get(name).is_none_or(|now| now != value) {
-        return Err(Error::failed(format!("stack `{}` did not store `{name}={value}`, since no resource depends on it now", stack.name))
-            .or("run `freehold customer resume` first; until this command has succeeded, the mode is as it was before the pause"));
+    for (name, value) in &parameters {
+        stored(&stack, name, value)?;
     }
+    let (name, value) = parameters.first().cloned().unwrap_or_default();
     let answer = json!({ "stack": stack.name, "parameter": name, "value": value, "changed": changed, "does": does });
     context.out.show(&answer, |_| {
         let word = if changed { "is now" } else { "was already" };
         format!("parameter `{name}` of stack `{}` {word} `{value}`: {does}", stack.name)
     })
+}
+
+/// Checks that the stack has stored the value. CloudFormation stores the value of a parameter with a change of a resource
+/// only. While the runner is off, a mode has no permissions either way, so closing it changes no resource.
+fn stored(stack: &Stack, name: &str, value: &str) -> Result<()> {
+    if stack.parameters.get(name).is_some_and(|now| now == value) {
+        return Ok(());
+    }
+    Err(Error::conflict(format!("stack `{}` did not store `{name}={value}`, since no resource depends on it now", stack.name))
+        .or("run `freehold customer resume` first; until this command has succeeded, the mode is as it was before the pause"))
+}
+
+#[cfg(test)]
+mod tests {
+    use aws_sdk_cloudformation::types::StackStatus;
+
+    use super::*;
+
+    fn stack(parameters: &[(&str, &str)]) -> Stack {
+        Stack {
+            id: "arn".into(),
+            name: "freehold-acme--globex".into(),
+            status: StackStatus::UpdateComplete,
+            reason: String::new(),
+            parameters: parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            outputs: BTreeMap::new(),
+            changed_at: String::new(),
+        }
+    }
+
+    fn of(role: &str) -> Result<String> {
+        let names = ["EnableRunner", "EnableAppRoles", "EnableMaintenance", "EnableBreakGlassRestart", "RunnerUrl"];
+        let stack = stack(&names.map(|name| (name, "true")));
+        switch(&stack, &"globex".parse().unwrap(), &role.parse().unwrap())
+    }
+
+    #[test]
+    fn only_a_role_has_a_switch_and_a_typo_is_answered_with_the_role_that_was_meant() {
+        assert_eq!(of("break-glass-restart").unwrap(), "EnableBreakGlassRestart");
+        insta::assert_snapshot!(of("maintenanc").unwrap_err(), @"install `globex` has no role `maintenanc`; did you mean `maintenance`?");
+        insta::assert_snapshot!(of("app-roles").unwrap_err(), @"install `globex` has no role `app-roles`; its roles are `break-glass-restart`, `maintenance`");
+        insta::assert_snapshot!(of("runner").unwrap_err(), @"`runner` is not a mode or a role of the app; `freehold customer pause globex` stops the runner, and `freehold customer resume globex` starts it");
+    }
+
+    #[test]
+    fn break_glass_is_opened_with_an_end_in_the_future() {
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        let changes = |role: &str, until: Option<&str>, before: &str| {
+            let until = until.map(|text| time(text).unwrap());
+            let open = Open { install: "globex".parse().unwrap(), role: role.parse().unwrap(), until };
+            let stack = stack(&[("EnableBreakGlassX", "false"), ("EnableProvision", "false"), (UNTIL, before)]);
+            let names = open.changes(&stack, now).map_err(|error| error.to_string())?;
+            Ok::<_, String>(names.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>())
+        };
+        let (past, future) = ("1970-01-01T00:00:00Z", "2026-11-30T18:00:00Z");
+
+        let both = ["EnableBreakGlassX=true".to_owned(), format!("{UNTIL}={future}")];
+        assert_eq!(changes("break-glass-x", Some(future), past).unwrap(), both);
+        assert_eq!(changes("break-glass-x", None, future).unwrap(), ["EnableBreakGlassX=true"]);
+        assert_eq!(changes("provision", None, past).unwrap(), ["EnableProvision=true"]);
+        let without = changes("break-glass-x", None, past).unwrap_err();
+        assert!(
+            without.starts_with("role `break-glass-x` needs a time at which break-glass ends; pass `--until"),
+            "{without}"
+        );
+        assert!(changes("break-glass-x", Some(past), past).unwrap_err().contains("has passed"));
+        assert!(changes("provision", Some(future), past).unwrap_err().contains("`provision` has none"));
+        assert!(time("tomorrow").unwrap_err().contains("such as 2026-11-30T18:00:00Z"));
+    }
+
+    #[test]
+    fn a_value_that_the_stack_did_not_store_is_a_matter_of_the_moment() {
+        let error = stored(&stack(&[("EnableProvision", "true")]), "EnableProvision", "false").unwrap_err();
+
+        assert_eq!(error.kind().exit_code(), 4);
+        assert!(stored(&stack(&[("EnableProvision", "false")]), "EnableProvision", "false").is_ok());
+    }
 }

@@ -38,8 +38,8 @@ pub(crate) struct VerifyTemplate {
     /// The template.
     file: PathBuf,
     /// The SHA-256 of the file, as the vendor published it.
-    #[arg(long, value_name = "HEX")]
-    sha256: Option<String>,
+    #[arg(long, value_name = "HEX", value_parser = crate::install::sha256)]
+    sha256: Option<Digest>,
     /// A resource that you added to the template yourself; it is listed, but not checked. Repeatable.
     #[arg(long, value_name = "ID=TYPE")]
     allow: Vec<Own>,
@@ -79,6 +79,8 @@ struct Verified<'a> {
     overview: Option<&'a Overview>,
     /// The parts of the template that nothing was compared with, each with the way to compare it.
     not_compared: &'a [&'a str],
+    /// Whether the policies of the roles were compared with the contract, and are as it says.
+    policies_compared: bool,
     /// The path of the template's runner in the release that the customer named.
     #[serde(skip_serializing_if = "Option::is_none")]
     runner_of_release: Option<String>,
@@ -89,15 +91,11 @@ impl VerifyTemplate {
         let shown = self.file.display().to_string();
         let bytes = crate::file::read(&self.file, TEMPLATE_WAY_OUT)?;
         let digest = Digest::of(&bytes);
-        if let Some(given) = self.sha256.as_deref().filter(|given| !is_sha256(given)) {
-            return Err(Error::invalid(format!(
-                "`{given}` is not a SHA-256, which has 64 hexadecimal digits; pass the whole value that the vendor published"
-            )));
-        }
-        if let Some(expected) = self.sha256.as_deref().filter(|expected| !expected.eq_ignore_ascii_case(digest.hex())) {
+        if let Some(expected) = self.sha256.as_ref().filter(|expected| **expected != digest) {
             return Err(Error::failed(format!(
-                "`{shown}` has the SHA-256 {}, not {expected}: it is not the template that was published",
-                digest.hex()
+                "`{shown}` has the SHA-256 {}, not {}: it is not the template that was published",
+                digest.hex(),
+                expected.hex()
             ))
             .or("do not launch it, and ask the vendor for the template again"));
         }
@@ -115,6 +113,7 @@ impl VerifyTemplate {
             names: names.as_ref(),
             overview: overview.as_ref(),
             not_compared: if self.contract.is_some() { &[] } else { &[POLICIES_OF_ROLES] },
+            policies_compared: self.contract.is_some() && names.is_some() && findings.is_empty(),
             runner_of_release,
         };
         context.out.show(&verified, |verified| render(verified, context.out))?;
@@ -150,6 +149,15 @@ impl VerifyTemplate {
             ))
             .or("pass a template and a contract of the same vendor"));
         }
+        if contract.terms.app != names.app {
+            return Err(Error::failed(format!(
+                "`{}` is a contract of app `{}`, and the template `{file}` is of app `{}`",
+                path.display(),
+                contract.terms.app,
+                names.app
+            ))
+            .or("pass a template and a contract of the same app"));
+        }
         check(Some(&Agreed { terms: &contract.terms, answers: &by_name(&self.inputs)? }))
     }
 
@@ -168,10 +176,6 @@ impl VerifyTemplate {
     }
 }
 
-fn is_sha256(text: &str) -> bool {
-    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
-}
-
 fn render(verified: &Verified<'_>, out: Output) -> String {
     let sections = [
         Some(judgement(verified, out)),
@@ -179,6 +183,9 @@ fn render(verified: &Verified<'_>, out: Output) -> String {
         verified.overview.map(given),
         verified.overview.map(asked),
         verified.overview.filter(|overview| !overview.warnings.is_empty()).map(warned),
+        verified.names.filter(|_| verified.policies_compared).map(|names| {
+            format!("Compared: each role has the policies of the contract {}, and no other", names.contract)
+        }),
         (!verified.not_compared.is_empty()).then(|| format!("Not compared: {}", verified.not_compared.join("; "))),
         verified.runner_of_release.as_ref().map(|path| format!("The runner is `{path}` of the release.")),
         (!verified.added.is_empty()).then(|| added(verified.added)),

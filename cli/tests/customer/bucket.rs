@@ -213,6 +213,10 @@ impl Bucket {
         format!("audit/reports/{}", message_name(&self.report))
     }
 
+    pub(crate) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
     /// Asks a question of the copy, with the vendor's root key.
     pub(crate) fn ask(&self, words: &[&str]) -> (i32, Value) {
         let root = PublicKey::from(key(ROOT).verifying_key()).to_string();
@@ -224,11 +228,17 @@ impl Bucket {
     }
 }
 
-/// Runs `freehold` without an account and without a network to speak of.
-pub(crate) fn freehold(place: &Path, words: &[&str]) -> Output {
+/// Returns `freehold` without an account and without a network to speak of.
+pub(crate) fn command(place: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_freehold"));
     let nowhere = [("AWS_ENDPOINT_URL", "http://127.0.0.1:9"), ("AWS_EC2_METADATA_DISABLED", "true")];
-    command.args(words).current_dir(place).env_clear().envs(nowhere).output().unwrap()
+    command.args(words).current_dir(place).env_clear().envs(nowhere);
+    command
+}
+
+/// Runs `freehold` as [`command`] returns it.
+pub(crate) fn freehold(place: &Path, words: &[&str]) -> Output {
+    command(place, words).output().unwrap()
 }
 
 fn asker(name: &str) -> AskedBy {

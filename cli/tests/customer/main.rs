@@ -6,7 +6,7 @@
 mod bucket;
 mod templates;
 
-use bucket::{AT, Bucket, Story};
+use bucket::{AT, Bucket, Story, command, freehold};
 use freehold_protocol::audit::{AuditEvent, record_name};
 use serde_json::{Value, json};
 
@@ -145,6 +145,46 @@ fn a_changed_or_missing_log_of_a_job_is_told() {
 
     tells(&changed, &[&["ran", "--job", job]], "was changed: its record names");
     tells(&missing, &[&["ran", "--job", job]], "is not there");
+}
+
+#[test]
+fn a_copy_of_the_records_alone_is_said_to_have_no_logs() {
+    let bucket = honest();
+    let job = bucket.ask(&["ran"]).1["answer"][0]["job"].as_str().unwrap().to_owned();
+
+    let done = freehold(bucket.place(), &["customer", "ran", "--copy", "audit", "--job", &job]);
+
+    let shown = String::from_utf8(done.stdout).unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(shown.contains("the copy has no `logs/`; copy the whole bucket, not only `audit/`"), "{shown}");
+}
+
+#[test]
+fn the_text_of_a_report_is_printed_as_it_was_signed_on_a_narrow_terminal_too() {
+    let bucket = honest();
+    let words = ["customer", "sent", "--copy", ".", "--report", bucket.report.as_str()];
+
+    let done = command(bucket.place(), &words).env("COLUMNS", "40").output().unwrap();
+
+    let shown = String::from_utf8(done.stdout).unwrap();
+    let text: Value = serde_json::from_str(shown.trim_end().lines().last().unwrap()).unwrap();
+    assert_eq!(text["body"]["event"]["event"], "started", "{shown}");
+}
+
+#[test]
+fn what_is_missing_in_a_question_is_named_with_every_way_to_give_it() {
+    let bucket = honest();
+    let refused = |words: &[&str]| {
+        let done = freehold(bucket.place(), &[&["customer"], words].concat());
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        String::from_utf8(done.stderr).unwrap()
+    };
+
+    insta::assert_snapshot!(refused(&["audit", "verify"]) + &refused(&["permissions"]) + &refused(&["changes", "globex"]), @r"
+    error: no install is given; name it, or pass `--copy DIR`
+    error: no install is given; name it, or pass a file with its template as `--template FILE`
+    error: nothing new is given to compare with; pass `--new-template FILE`, or `--agreed FILE` and `--new-contract FILE`, or all three
+    ");
 }
 
 #[test]

@@ -32,9 +32,20 @@ struct Answer<'a, T> {
 pub(super) fn give<T: Serialize>(
     question: Question,
     evidence: &Evidence,
-    (answer, doubts): (&T, &[String]),
+    answer: (&T, &[String]),
     context: &Context,
     render: impl FnOnce(Output) -> String,
+) -> Result<()> {
+    give_with_texts(question, evidence, answer, context, (render, Vec::new()))
+}
+
+/// Prints an answer as [`give`] does, and below it texts of the bucket, whose lines are not wrapped.
+pub(super) fn give_with_texts<T: Serialize>(
+    question: Question,
+    evidence: &Evidence,
+    (answer, doubts): (&T, &[String]),
+    context: &Context,
+    (render, texts): (impl FnOnce(Output) -> String, Vec<String>),
 ) -> Result<()> {
     let problems = evidence.chain.problems.as_slice();
     let shown = Answer {
@@ -46,7 +57,7 @@ pub(super) fn give<T: Serialize>(
         rests_on: question.rests_on(),
         answer,
     };
-    context.out.show(&shown, |_| {
+    context.out.show_verbatim(&shown, |_| {
         let mut parts = vec![render(context.out)];
         parts.extend(listed("The log is not whole:", told_once(problems).into_iter()));
         parts.extend(listed("Not proven:", doubts.iter().cloned()));
@@ -56,7 +67,7 @@ pub(super) fn give<T: Serialize>(
                     .to_owned(),
             );
         }
-        parts.join("\n\n")
+        std::iter::once(context.out.wrapped(&parts.join("\n\n"))).chain(texts).collect::<Vec<_>>().join("\n\n")
     })?;
     match (problems.len(), doubts.len()) {
         (0, 0) => Ok(()),

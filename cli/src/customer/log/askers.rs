@@ -72,7 +72,7 @@ fn render(all: &[AskedFor], out: Output) -> String {
             AskedFor::Started(run) => {
                 let by = run.asked_by.as_ref().map_or_else(|| "the order does not say".to_owned(), ToString::to_string);
                 let started = "yes".to_owned();
-                table.row([time(run.at), run.job.to_string(), clean(&run.work), run.role_name(), started, by]);
+                table.row([time(run.at), run.job.to_string(), clean(&run.work_name()), run.role_name(), started, by]);
             }
             AskedFor::NotStarted(one) => {
                 let [at, job, work, role] = one.columns();

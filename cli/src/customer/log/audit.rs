@@ -155,5 +155,6 @@ fn render(answer: &Answer<'_>, any_key: bool, out: Output) -> String {
 
 fn receipts(chain: &Verified) -> String {
     let count = usize::try_from(chain.receipts).unwrap_or(usize::MAX);
-    format!("{} agree with the chain", plural(count, "receipt"))
+    let verb = if count == 1 { "agrees" } else { "agree" };
+    format!("{} {verb} with the chain", plural(count, "receipt"))
 }

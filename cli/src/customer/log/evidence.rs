@@ -29,7 +29,7 @@ const AT_ONCE: usize = 16;
 #[derive(Debug, Args)]
 pub(crate) struct Records {
     /// Name of the install, whose bucket is read with your own AWS credentials; `--tenant` names the vendor's tenant.
-    #[arg(required_unless_present = "copy", conflicts_with = "copy")]
+    #[arg(conflicts_with = "copy")]
     install: Option<InstallId>,
     /// A copy of the install's bucket, or of all below `audit/` in it, which is read instead of the bucket.
     #[arg(long, value_name = "DIR")]
@@ -94,6 +94,14 @@ impl Records {
 }
 
 impl Evidence {
+    /// Returns whether the place can have logs of jobs. A copy of all below `audit/` has none.
+    pub(super) fn has_logs(&self) -> bool {
+        match &self.place {
+            Place::Directory(directory) => directory.join("logs").is_dir() || directory.join("audit").is_dir(),
+            Place::Bucket { .. } => true,
+        }
+    }
+
     /// Returns the full log of an attempt; `None` when it is not there any more.
     pub(super) async fn log(&self, job: &JobId, fence: Fence) -> Result<Option<Vec<u8>>> {
         let key = format!("logs/{job}/{fence}.log");
@@ -120,6 +128,10 @@ async fn download(client: &Client, bucket: &str) -> Result<RecordsCopy> {
     let mut keys = Vec::new();
     let mut pages = client.list_objects_v2().bucket(bucket).prefix(AUDIT).into_paginator().send();
     while let Some(page) = pages.next().await {
+        if page.as_ref().is_err_and(|error| error.code() == Some("NoSuchBucket")) {
+            return Err(Error::not_found(format!("there is no bucket `{bucket}`"))
+                .or("check the install's name, `--tenant` and the account of your credentials"));
+        }
         let page = page.doing(format!("list the records in bucket `{bucket}`"))?;
         keys.extend(page.contents().iter().filter_map(|object| object.key().map(str::to_owned)));
     }

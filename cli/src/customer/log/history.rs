@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use freehold_protocol::audit::verify::RecordsCopy;
 use freehold_protocol::audit::{AuditEvent, AuditRecord, message_name, record_number};
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::order::{AskedBy, Mode, Order};
+use freehold_protocol::order::{AskedBy, Mode, Order, Work};
 use freehold_protocol::report::Fence;
 use freehold_protocol::{Digest, Envelope, JobId, RoleKey, Timestamp, WorkflowId};
 use serde::Serialize;
@@ -50,6 +50,14 @@ impl Run {
     /// Returns the name of the role under which the job ran: the mode, or the app's own role.
     pub(super) fn role_name(&self) -> String {
         self.role.as_ref().map_or_else(|| self.mode.as_str().to_owned(), ToString::to_string)
+    }
+
+    /// Returns the kind of work, with the name of an action, which only the signed order has.
+    pub(super) fn work_name(&self) -> String {
+        match self.signed.as_ref().map(|order| order.work.made_by()) {
+            Some(Work::Action(action)) => format!("{} {}", self.work, action.action),
+            Some(_) | None => self.work.clone(),
+        }
     }
 }
 

@@ -99,7 +99,8 @@ impl Ran {
             shown.push(Row::Ran(Box::new(Shown { run, artifacts, steps, log_text })));
         }
         shown.sort_by_key(Row::record);
-        answer::give(Question::Ran, &evidence, (&shown, &doubts), context, |out| render(&shown, out))
+        let render = |out| render(&shown, out);
+        answer::give_with_texts(Question::Ran, &evidence, (&shown, &doubts), context, (render, texts(&shown)))
     }
 }
 
@@ -113,10 +114,14 @@ async fn log_of(run: &Run, evidence: &Evidence, doubts: &mut Vec<String>) -> Res
             Ok(None)
         }
         None => {
-            doubts.push(format!(
-                "the log of job {} {} is not there: the bucket keeps logs for 90 days",
-                run.job, run.fence
-            ));
+            let (job, fence) = (&run.job, run.fence);
+            doubts.push(if evidence.has_logs() {
+                format!("the log of job {job} {fence} is not there: the bucket keeps logs for 90 days")
+            } else {
+                format!(
+                    "the log of job {job} {fence} was not looked at: the copy has no `logs/`; copy the whole bucket, not only `audit/`"
+                )
+            });
             Ok(None)
         }
     }
@@ -171,8 +176,13 @@ fn render(all: &[Row], out: Output) -> String {
         let steps = steps.iter().map(|step| format!("step {} {}", clean(&step.name), step.digest.short()));
         let ran = artifacts.chain(steps).collect::<Vec<_>>().join(", ");
         let (at, job, attempt) = (time(run.at), run.job.to_string(), run.fence.to_string());
-        table.row([at, job, attempt, clean(&run.work), run.role_name(), result, ran]);
+        table.row([at, job, attempt, clean(&run.work_name()), run.role_name(), result, ran]);
     }
+    out.table(&table)
+}
+
+/// Returns the logs of the attempts, and the reasons of those that did not start.
+fn texts(all: &[Row]) -> Vec<String> {
     let texts = all.iter().filter_map(|row| match row {
         Row::Ran(shown) => {
             let text = shown.log_text.as_ref()?;
@@ -182,5 +192,5 @@ fn render(all: &[Row], out: Output) -> String {
             Some(format!("why {} {} did not start: {}", one.job, one.fence, clean(one.reason.as_ref()?)))
         }
     });
-    std::iter::once(out.table(&table)).chain(texts).collect::<Vec<_>>().join("\n\n")
+    texts.collect()
 }

@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 use clap::Args;
 use freehold_protocol::audit::verify::RecordsCopy;
 use freehold_protocol::audit::{AuditEvent, message_name};
+use freehold_protocol::envelope::decode_base64;
 use freehold_protocol::report::{AttemptEvent, Report, ReportBody};
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::super::question::Question;
 use super::answer;
@@ -27,7 +29,10 @@ Examples:
   freehold customer sent globex --tenant acme
   freehold customer sent globex --tenant acme \\
       --report sha256:05b3abf2579a5eb66403cd78be557fd860633a1fe2103c7642030defe32c657f
-  freehold customer sent --copy globex-bucket --json"))]
+  freehold customer sent --copy globex-bucket --json
+
+The digest of a report is that of the signed message, the object `audit/reports/DIGEST` of the bucket. With `--report`, the text
+in that message is printed as it was signed, on one line."))]
 pub(crate) struct SentReports {
     #[command(flatten)]
     records: Records,
@@ -64,12 +69,20 @@ impl SentReports {
             })?;
             one.text = text(&evidence.copy, wanted);
         }
-        answer::give(Question::Sent, &evidence, (&left, &doubts), context, |out| render(&left, out))
+        let texts = self.report.iter().filter_map(|report| signed_text(&evidence.copy, report)).collect();
+        let render = |out| render(&left, out);
+        answer::give_with_texts(Question::Sent, &evidence, (&left, &doubts), context, (render, texts))
     }
 }
 
 fn text(copy: &RecordsCopy, digest: &Digest) -> Option<Report> {
     Envelope::parse(copy.reports.get(&message_name(digest))?).ok()?.peek().ok()
+}
+
+/// Returns the text of a report as it was signed.
+fn signed_text(copy: &RecordsCopy, digest: &Digest) -> Option<String> {
+    let message: Value = serde_json::from_slice(copy.reports.get(&message_name(digest))?).ok()?;
+    String::from_utf8(decode_base64(message.get("payload")?.as_str()?).ok()?).ok()
 }
 
 /// Returns the reports that the records name, and what is missing. `to` is the time of the last record.
@@ -123,7 +136,5 @@ fn render(left: &[Left], out: Output) -> String {
         let size = bytes(u64::try_from(one.bytes).unwrap_or(u64::MAX));
         table.row([time(one.at), one.record.to_string(), one.report.to_string(), says, size]);
     }
-    let texts = left.iter().filter_map(|one| serde_json::to_string_pretty(one.text.as_ref()?).ok());
-    let table = if left.is_empty() { "no report was sent".to_owned() } else { out.table(&table) };
-    std::iter::once(table).chain(texts).collect::<Vec<_>>().join("\n\n")
+    if left.is_empty() { "no report was sent".to_owned() } else { out.table(&table) }
 }
