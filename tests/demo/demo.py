@@ -147,10 +147,11 @@ def create_install(programs):
     """Returns the file of the install's stack, and the workflow that provisions it."""
     template = programs.files / "globex.yaml"
     place = ("--app", APP, "--account", CUSTOMER, "--region", REGION)
+    programs.freehold("install", "create", INSTALL, *place)
     created = programs.freehold_json("install", "create", INSTALL, *place)
-    print(f"install `{INSTALL}` waits for its runner")
-    command = (BIN / "freehold", "install", "stack", INSTALL, "-o", template)
-    programs.wait_until("the install stack is ready", lambda: programs.succeeds(*command))
+    command = ("install", "stack", INSTALL, "-o", template)
+    programs.wait_until("the install stack is ready", lambda: programs.succeeds(BIN / "freehold", *command))
+    programs.freehold(*command)
     return template, created["workflow"]
 
 

@@ -5,6 +5,7 @@ The fuzzing of the API (`tests/api`) and whole runs of apps (`tests/apps`) start
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -69,7 +70,7 @@ class Programs:
 
     def freehold(self, *arguments, account=VENDOR):
         """Runs `freehold`, showing the command and its output; fails when the command fails."""
-        print("$ freehold " + " ".join(_short(argument) for argument in arguments), flush=True)
+        print("$ freehold " + shlex.join(_short(argument) for argument in arguments), flush=True)
         self._run(BIN / "freehold", *arguments, account=account)
 
     def freehold_quietly(self, *arguments, account=VENDOR):
