@@ -17,7 +17,7 @@ use crate::inputs::number;
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
 /// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
-const FROM_THE_STACK: [&str; 16] = [
+const FROM_THE_STACK: [&str; 17] = [
     "tenant",
     "install",
     "region",
@@ -30,6 +30,7 @@ const FROM_THE_STACK: [&str; 16] = [
     "accepted_contract",
     "boundary",
     "cluster_images",
+    "audit_lock",
     "modes",
     "roles",
     "inputs",
@@ -83,6 +84,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) boundary: Option<String>,
     /// Which images may reach a cluster; absent for a build runner, and for a stack of an earlier release.
     pub(crate) cluster_images: Option<String>,
+    /// The mode and the days of the lock of audit records; absent where `cluster_images` is.
+    pub(crate) audit_lock: Option<String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
     /// The stack's outputs about its network, by key below `.nuon.install_stack.outputs`.
@@ -127,6 +130,9 @@ impl RunnerConfig {
         }
         if let Some(images) = &self.cluster_images {
             file.insert("cluster_images", value(images));
+        }
+        if let Some(lock) = &self.audit_lock {
+            file.insert("audit_lock", value(lock));
         }
         if let Some(terraform) = &machine.terraform {
             file.insert("terraform", value(absolute(terraform)?));
@@ -222,6 +228,7 @@ mod tests {
             .into(),
             boundary: Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into()),
             cluster_images: Some("install-registry".into()),
+            audit_lock: Some("COMPLIANCE 365".into()),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
             outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
             app_secrets: vec!["api_key".to_owned()],
@@ -252,6 +259,7 @@ mod tests {
         accepted_contract = "sha256:51d2361f4faea3bc8f9facdbc7d99abb555596a2e51f7b25fd3b41c93587e616"
         boundary = "arn:aws:iam::222222222222:policy/fh-acme--globex--boundary"
         cluster_images = "install-registry"
+        audit_lock = "COMPLIANCE 365"
         sandbox = "bubblewrap"
 
         [modes]

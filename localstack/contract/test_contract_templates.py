@@ -1,6 +1,7 @@
 """The contract of CloudFormation: what a template makes, and where that differs from AWS. Run by `cloud test`."""
 
 import unittest
+from datetime import UTC, datetime, timedelta
 
 from botocore.exceptions import ClientError
 
@@ -43,6 +44,45 @@ class Templates(Contract):
         role.client("sqs").list_queues()
 
         self.refused("AccessDenied", role.client("sqs").create_queue, QueueName="more")
+
+    def test_bucket_of_a_template_keeps_locked_objects_and_its_policy_holds_for_everybody(self):
+        bucket, until = f"locked-{self.account.id}", datetime.now(UTC) + timedelta(days=1)
+        new = {
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "s3:PutObject",
+            "Resource": f"arn:aws:s3:::{bucket}/once/*",
+            "Condition": {"Null": {"s3:if-none-match": "true"}},
+        }
+        self.account.stack(
+            "locked",
+            Bucket={
+                "Type": "AWS::S3::Bucket",
+                "Properties": {
+                    "BucketName": bucket,
+                    "ObjectLockEnabled": True,
+                    "VersioningConfiguration": {"Status": "Enabled"},
+                },
+            },
+            Rules={
+                "Type": "AWS::S3::BucketPolicy",
+                "Properties": {
+                    "Bucket": {"Ref": "Bucket"},
+                    "PolicyDocument": {"Version": "2012-10-17", "Statement": [new]},
+                },
+            },
+        )
+        s3 = self.account.role("admin", allow("*")).client("s3")
+        put = {"Bucket": bucket, "Key": "once/1", "Body": b"a", "IfNoneMatch": "*"}
+
+        made = s3.put_object(**put, ObjectLockMode="COMPLIANCE", ObjectLockRetainUntilDate=until)
+        s3.put_object(Bucket=bucket, Key="often/1", Body=b"a")
+
+        self.refused("AccessDenied", s3.put_object, Bucket=bucket, Key="once/2", Body=b"b")
+        self.refused("PreconditionFailed", s3.put_object, **put)
+        self.refused("AccessDenied", s3.delete_object, Bucket=bucket, Key="once/1", VersionId=made["VersionId"])
+        s3.delete_object(Bucket=bucket, Key="once/1")
+        self.assertEqual(s3.get_object(Bucket=bucket, Key="once/1", VersionId=made["VersionId"])["Body"].read(), b"a")
 
     def test_nat_gateway_of_a_template_is_made_with_its_address_and_goes_with_the_stack(self):
         ec2 = self.account.client("ec2")

@@ -21,6 +21,8 @@ def apply():
     # On AWS these keys are the headers of a conditional write (Amazon S3 User Guide, "Enforce conditional writes on
     # Amazon S3 buckets"); MiniStack obeys the headers and does not know the keys.
     replace(iam_actions, "s3_service_context", _with_conditions_of_write)
+    # On AWS, a write that locks its object needs `s3:PutObjectRetention` too (Amazon S3 API Reference, "PutObject").
+    replace(iam_actions, "s3_additional_checks", _with_lock_of_write)
 
 
 def _with_boundary(original):
@@ -47,6 +49,17 @@ def _with_conditions_of_write(original):
         return context
 
     return s3_service_context
+
+
+def _with_lock_of_write(original):
+    def s3_additional_checks(method, path, headers, body, query_params):
+        checks = original(method, path, headers, body, query_params)
+        bucket, _, key = path.lstrip("/").partition("/")
+        if method == "PUT" and key and headers.get("x-amz-object-lock-mode"):
+            checks.append(("s3:PutObjectRetention", f"arn:aws:s3:::{bucket}/{key}"))
+        return checks
+
+    return s3_additional_checks
 
 
 def _key_of_alias(original):

@@ -65,6 +65,7 @@ class Install:
             "RevokeSessionsBefore": "2026-10-01T00:00:00Z",
             "RunnerPrincipal": self.account.role_arn("host") if self.is_elsewhere else "",
             "BreakGlassUntil": BREAK_GLASS_UNTIL,
+            "AuditLock": "COMPLIANCE",
             **{f"Enable{logical}": modes for logical in MODE_ROLES.values()},
             **more,
         }
@@ -76,9 +77,9 @@ class Install:
     def trust(self, evaluator, logical):
         return evaluator.resolve(properties(self.template, logical)["AssumeRolePolicyDocument"])
 
-    def role(self, logical):
+    def role(self, logical, evaluator=None):
         """Returns the name of a role, its identity policies and its boundaries."""
-        role = self.on.resolve(properties(self.template, logical))
+        role = (evaluator or self.on).resolve(properties(self.template, logical))
         identity = [policy["PolicyDocument"] for policy in role["Policies"]]
         return role["RoleName"], identity, [self.boundary] if "PermissionsBoundary" in role else []
 
@@ -88,6 +89,9 @@ class Install:
         identity = [*identity, self.limits]
         self.account.add_principal("runner", "runner", name, identity, boundary)
         self.account.add_principal("killed-runner", "killed-runner", name, killed, boundary)
+        _, without_locks, _ = self.role("RunnerRole", self.evaluator("true", AuditLock="none"))
+        without_locks = [*without_locks, self.limits]
+        self.account.add_principal("lockless-runner", "lockless-runner", name, without_locks, boundary)
         # What Limits alone leaves, whatever the runner's own policies say.
         wide = [policies.EVERYTHING, killed[-1]]
         self.account.add_principal("killed-wide-runner", "killed-wide-runner", name, wide, boundary)
@@ -190,9 +194,17 @@ class Install:
             return [(f"s3:{action}", {"s3:prefix": prefix}) for action in actions]
 
         objects = ["s3:PutObject", "s3:DeleteObject"]
+
+        def lock(days):
+            return [("s3:PutObjectRetention", {"s3:object-lock-remaining-retention-days": str(days)})]
+
         both = ("ListBucket", "ListBucketVersions")
+        rules = self.document(self.on, "BucketRules")
         for kind, arn, actions in (
-            ("bucket", bucket, ["s3:PutBucketPolicy"]),
+            ("bucket", bucket, ["s3:PutBucketPolicy", "s3:PutBucketObjectLockConfiguration"]),
+            ("lock", f"{bucket}/audit/000000000001.json", lock(3650)),
+            ("lock-for-ever", f"{bucket}/audit/000000000001.json", lock(3652)),
+            ("lock-of-a-state", f"{bucket}/terraform/x.tfstate", lock(30)),
             ("audit", f"{bucket}/audit/1", ["s3:GetObject", *objects]),
             ("record", f"{bucket}/audit/000000000001.json", [("s3:PutObject", {"s3:if-none-match": "*"})]),
             ("record-again", f"{bucket}/audit/000000000001.json", ["s3:PutObject"]),
@@ -203,8 +215,11 @@ class Install:
             ("state-list", bucket, listing("terraform/x", *both)),
             ("other-list", bucket, listing("x", "ListBucket")),
         ):
-            self.account.add_resource(kind, kind, arn, actions)
-        self.account.add_resource("logs", "logs", f"{bucket}/logs/x", ["s3:GetObject", *objects])
+            self.account.add_resource(kind, kind, arn, actions, rules)
+        self.account.add_resource("logs", "logs", f"{bucket}/logs/x", ["s3:GetObject", *objects], rules)
+        # Without the bucket's policy, only the runner's own stops it.
+        again = ["s3:PutObject"]
+        self.account.add_resource("open-record", "open-record", f"{bucket}/audit/000000000001.json", again)
 
     def add_stack_resources(self):
         key_policy = self.on.resolve(properties(self.template, "Key")["KeyPolicy"])

@@ -11,6 +11,8 @@ TAKEN = {RECEIVE, "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
 MADE = {SET, "sqs:CreateQueue", "sqs:TagQueue", "sqs:DeleteQueue"}
 GET_OBJECT, PUT_OBJECT, DELETE_OBJECT = "s3:GetObject", "s3:PutObject", "s3:DeleteObject"
 LIST, LIST_VERSIONS = "s3:ListBucket", "s3:ListBucketVersions"
+# A write that locks its object needs this right too.
+LOCK = "s3:PutObjectRetention"
 PULL, PUSH = "ecr:BatchGetImage", "ecr:PutImage"
 PUSHES = {PUSH, "ecr:InitiateLayerUpload", "ecr:UploadLayerPart", "ecr:CompleteLayerUpload"}
 TAKE, TAG = "sts:AssumeRole", "sts:TagSession"
@@ -223,26 +225,29 @@ VENDOR = {
     },
 }
 
+RUNNER = {
+    "orders": TAKEN,
+    "open-orders": {RECEIVE},
+    "reports": {SEND},
+    "open-reports": {SEND},
+    "mode-role": {TAKE},
+    "open-mode-role": {TAKE},
+    "stack": {"cloudformation:DescribeStacks"},
+    "runner-group": {"autoscaling:CompleteLifecycleAction"},
+    **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT}),
+    "record": {PUT_OBJECT},
+    "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
+    "audit-list": {LIST},
+    "plans": {PUT_OBJECT},
+    "repository": {PUSH, PULL},
+    **KEY,
+    "secret": {"secretsmanager:GetSecretValue"},
+    "app-secret": {"secretsmanager:GetSecretValue"},
+}
 CUSTOMER = {
-    "runner": {
-        "orders": TAKEN,
-        "open-orders": {RECEIVE},
-        "reports": {SEND},
-        "open-reports": {SEND},
-        "mode-role": {TAKE},
-        "open-mode-role": {TAKE},
-        "stack": {"cloudformation:DescribeStacks"},
-        "runner-group": {"autoscaling:CompleteLifecycleAction"},
-        **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT}),
-        "record": {PUT_OBJECT},
-        "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT},
-        "audit-list": {LIST},
-        "plans": {PUT_OBJECT},
-        "repository": {PUSH, PULL},
-        **KEY,
-        "secret": {"secretsmanager:GetSecretValue"},
-        "app-secret": {"secretsmanager:GetSecretValue"},
-    },
+    "runner": {**RUNNER, "lock": {LOCK}},
+    # Its stack has `AuditLock=none`.
+    "lockless-runner": RUNNER,
     # While the kill switch is off: the last reports and audit records, for which it reads the records before them, its
     # stack, and the release of its machine.
     "killed-runner": {
@@ -254,6 +259,7 @@ CUSTOMER = {
         "audit-list": {LIST},
         "key-by-s3": {"kms:Decrypt"},
         **dict.fromkeys(("locked", "logs", "plans", "record"), {PUT_OBJECT}),
+        "lock": {LOCK},
     },
     "killed-wide-runner": {
         **dict.fromkeys(("reports", "open-orders", "open-reports"), {SEND}),
@@ -262,7 +268,8 @@ CUSTOMER = {
         "audit": {GET_OBJECT, PUT_OBJECT},
         "audit-list": {LIST},
         "key-by-s3": {"kms:Decrypt"},
-        **dict.fromkeys(("locked", "logs", "plans", "record", "record-again", "state"), {PUT_OBJECT}),
+        **dict.fromkeys(("locked", "logs", "plans", "record", "open-record", "state"), {PUT_OBJECT}),
+        **dict.fromkeys(("lock", "lock-of-a-state"), {LOCK}),
         "elsewhere": {SEND, PUT_OBJECT, "autoscaling:CompleteLifecycleAction", "cloudformation:DescribeStacks"},
     },
     "bare-mode": MODE,
@@ -327,11 +334,13 @@ CUSTOMER = {
             "state-list": {LIST, LIST_VERSIONS},
             "open-mode-role": {TAKE, TAG},
             **dict.fromkeys(("audit", "logs"), {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT}),
-            **dict.fromkeys(("record", "record-again"), {PUT_OBJECT}),
+            # Nobody writes a record again: the bucket's own policy says so.
+            **dict.fromkeys(("record", "open-record"), {PUT_OBJECT}),
+            **dict.fromkeys(("lock", "lock-of-a-state"), {LOCK}),
             "locked": {GET_OBJECT, PUT_OBJECT, DELETE_OBJECT, "s3:PutObjectTagging"},
             "leftovers": {"tag:GetResources", "tag:TagResources"},
             "state": {GET_OBJECT, PUT_OBJECT, "s3:PutObjectTagging"},
-            "bucket": {"s3:PutBucketPolicy"},
+            "bucket": {"s3:PutBucketPolicy", "s3:PutBucketObjectLockConfiguration"},
             "plans": {PUT_OBJECT, DELETE_OBJECT},
             "repository": {PUSH, PULL, "ecr:DeleteRepository"},
             "key": {"kms:Decrypt", "kms:PutKeyPolicy"},

@@ -143,6 +143,12 @@ def actions(statement):
     return text if key == "Action" else f"all but {text}"
 
 
+def effect(statement):
+    """Returns the effect: `Allow`, or `Allow (if X), Deny (unless X)`."""
+    values = list(branches(statement["Effect"]))
+    return ", ".join(f"{value} ({' and '.join(when)})" if when else value for value, when in values)
+
+
 def resources(statement, itself):
     if "NotResource" in statement:
         return f"all but {quote_all(statement['NotResource'])}"
@@ -178,7 +184,7 @@ def permission_table(documents):
     rows = [
         [
             statement.get("Sid", ""),
-            statement["Effect"],
+            effect(statement),
             actions(statement),
             resources(statement, ""),
             only_when(statement, given),
@@ -195,7 +201,7 @@ def access_table(document, itself):
     rows = [
         [
             statement.get("Sid", ""),
-            statement["Effect"],
+            effect(statement),
             principals(statement),
             actions(statement),
             resources(statement, itself),

@@ -35,6 +35,7 @@ TYPES = {
     "AWS::Route53Resolver::FirewallRuleGroup",
     "AWS::Route53Resolver::FirewallRuleGroupAssociation",
     "AWS::S3::Bucket",
+    "AWS::S3::BucketPolicy",
 }
 
 
@@ -104,6 +105,14 @@ class Install(unittest.TestCase):
 
         self.assertEqual({a for a in actions if a.startswith("s3:")}, {"s3:GetObject", "s3:PutObject", "s3:ListBucket"})
         self.assertEqual(outputs["Resource"], {"Fn::Sub": "${Bucket.Arn}/locked/*"})
+
+    def test_the_runner_may_lock_audit_records_if_the_customer_wants_that(self):
+        """With this right, a lock can be made longer and not shorter."""
+        [lock] = [s for s in statements(self.template["Resources"]["RunnerRole"]) if s["Sid"] == "LockRecords"]
+
+        self.assertEqual(lock["Effect"], {"Fn::If": ["LocksAudit", "Allow", "Deny"]})
+        self.assertEqual(lock["Action"], "s3:PutObjectRetention")
+        self.assertEqual(lock["Resource"], {"Fn::Sub": "${Bucket.Arn}/audit/*"})
 
     def test_the_runner_alone_reaches_the_sensitive_outputs(self):
         """The boundary denies its part of the bucket to the modes and to every role that they make."""
@@ -177,6 +186,21 @@ class Install(unittest.TestCase):
         self.assertEqual(bucket["VersioningConfiguration"], {"Status": "Enabled"})
         self.assertEqual(encryption["SSEAlgorithm"], "aws:kms")
         self.assertEqual(expires, {"logs/", "plans/"})
+
+    def test_the_bucket_can_lock_and_locks_nothing_by_itself(self):
+        bucket, parameters = properties(self.template, "Bucket"), self.template["Parameters"]
+
+        self.assertEqual(bucket["ObjectLockEnabled"], True)
+        self.assertNotIn("ObjectLockConfiguration", bucket)
+        self.assertEqual(parameters["AuditLock"]["Default"], "none")
+
+    def test_the_buckets_policy_grants_nothing_and_demands_new_records_of_everybody(self):
+        statements = properties(self.template, "BucketRules")["PolicyDocument"]["Statement"]
+
+        self.assertEqual({(each["Effect"], each["Principal"]) for each in statements}, {("Deny", "*")})
+        [new] = [each for each in statements if each["Action"] == "s3:PutObject"]
+        self.assertEqual(new["Resource"], {"Fn::Sub": "${Bucket.Arn}/audit/*.json"})
+        self.assertEqual(new["Condition"], {"Null": {"s3:if-none-match": "true"}})
 
     def test_one_rule_lets_out(self):
         group = properties(self.template, "SecurityGroup")
@@ -335,6 +359,8 @@ class Install(unittest.TestCase):
             {
                 "AcceptedContract",
                 "ClusterImages",
+                "AuditLock",
+                "AuditLockDays",
                 "RunnerRoleArn",
                 "ProvisionRoleArn",
                 "MaintenanceRoleArn",

@@ -39,6 +39,7 @@ impl Command {
             roles: named_roles(&stack, &parsed(&stack, "TenantName")?, &self.install),
             boundary: stack.outputs.get("BoundaryArn").cloned(),
             cluster_images: stack.outputs.get("ClusterImages").cloned(),
+            audit_lock: audit_lock(&stack),
             inputs: answers(&stack),
             outputs: network(&stack),
             app_secrets: app_secrets(&stack),
@@ -54,6 +55,11 @@ impl Command {
             )
         })
     }
+}
+
+/// Returns mode and days of the lock of audit records, or `None` for a stack of an earlier release.
+fn audit_lock(stack: &Stack) -> Option<String> {
+    Some(format!("{} {}", stack.outputs.get("AuditLock")?, stack.outputs.get("AuditLockDays")?))
 }
 
 /// Returns the stack of the install of the vendor that `--tenant` names. Without `--tenant`, only one vendor may have

@@ -41,6 +41,7 @@ impl BuildRunner {
             roles: BTreeMap::new(),
             boundary: None,
             cluster_images: None,
+            audit_lock: None,
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
             app_secrets: Vec::new(),

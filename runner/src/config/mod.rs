@@ -1,5 +1,6 @@
 //! Reads and checks the runner's config file, once at the start. Every error names the key and how to fix it.
 
+pub mod audit_lock;
 pub mod limits;
 pub mod stack;
 
@@ -15,6 +16,7 @@ use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, RoleKey, TenantName, names};
 use serde::Deserialize;
 
+use audit_lock::AuditLock;
 use limits::Limits;
 
 /// The role of a runner process: `freehold-runner` has the role `Install`, `freehold-builder` has the role `Build`.
@@ -80,6 +82,8 @@ pub struct Config {
     pub sandbox: SandboxKind,
     /// The images that pods of the app may run.
     pub cluster_images: ClusterImages,
+    /// For how long S3 keeps the audit records; `None` keeps none.
+    pub audit_lock: Option<AuditLock>,
     /// The limits for one job's use of the machine.
     pub limits: Limits,
     /// The time limit for running jobs to end after the runner was asked to stop, in seconds.
@@ -216,6 +220,8 @@ struct Raw {
     #[serde(default)]
     cluster_images: ClusterImages,
     #[serde(default)]
+    audit_lock: String,
+    #[serde(default)]
     limits: Limits,
     #[serde(default = "default_drain_secs")]
     drain_secs: u64,
@@ -283,6 +289,7 @@ impl Config {
             scaling_group: reader.scaling_group(raw.scaling_group, raw.idle_secs, role)?,
             sandbox: raw.sandbox,
             cluster_images: raw.cluster_images,
+            audit_lock: reader.audit_lock(&raw.audit_lock)?,
             drain_secs: raw.drain_secs,
         })
     }
@@ -448,6 +455,11 @@ impl Reader<'_> {
 
     fn accepted_contract(&self, text: &str) -> Result<Option<Digest>, ConfigError> {
         if text.is_empty() { Ok(None) } else { self.parsed("accepted_contract", text).map(Some) }
+    }
+
+    fn audit_lock(&self, text: &str) -> Result<Option<AuditLock>, ConfigError> {
+        let is_locked = !text.is_empty() && !text.starts_with("none");
+        is_locked.then(|| self.parsed("audit_lock", text)).transpose()
     }
 
     fn programs(&self, texts: BTreeMap<String, String>) -> Result<BTreeMap<String, Digest>, ConfigError> {

@@ -142,6 +142,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
         ("outputs", now.outputs != file.outputs),
         ("app_secrets", now.app_secrets != file.app_secrets),
         ("cluster_images", now.cluster_images != file.cluster_images),
+        ("audit_lock", now.audit_lock != file.audit_lock),
         ("modes", now.modes != file.modes),
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
@@ -169,6 +170,10 @@ fn config(
     // The template of an earlier release lacks this output.
     if let Some(images) = outputs.get("ClusterImages") {
         file.insert("cluster_images", value(images));
+    }
+    // So does that of an earlier one these two.
+    if let (Some(mode), Some(days)) = (outputs.get("AuditLock"), outputs.get("AuditLockDays")) {
+        file.insert("audit_lock", value(format!("{mode} {days}")));
     }
     file.insert("region", value(region));
     file.insert("stack", value(stack));
@@ -202,6 +207,7 @@ mod tests {
     use freehold_protocol::order::Mode;
 
     use super::*;
+    use crate::config::audit_lock::{AuditLock, LockMode};
 
     fn outputs() -> BTreeMap<String, String> {
         let arn = |name: &str| format!("arn:aws:iam::222222222222:role/fh-acme--globex--{name}");
@@ -254,6 +260,24 @@ mod tests {
 
         assert_eq!(differences(&read(&launched), &file), ["accepted_contract", "inputs"]);
         assert_eq!(differences(&file, &Config { slots: 9, ..file.clone() }), Vec::<&str>::new());
+    }
+
+    #[test]
+    fn the_lock_of_audit_records_is_none_unless_the_stack_has_both_outputs() {
+        let read = |lock: &[(&str, &str)]| {
+            let mut all = outputs();
+            all.extend(lock.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
+            config(&all, "eu-west-1", "freehold-acme--globex", Path::new("/state"))
+        };
+        let lock = |mode| read(&[("AuditLock", mode), ("AuditLockDays", "30")]);
+
+        assert_eq!(read(&[]).unwrap().audit_lock, None);
+        assert_eq!(lock("none").unwrap().audit_lock, None);
+        let compliance = AuditLock { mode: LockMode::Compliance, days: 30 };
+        assert_eq!(lock("COMPLIANCE").unwrap().audit_lock, Some(compliance));
+        assert_eq!(differences(&lock("GOVERNANCE").unwrap(), &read(&[]).unwrap()), ["audit_lock"]);
+        let error = lock("forever").unwrap_err().to_string();
+        assert!(error.contains("`forever 30`"), "{error}");
     }
 
     #[test]

@@ -183,7 +183,10 @@ fn assemble(
     let bucket = bucket.map(|name| (aws_sdk_s3::Client::new(sdk), name.clone()));
     let author =
         Author { identity: identity.clone(), tenant: tenant.clone(), install: install.clone(), host: enrol::host() };
-    let records = bucket.clone().map(|(client, name)| Arc::new(S3Bucket::new(client, name)) as Arc<dyn Bucket>);
+    let records = bucket.clone().map(|(client, name)| {
+        let records = S3Bucket::new(client, name, config.audit_lock);
+        Arc::new(records) as Arc<dyn Bucket>
+    });
     let audit = Audit::open(&config.state_dir, author, records)?;
     let unstarted = Unstarted::in_bucket(bucket.clone());
     let logs =

@@ -251,6 +251,7 @@ fn config(directory: &Path) -> Config {
         provider_mirror: None,
         sandbox: SandboxKind::Bubblewrap,
         cluster_images: Default::default(),
+        audit_lock: None,
         inside_hosts: Vec::new(),
         scaling_group: None,
         programs: Default::default(),

@@ -3,6 +3,8 @@
 
 #![cfg(test)]
 
+mod audit_lock;
+
 use anyhow::Context as _;
 use freehold_tests::harness::clients;
 use freehold_tests::harness::wait::{SOON, until};

@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
-use aws_sdk_s3::primitives::ByteStream;
+use aws_sdk_s3::operation::put_object::builders::PutObjectFluentBuilder;
+use aws_sdk_s3::primitives::{ByteStream, DateTime};
+use aws_sdk_s3::types::ObjectLockMode;
 use freehold_protocol::audit::{record_name, record_number};
 
 use super::error::AuditError;
 use crate::aws;
+use crate::config::audit_lock::{AuditLock, LockMode};
+use crate::wire::clock;
 
 /// The time limit for one call.
 const DEADLINE: Duration = Duration::from_secs(20);
@@ -69,12 +73,27 @@ pub trait Bucket: std::fmt::Debug + Send + Sync {
 pub struct S3Bucket {
     client: aws_sdk_s3::Client,
     name: String,
+    lock: Option<AuditLock>,
 }
 
 impl S3Bucket {
-    /// Returns the bucket `name`.
-    pub const fn new(client: aws_sdk_s3::Client, name: String) -> Self {
-        Self { client, name }
+    /// Returns the bucket `name`, in which each object gets the `lock`.
+    pub const fn new(client: aws_sdk_s3::Client, name: String, lock: Option<AuditLock>) -> Self {
+        Self { client, name, lock }
+    }
+
+    /// Returns the call that writes an object, which S3 then keeps until the end of its lock.
+    fn put(&self, name: &str, bytes: Vec<u8>) -> PutObjectFluentBuilder {
+        let call = self.client.put_object().bucket(&self.name).key(format!("{FOLDER}{name}"));
+        let call = call.body(ByteStream::from(bytes));
+        let Some(lock) = self.lock else { return call };
+        let mode = match lock.mode {
+            LockMode::Governance => ObjectLockMode::Governance,
+            LockMode::Compliance => ObjectLockMode::Compliance,
+        };
+        // Whole seconds, since S3 takes no more than milliseconds and its emulators less.
+        let end = i64::try_from(lock.end(clock::local()).as_millis() / 1000).unwrap_or(i64::MAX);
+        call.object_lock_mode(mode).object_lock_retain_until_date(DateTime::from_secs(end))
     }
 
     fn trouble(&self, action: &'static str, reason: String) -> AuditError {
@@ -92,8 +111,7 @@ async fn limited<T, E: std::error::Error + 'static>(
 #[async_trait]
 impl Bucket for S3Bucket {
     async fn create(&self, name: &str, bytes: Vec<u8>) -> Result<Created, AuditError> {
-        let call = self.client.put_object().bucket(&self.name).key(format!("{FOLDER}{name}")).if_none_match("*");
-        let answer = limited(call.body(ByteStream::from(bytes)).send()).await;
+        let answer = limited(self.put(name, bytes).if_none_match("*").send()).await;
         match answer.map_err(|reason| self.trouble("s3:PutObject", reason))? {
             Ok(_) => Ok(Created::New),
             // Amazon S3 User Guide, "How to prevent object overwrites with conditional writes".
@@ -105,8 +123,7 @@ impl Bucket for S3Bucket {
 
     async fn replace(&self, name: &str, bytes: Vec<u8>) -> Result<(), AuditError> {
         let trouble = |reason| self.trouble("s3:PutObject", reason);
-        let call = self.client.put_object().bucket(&self.name).key(format!("{FOLDER}{name}"));
-        let answer = limited(call.body(ByteStream::from(bytes)).send()).await.map_err(trouble)?;
+        let answer = limited(self.put(name, bytes).send()).await.map_err(trouble)?;
         answer.map(|_| ()).map_err(|error| trouble(aws::explain(&error)))
     }
 
