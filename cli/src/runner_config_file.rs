@@ -17,13 +17,14 @@ use crate::inputs::number;
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
 /// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
-const FROM_THE_STACK: [&str; 17] = [
+const FROM_THE_STACK: [&str; 18] = [
     "tenant",
     "install",
     "region",
     "orders_queue_url",
     "reports_queue_url",
     "tenant_key",
+    "tenant_second_key",
     "repository",
     "bucket",
     "app_secrets",
@@ -74,6 +75,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) orders_queue_url: String,
     pub(crate) reports_queue_url: String,
     pub(crate) tenant_key: PublicKey,
+    /// The only root key that may follow, or `none`; absent where `cluster_images` is.
+    pub(crate) tenant_second_key: Option<String>,
     pub(crate) repository: String,
     pub(crate) bucket: String,
     /// The role ARNs of the modes.
@@ -110,6 +113,9 @@ impl RunnerConfig {
         file.insert("orders_queue_url", value(&self.orders_queue_url));
         file.insert("reports_queue_url", value(&self.reports_queue_url));
         file.insert("tenant_key", value(self.tenant_key.to_string()));
+        if let Some(second) = &self.tenant_second_key {
+            file.insert("tenant_second_key", value(second));
+        }
         let state_dir = machine.state_dir.as_deref();
         if state_dir.is_some() || !former.has("state_dir") {
             file.insert("state_dir", value(absolute(state_dir.unwrap_or(Path::new(STATE_DIR)))?));
@@ -217,6 +223,7 @@ mod tests {
             orders_queue_url: "http://localhost:4566/111111111111/fh-acme--globex.fifo".into(),
             reports_queue_url: "http://localhost:4566/111111111111/fh-acme--reports".into(),
             tenant_key: "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=".parse().unwrap(),
+            tenant_second_key: Some("none".into()),
             repository: "fh-acme/globex".into(),
             bucket: "fh-acme--globex--222222222222".into(),
             modes: [("provision".to_owned(), "arn:aws:iam::222222222222:role/fh-acme--globex--provision".to_owned())]
@@ -251,6 +258,7 @@ mod tests {
         orders_queue_url = "http://localhost:4566/111111111111/fh-acme--globex.fifo"
         reports_queue_url = "http://localhost:4566/111111111111/fh-acme--reports"
         tenant_key = "11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo="
+        tenant_second_key = "none"
         state_dir = "/var/lib/freehold"
         slots = 2
         repository = "fh-acme/globex"

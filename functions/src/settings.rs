@@ -117,7 +117,12 @@ impl Settings {
     /// When the key is not set.
     pub fn signer(&self, uses: &[KeyUse]) -> Result<Arc<KmsSigner>, Error> {
         let key = variable("FREEHOLD_SIGNING_KEY_ID")?;
-        Ok(Arc::new(KmsSigner::new(&self.sdk, key, self.tenant.clone(), uses.iter().copied().collect())))
+        // Both are empty until the tenant has another root key than its first one.
+        let text = |name| std::env::var(name).ok().filter(|text| !text.is_empty());
+        let succession = text("FREEHOLD_ROOT_SUCCESSION").map_or(Ok(Vec::new()), |text| serde_json::from_str(&text))?;
+        let second = text("FREEHOLD_SECOND_ROOT_KEY").map(|text| text.parse()).transpose()?;
+        let signer = KmsSigner::new(&self.sdk, key, self.tenant.clone(), uses.iter().copied().collect());
+        Ok(Arc::new(signer.following(succession, second)))
     }
 
     /// Returns the port that starts the tenant's state machines.

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import unittest
-from datetime import UTC, datetime, timedelta
 
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
@@ -94,21 +93,6 @@ class Identity(Contract):
         self.refused("AccessDenied", s3.put_object, Bucket=bucket, Key="once/1", Body=b"b")
         self.refused("AccessDenied", s3.put_object, Bucket=bucket, Key="once/1", Body=b"b", IfMatch="*")
         self.refused("PreconditionFailed", s3.put_object, Bucket=bucket, Key="once/1", Body=b"b", IfNoneMatch="*")
-
-    def test_write_that_locks_its_object_needs_the_permission_to_do_so(self):
-        bucket, until = f"locks-{self.account.id}", datetime.now(UTC) + timedelta(days=1)
-        self.account.client("s3").create_bucket(
-            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}, ObjectLockEnabledForBucket=True
-        )
-        put = {"Bucket": bucket, "Key": "a", "Body": b"a"}
-        locked = {**put, "ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": until}
-        writer = self.account.role("writer", allow("s3:PutObject")).client("s3")
-        locker = self.account.role("locker", allow("s3:PutObject", "s3:PutObjectRetention")).client("s3")
-
-        writer.put_object(**put)
-        locker.put_object(**locked)
-
-        self.refused("AccessDenied", writer.put_object, **locked)
 
     def test_unknown_key_and_wrong_secret_are_refused(self):
         role = self.account.role("someone", allow("*"))

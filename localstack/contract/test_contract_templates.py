@@ -84,6 +84,21 @@ class Templates(Contract):
         s3.delete_object(Bucket=bucket, Key="once/1")
         self.assertEqual(s3.get_object(Bucket=bucket, Key="once/1", VersionId=made["VersionId"])["Body"].read(), b"a")
 
+    def test_write_that_locks_its_object_needs_the_permission_to_do_so(self):
+        bucket, until = f"locks-{self.account.id}", datetime.now(UTC) + timedelta(days=1)
+        self.account.client("s3").create_bucket(
+            Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": REGION}, ObjectLockEnabledForBucket=True
+        )
+        put = {"Bucket": bucket, "Key": "a", "Body": b"a"}
+        locked = {**put, "ObjectLockMode": "COMPLIANCE", "ObjectLockRetainUntilDate": until}
+        writer = self.account.role("writer", allow("s3:PutObject")).client("s3")
+        locker = self.account.role("locker", allow("s3:PutObject", "s3:PutObjectRetention")).client("s3")
+
+        writer.put_object(**put)
+        locker.put_object(**locked)
+
+        self.refused("AccessDenied", writer.put_object, **locked)
+
     def test_nat_gateway_of_a_template_is_made_with_its_address_and_goes_with_the_stack(self):
         ec2 = self.account.client("ec2")
         self.account.stack(

@@ -372,6 +372,7 @@ class Install(unittest.TestCase):
                 "OrdersQueueUrl",
                 "ReportsQueueUrl",
                 "TenantKey",
+                "TenantSecondKey",
                 "TenantName",
                 "InstallName",
             },

@@ -14,7 +14,7 @@ CONSUME = {"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:GetQueueAttr
 START = {f"states:StartExecution states:stateMachine:fh-T--{name}" for name in templates.DEFINITIONS}
 LOOK = {f"states:DescribeExecution states:execution:fh-T--{name}:*" for name in templates.DEFINITIONS}
 RESUME = {f"states:SendTask{what} *" for what in ("Failure", "Heartbeat", "Success")}
-SIGN = {"kms:Sign SigningKey.Arn", "kms:GetPublicKey SigningKey.Arn"}
+SIGN = {"kms:Sign RootKeyArn or SigningKey.Arn", "kms:GetPublicKey RootKeyArn or SigningKey.Arn"}
 ORDERS = {"sqs:SendMessage sqs:fh-T--*.fifo"}
 VERSIONS = {"s3:GetObject s3:B/versions/*"}
 DEAD = ("DeadLetters", "OrdersDeadLetters")
@@ -39,7 +39,7 @@ def send(*queues):
 ALLOWED = {
     "Api": TABLE
     | START
-    | {"kms:GetPublicKey SigningKey.Arn", "s3:ListBucket s3:B"}
+    | {"kms:GetPublicKey RootKeyArn or SigningKey.Arn", "s3:ListBucket s3:B"}
     | {f"s3:{action} s3:B/{folder}/*" for action in ("GetObject", "PutObject") for folder in ("sources", "versions")},
     "RegisterInstall": TABLE
     | {
@@ -458,8 +458,7 @@ class Tenant(unittest.TestCase):
 
         self.assertEqual(
             set(self.template["Parameters"]),
-            code
-            | definitions
+            {"RootKeyArn", "RootSuccession", "SecondRootKey", *code, *definitions}
             | {
                 "TenantName",
                 "DeployBucket",

@@ -100,7 +100,7 @@ impl Changes {
                 let new = Launched::read(context, None, Some(path)).await?;
                 match new.check(None)?.names {
                     Some(new) => {
-                        if new.tenant_key != names.tenant_key {
+                        if ![&names.tenant_key, &names.tenant_second_key].contains(&&new.tenant_key) {
                             doubts.push(format!("the new template trusts another key, {}", new.tenant_key));
                         }
                         offered = Some(new.contract);

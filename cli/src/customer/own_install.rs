@@ -3,6 +3,7 @@
 use aws_config::SdkConfig;
 use aws_sdk_s3::Client;
 use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::succession::Roots;
 use freehold_protocol::{AccountId, InstallId, TenantName, names};
 
 use crate::cloudformation::{Stack, Stacks};
@@ -11,6 +12,7 @@ use crate::error::{Error, Kind, Result};
 
 /// The output of the install stack with the vendor's root key.
 const TENANT_KEY: &str = "TenantKey";
+const TENANT_SECOND_KEY: &str = "TenantSecondKey";
 
 /// An install in the customer's own account.
 #[derive(Debug)]
@@ -55,13 +57,17 @@ impl OwnInstall {
         })
     }
 
-    pub(super) async fn root_key(&self) -> Result<Option<PublicKey>> {
+    /// Returns the vendor's root key that the launched stack names, and the only one that may follow it.
+    pub(super) async fn roots(&self) -> Result<Option<Roots>> {
         let Some(stack) = Stacks::new(&self.config).find(&self.stack_name()).await? else { return Ok(None) };
-        let Some(text) = stack.outputs.get(TENANT_KEY) else { return Ok(None) };
-        let wrong = |error| {
-            let message = format!("output `{TENANT_KEY}` of stack `{}` is not a key: {error}", stack.name);
-            Error::quoting(Kind::Failed, message).or("launch the vendor's template again")
+        let key = |output: &str| -> Result<Option<PublicKey>> {
+            let text = stack.outputs.get(output).filter(|text| *text != "none");
+            text.map(|text| text.parse()).transpose().map_err(|error| {
+                let message = format!("output `{output}` of stack `{}` is not a key: {error}", stack.name);
+                Error::quoting(Kind::Failed, message).or("launch the vendor's template again")
+            })
         };
-        text.parse().map(Some).map_err(wrong)
+        let second = key(TENANT_SECOND_KEY)?;
+        Ok(key(TENANT_KEY)?.map(|root| Roots::given(self.tenant.clone(), root, second)))
     }
 }

@@ -33,6 +33,7 @@ impl Command {
             orders_queue_url: stack.output("OrdersQueueUrl")?.to_owned(),
             reports_queue_url: stack.output("ReportsQueueUrl")?.to_owned(),
             tenant_key: parsed(&stack, "TenantKey")?,
+            tenant_second_key: stack.outputs.get("TenantSecondKey").cloned(),
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("BucketName")?.to_owned(),
             modes: modes(&stack),

@@ -35,6 +35,7 @@ impl BuildRunner {
             orders_queue_url: stack.output("BuildQueueUrl")?.to_owned(),
             reports_queue_url: view.reports_queue_url,
             tenant_key: view.tenant_key,
+            tenant_second_key: None,
             repository: stack.output("RepositoryName")?.to_owned(),
             bucket: stack.output("DeployBucket")?.to_owned(),
             modes: BTreeMap::new(),

@@ -14,6 +14,7 @@ mod principal;
 mod release;
 mod remove;
 mod resources;
+mod rotate_root;
 mod source;
 mod status;
 mod table_settings;
@@ -34,6 +35,7 @@ pub(crate) use names::bucket_name;
 pub(crate) enum TenantCommand {
     Deploy(Deploy),
     BuildRunner(BuildRunner),
+    RotateRoot(rotate_root::RotateRoot),
     #[command(subcommand)]
     Source(source::SourceCommand),
     Status(Status),
@@ -193,6 +195,7 @@ impl TenantCommand {
         match self {
             Self::Deploy(args) => args.run(context).await,
             Self::BuildRunner(args) => args.run(context).await,
+            Self::RotateRoot(args) => args.run(context).await,
             Self::Source(command) => command.run(context).await,
             Self::Status(args) => args.run(context).await,
             Self::Destroy(args) => args.run(context).await,

@@ -323,6 +323,12 @@ pub trait Signer: Send + Sync {
 pub trait RootKey: Send + Sync {
     /// Returns the public key.
     async fn public_key(&self) -> Result<PublicKey, PortError>;
+
+    /// Returns the successions of root keys that lead to this key, oldest first.
+    fn succession(&self) -> Vec<Envelope>;
+
+    /// Returns the only root key that may follow this one, if one was announced.
+    fn second(&self) -> Option<PublicKey>;
 }
 
 /// The tenant registry.

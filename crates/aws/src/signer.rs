@@ -13,6 +13,7 @@ use freehold_app::ports::{Clock, DelegateKey, PortError, RootKey, Signer};
 use freehold_protocol::envelope::{Delegate, Envelope, Payload, PublicKey, signed_bytes};
 use freehold_protocol::limits::DELEGATE_SEND_SECS;
 use freehold_protocol::provenance::Statement;
+use freehold_protocol::succession::{Roots, Succession};
 use freehold_protocol::{KeyUses, TenantName, Timestamp};
 use tokio::sync::Mutex;
 
@@ -35,6 +36,8 @@ pub struct KmsSigner {
     key_id: String,
     tenant: TenantName,
     uses: KeyUses,
+    succession: Vec<Envelope>,
+    second: Option<PublicKey>,
     root: Mutex<Option<PublicKey>>,
     delegate: Mutex<Option<Arc<DelegateKey>>>,
 }
@@ -42,8 +45,33 @@ pub struct KmsSigner {
 impl KmsSigner {
     /// Returns the signer of `tenant` whose root key is `key_id` (an ARN). Its delegate keys are certified for `uses`.
     pub fn new(config: &SdkConfig, key_id: impl Into<String>, tenant: TenantName, uses: KeyUses) -> Self {
-        let client = Client::new(config);
-        Self { client, key_id: key_id.into(), tenant, uses, root: Mutex::new(None), delegate: Mutex::new(None) }
+        let (client, key_id) = (Client::new(config), key_id.into());
+        let (root, delegate) = (Mutex::new(None), Mutex::new(None));
+        Self { client, key_id, tenant, uses, succession: Vec::new(), second: None, root, delegate }
+    }
+
+    /// Returns the signer with the successions that lead to its root key, oldest first, and the only key that may follow
+    /// it. Each certificate brings the successions, so that whoever knows an older root believes it.
+    #[must_use]
+    pub fn following(self, succession: Vec<Envelope>, second: Option<PublicKey>) -> Self {
+        Self { succession, second, ..self }
+    }
+
+    /// Returns the texts that each certificate brings, after checking that they lead to the root key: no runner would
+    /// believe this signer otherwise.
+    async fn succession_texts(&self) -> Result<Vec<String>, PortError> {
+        let Some(first) = self.succession.first() else { return Ok(Vec::new()) };
+        let unbelieved = |error: String| failed(format!("the successions of root keys are not valid: {error}"));
+        let Succession { from, to, .. } = first.peek().map_err(|e| unbelieved(e.to_string()))?;
+        // Whether a reader knew the second root does not matter here.
+        let mut roots = Roots::given(self.tenant.clone(), from, Some(to));
+        roots.follow(&self.succession).map_err(|e| unbelieved(e.to_string()))?;
+        let root = self.public_key().await?;
+        if *roots.current() != root {
+            let (end, own) = (roots.current().key_id(), root.key_id());
+            return Err(unbelieved(format!("they lead to `{end}`, and the key that signs is `{own}`")));
+        }
+        self.succession.iter().map(|one| one.to_json().map_err(|e| failed(e.to_string()))).collect()
     }
 
     async fn certify(&self) -> Result<DelegateKey, PortError> {
@@ -60,7 +88,8 @@ impl KmsSigner {
         let uses = self.uses.clone();
         let tenant = self.tenant.clone();
         let delegate = Delegate { tenant, public_key, not_before, not_after, send_until: Some(send_until), uses };
-        let certificate = self.sealed(&delegate).await?;
+        let mut certificate = self.sealed(&delegate).await?;
+        certificate.attached = self.succession_texts().await?;
         Ok(DelegateKey { key, certificate, not_after, send_until })
     }
 
@@ -123,6 +152,14 @@ impl RootKey for KmsSigner {
         let key = PublicKey::from_spki_der(der.as_ref()).map_err(|e| failed(e.to_string()))?;
         *held = Some(key.clone());
         Ok(key)
+    }
+
+    fn succession(&self) -> Vec<Envelope> {
+        self.succession.clone()
+    }
+
+    fn second(&self) -> Option<PublicKey> {
+        self.second.clone()
     }
 }
 

@@ -11,6 +11,7 @@ use crate::app_version::{PolicyEngine, Reference, RolePolicy, SyncedSecret};
 use crate::envelope::{Delegated, Payload, PublicKey};
 use crate::mode::Mode;
 use crate::packed_text::{UnpackError, pack, unpack};
+use crate::succession::Roots;
 use crate::{
     ActionName, AppName, ComponentName, Digest, Envelope, EnvelopeError, KeyUse, TenantName, Timestamp, canonical,
     limits,
@@ -225,7 +226,8 @@ impl SignedContract {
     /// Every [`EnvelopeError`].
     pub fn open(envelope: &Envelope, root: &PublicKey) -> Result<Self, EnvelopeError> {
         let claimed: Self = envelope.peek()?;
-        envelope.open_delegated(root, &claimed.tenant, claimed.signed_at)
+        let roots = Roots::given(claimed.tenant, root.clone(), None);
+        roots.open_delegated(envelope, claimed.signed_at)
     }
 }
 

@@ -29,6 +29,7 @@ pub mod report;
 pub mod sealing;
 pub mod shape;
 pub mod source;
+pub mod succession;
 pub mod terraform;
 pub mod time;
 

@@ -3,6 +3,9 @@
 /// The largest envelope that is parsed, in bytes. An SQS message has at most 1 MiB (Amazon SQS quotas, "Message size").
 pub const MAX_ENVELOPE_BYTES: usize = 1024 * 1024;
 
+/// The most successions of root keys that a reader follows from the root that it was given.
+pub const MAX_SUCCESSIONS: usize = 16;
+
 /// The largest payload of an order, in bytes. The order of a job with a larger payload is not sent, and the job fails.
 pub const MAX_INLINE_PAYLOAD_BYTES: usize = 200 * 1024;
 

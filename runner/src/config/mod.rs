@@ -2,6 +2,7 @@
 
 pub mod audit_lock;
 pub mod limits;
+mod modes;
 pub mod stack;
 
 use std::collections::BTreeMap;
@@ -12,12 +13,12 @@ use std::time::Duration;
 
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::limits::{MAX_ANSWERS, MAX_ANSWERS_BYTES};
-use freehold_protocol::order::Mode;
 use freehold_protocol::{Digest, InstallId, RoleKey, TenantName, names};
 use serde::Deserialize;
 
 use audit_lock::AuditLock;
 use limits::Limits;
+pub use modes::Modes;
 
 /// The role of a runner process: `freehold-runner` has the role `Install`, `freehold-builder` has the role `Build`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub struct Config {
     pub reports_queue_url: String,
     /// The tenant's root public key. The signer of every order must have a certificate from this key.
     pub tenant_key: PublicKey,
+    /// The only root key that may follow; `None` lets any follow that the root names.
+    pub tenant_second_key: Option<PublicKey>,
     /// The directory of the runner's key, journal, spool and workspaces.
     pub state_dir: PathBuf,
     /// The number of jobs that may run at the same time.
@@ -120,40 +123,6 @@ pub enum ClusterImages {
     InstallRegistry,
 }
 
-/// The ARN of the role of each mode; empty when this runner has no role for the mode. Whether the customer has switched
-/// a mode off shows only when the runner assumes its role.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Modes {
-    #[serde(default)]
-    provision: String,
-    #[serde(default)]
-    maintenance: String,
-    #[serde(default)]
-    deprovision: String,
-    #[serde(default)]
-    break_glass: String,
-}
-
-impl Modes {
-    /// Returns the ARNs of the roles of all modes that have one.
-    pub fn all(&self) -> impl Iterator<Item = &str> {
-        let modes = [Mode::Provision, Mode::Maintenance, Mode::Deprovision, Mode::BreakGlass];
-        modes.into_iter().filter_map(|mode| self.role(mode))
-    }
-
-    /// Returns the ARN of the mode's role, or `None` when this runner has no role for the mode.
-    pub fn role(&self, mode: Mode) -> Option<&str> {
-        let arn = match mode {
-            Mode::Provision => &self.provision,
-            Mode::Maintenance => &self.maintenance,
-            Mode::Deprovision => &self.deprovision,
-            Mode::BreakGlass => &self.break_glass,
-        };
-        (!arn.is_empty()).then_some(arn.as_str())
-    }
-}
-
 /// The reason why a config file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -180,6 +149,8 @@ struct Raw {
     orders_queue_url: String,
     reports_queue_url: String,
     tenant_key: String,
+    #[serde(default)]
+    tenant_second_key: String,
     state_dir: String,
     #[serde(default = "default_slots")]
     slots: u32,
@@ -270,6 +241,7 @@ impl Config {
             orders_queue_url: reader.queue("orders_queue_url", raw.orders_queue_url)?,
             reports_queue_url: reader.queue("reports_queue_url", raw.reports_queue_url)?,
             tenant_key: reader.parsed("tenant_key", &raw.tenant_key)?,
+            tenant_second_key: reader.optional("tenant_second_key", &raw.tenant_second_key)?,
             limits: reader.limits(raw.limits, Path::new(&raw.state_dir), raw.slots)?,
             state_dir: reader.state_dir(raw.state_dir)?,
             slots: reader.slots(raw.slots)?,
@@ -289,7 +261,7 @@ impl Config {
             scaling_group: reader.scaling_group(raw.scaling_group, raw.idle_secs, role)?,
             sandbox: raw.sandbox,
             cluster_images: raw.cluster_images,
-            audit_lock: reader.audit_lock(&raw.audit_lock)?,
+            audit_lock: reader.optional("audit_lock", &raw.audit_lock)?,
             drain_secs: raw.drain_secs,
         })
     }
@@ -457,9 +429,14 @@ impl Reader<'_> {
         if text.is_empty() { Ok(None) } else { self.parsed("accepted_contract", text).map(Some) }
     }
 
-    fn audit_lock(&self, text: &str) -> Result<Option<AuditLock>, ConfigError> {
-        let is_locked = !text.is_empty() && !text.starts_with("none");
-        is_locked.then(|| self.parsed("audit_lock", text)).transpose()
+    /// Returns a value of the install stack, whose parameter or output says `none` when there is none.
+    fn optional<T: std::str::FromStr<Err: fmt::Display>>(
+        &self,
+        key: &'static str,
+        text: &str,
+    ) -> Result<Option<T>, ConfigError> {
+        let is_given = !text.is_empty() && !text.starts_with("none");
+        is_given.then(|| self.parsed(key, text)).transpose()
     }
 
     fn programs(&self, texts: BTreeMap<String, String>) -> Result<BTreeMap<String, Digest>, ConfigError> {

@@ -146,6 +146,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
         ("modes", now.modes != file.modes),
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
+        ("tenant_second_key", now.tenant_second_key != file.tenant_second_key),
         ("orders_queue_url", now.orders_queue_url != file.orders_queue_url),
         ("reports_queue_url", now.reports_queue_url != file.reports_queue_url),
     ]
@@ -167,11 +168,13 @@ fn config(
         let text = text.ok_or_else(|| StackError::NoOutput { stack: stack.to_owned(), output })?;
         file.insert(key, value(text));
     }
-    // The template of an earlier release lacks this output.
+    // The template of an earlier release lacks these outputs.
     if let Some(images) = outputs.get("ClusterImages") {
         file.insert("cluster_images", value(images));
     }
-    // So does that of an earlier one these two.
+    if let Some(second) = outputs.get("TenantSecondKey") {
+        file.insert("tenant_second_key", value(second));
+    }
     if let (Some(mode), Some(days)) = (outputs.get("AuditLock"), outputs.get("AuditLockDays")) {
         file.insert("audit_lock", value(format!("{mode} {days}")));
     }

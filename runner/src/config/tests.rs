@@ -1,5 +1,7 @@
 //! Tests of reading a config file.
 
+use freehold_protocol::order::Mode;
+
 use super::*;
 
 const GOOD: &str = r#"

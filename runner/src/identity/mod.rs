@@ -7,6 +7,7 @@ pub mod denial;
 pub mod enrol;
 pub mod enrolment_marker;
 pub mod job_aws;
+pub mod known_roots;
 pub mod mode;
 pub mod order_claims;
 pub mod renewal;

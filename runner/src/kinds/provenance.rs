@@ -79,7 +79,7 @@ pub fn check(
     component: &ComponentName,
 ) -> Result<Statement, Failure> {
     let expected = Expected { tenant: &job.order.tenant, artifact, app: app.map(AppName::as_str), component };
-    provenance.verify(&job.config.tenant_key, &expected).map_err(|error| refused(&error))
+    provenance.verify(job.roots.signer(&provenance.statement), &expected).map_err(|error| refused(&error))
 }
 
 fn refused(error: &ProvenanceError) -> Failure {

@@ -19,6 +19,7 @@ use crate::identity::app_secrets::AppSecrets;
 use crate::identity::denial::{AwsAccount, StackState, Standing};
 use crate::identity::enrol;
 use crate::identity::enrolment_marker::Enrolled;
+use crate::identity::known_roots::RootsError;
 use crate::identity::mode::Roles;
 use crate::identity::renewal::{self, RenewalError};
 use crate::identity::role_proof::RoleProver;
@@ -101,6 +102,8 @@ pub enum StartError {
     Spool(#[from] SpoolError),
     #[error(transparent)]
     Audit(#[from] AuditError),
+    #[error(transparent)]
+    Roots(#[from] RootsError),
     /// The handlers for signals cannot be installed.
     #[error("cannot listen for SIGTERM and SIGINT")]
     Signals(#[source] std::io::Error),
@@ -195,7 +198,7 @@ fn assemble(
     let app_roles = (config.role == Role::Install).then(|| Arc::new(IamRoles::new(config)) as Arc<dyn AppRoles>);
     Ok(Agent {
         config: config.clone(),
-        trust: Trust::of(config),
+        trust: Trust::open(config)?,
         inbox: Arc::new(SqsInbox::new(queues, &config.orders_queue_url, clock.clone())),
         clock,
         enrolled: Enrolled::open(&config.state_dir, identity.id().clone()),

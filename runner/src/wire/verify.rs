@@ -2,7 +2,6 @@
 //! the caller passes the time.
 
 use freehold_protocol::audit::Receipt;
-use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::ArtifactGrant;
 use freehold_protocol::order::{Cancel, CancelHead, Demands, Order, OrderHead, Retired, Work};
 use freehold_protocol::report::{Fence, Refusal, RefusalReason};
@@ -11,18 +10,19 @@ use freehold_protocol::{
 };
 
 use crate::config::{Config, Role};
+use crate::identity::known_roots::{KnownRoots, RootsError};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The way out for who reads a refusal.
 const UPDATE: &str = "update the runner, then start the job again";
 
-/// The tenant key that this runner trusts, and the names by which messages address the runner.
+/// The root keys that this runner trusts, and the names by which messages address the runner.
 #[derive(Debug, Clone)]
 pub struct Trust {
     pub role: Role,
     pub tenant: TenantName,
     pub install: InstallId,
-    pub tenant_key: PublicKey,
+    pub roots: KnownRoots,
 }
 
 /// One delivery of a message.
@@ -46,13 +46,16 @@ pub enum Message {
 
 impl Trust {
     /// Returns the trust settings of the runner with `config`.
-    pub fn of(config: &Config) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// A [`RootsError`] when the roots that followed cannot be read.
+    pub fn open(config: &Config) -> Result<Self, RootsError> {
+        Ok(Self {
             role: config.role,
             tenant: config.tenant.clone(),
             install: config.install.clone(),
-            tenant_key: config.tenant_key.clone(),
-        }
+            roots: KnownRoots::open(config)?,
+        })
     }
 
     /// Returns the message in `body` if it is valid at this delivery. An order is returned also after it has expired, because
@@ -63,6 +66,7 @@ impl Trust {
     pub fn verify(&self, body: &str, Arrival { receive, sent_at, now }: Arrival) -> Result<Message, Refusal> {
         let check = Check { trust: self, body, sent_at, now };
         let envelope = Envelope::parse(body.as_bytes()).map_err(|error| check.refuse_envelope(&error))?;
+        self.roots.learn(&envelope).map_err(|error| check.refuse_envelope(&error))?;
         match envelope.payload_type.as_str() {
             Order::TYPE => check.order(&envelope, receive),
             Cancel::TYPE => check.cancel(&envelope),
@@ -87,7 +91,7 @@ impl Trust {
         if claimed.tenant != self.tenant || claimed.install != self.install {
             return Err(format!("it is of install `{}` of tenant `{}`", claimed.install, claimed.tenant));
         }
-        let opened = envelope.open_delegated(&self.tenant_key, &self.tenant, claimed.issued_at);
+        let opened = self.roots.now().open_delegated(envelope, claimed.issued_at);
         opened.map_err(|error| error.to_string())
     }
 }
@@ -121,7 +125,7 @@ impl Check<'_> {
     /// runner starts nothing, but the runner gives it back. A certificate that says until when messages may be sent needs no
     /// such thing.
     fn as_of_certificate(&self, envelope: &Envelope) -> Result<Check<'_>, Refusal> {
-        let delegate = envelope.delegate(&self.trust.tenant_key).map_err(|error| self.refuse_envelope(&error))?;
+        let delegate = self.trust.roots.now().delegate(envelope).map_err(|error| self.refuse_envelope(&error))?;
         Ok(Check { now: self.now.min(delegate.not_after), ..*self })
     }
 
@@ -149,8 +153,7 @@ impl Check<'_> {
     }
 
     fn open<P: Delegated>(&self, envelope: &Envelope) -> Result<P, Refusal> {
-        let Trust { tenant_key, tenant, .. } = self.trust;
-        let opened = envelope.open_sent::<P>(tenant_key, tenant, self.sent_at, self.now);
+        let opened = self.trust.roots.now().open_sent::<P>(envelope, self.sent_at, self.now);
         opened.map_err(|error| self.refuse_envelope(&error))
     }
 
@@ -214,6 +217,8 @@ impl Check<'_> {
             | EnvelopeError::CertificateExpired(_)
             | EnvelopeError::SentLate { .. }
             | EnvelopeError::NotPermitted { .. }
+            | EnvelopeError::RootEnded { .. }
+            | EnvelopeError::Succession(_)
             | EnvelopeError::Key => RefusalReason::BadSignature,
         };
         self.refuse(reason, error.to_string())
@@ -257,6 +262,7 @@ mod tests {
     use ed25519_dalek::SigningKey;
     use freehold_protocol::limits::MAX_ENVELOPE_BYTES;
     use freehold_protocol::order::{BuildArtifact, Package, Source};
+    use freehold_protocol::succession::Roots;
     use freehold_protocol::{AppName, BuildId, KeyUse, Payload};
     use serde_json::json;
 
@@ -270,7 +276,7 @@ mod tests {
             role: Role::Install,
             tenant: "acme".parse().unwrap(),
             install: "globex-prod".parse().unwrap(),
-            tenant_key: root().verifying_key().into(),
+            roots: KnownRoots::given(Roots::given("acme".parse().unwrap(), root().verifying_key().into(), None)),
         }
     }
 

@@ -13,6 +13,7 @@ use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
+use freehold_protocol::succession::Roots;
 use tokio::sync::watch;
 
 use crate::config::Config;
@@ -36,6 +37,8 @@ pub struct Job {
     pub log: JobLog,
     pub stop: Stop,
     pub config: Arc<Config>,
+    /// The tenant's root keys at the start of the job, one of which must have signed what a build states.
+    pub roots: Roots,
     /// Credentials of the mode's role, refreshed while the job runs. The name of the AWS session is the job's id.
     pub credentials: SharedCredentialsProvider,
     /// Requests artifacts that are missing in the install registry.

@@ -14,6 +14,7 @@ use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, BuildArtifact, Mode, Order, Redelivery, Work};
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::report::{Fence, Outcome};
+use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, Timestamp};
 use freehold_runner::config::{Config, Role, SandboxKind};
 use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
@@ -129,6 +130,10 @@ impl Connections for NoGrants {
     fn refused(&self, _: &Refusal) {}
 }
 
+fn roots(config: &Config) -> Roots {
+    Roots::given(config.tenant.clone(), config.tenant_key.clone(), None)
+}
+
 impl Bench {
     pub(crate) fn new(work: Work) -> Self {
         // The program under test is the first process of a box, as it is in the field; this one is a test.
@@ -143,6 +148,7 @@ impl Bench {
             workspace,
             log: JobLog::default(),
             stop: signal,
+            roots: roots(&config(directory.path())),
             config: Arc::new(config(directory.path())),
             credentials: SharedCredentialsProvider::new(Credentials::new(ACCOUNT, "secret", None, None, "test")),
             grants: Arc::new(NoGrants),
@@ -163,6 +169,7 @@ impl Bench {
     pub(crate) fn change_config(&mut self, change: impl FnOnce(&mut Config)) {
         let mut config = (*self.job.config).clone();
         change(&mut config);
+        self.job.roots = roots(&config);
         self.job.config = Arc::new(config);
     }
 
@@ -249,6 +256,7 @@ fn config(directory: &Path) -> Config {
         stack: "freehold-acme--globex-prod".into(),
         terraform: None,
         provider_mirror: None,
+        tenant_second_key: None,
         sandbox: SandboxKind::Bubblewrap,
         cluster_images: Default::default(),
         audit_lock: None,

@@ -114,13 +114,14 @@ class Script(StartScript, unittest.TestCase):
         self.tool("aws", f'echo aws "$@" >> "{self.root}/calls"\ncase "$1" in kms) echo {document} ;; esac')
 
     def script(self, **parameters):
-        text = properties(templates.tenant(), "BuildMachine")["LaunchTemplateData"]["UserData"]["Fn::Base64"]["Fn::Sub"]
+        data = properties(templates.tenant(), "BuildMachine")["LaunchTemplateData"]["UserData"]
+        text, _ = data["Fn::Base64"]["Fn::Sub"]
         values = {
             "AWS::Region": "eu-west-1",
             "TenantName": "acme",
             "BuilderUrl": "https://releases.example/freehold-builder",
             "BuilderSha256": hashlib.sha256(PROGRAM).hexdigest(),
-            "SigningKey.Arn": "arn:aws:kms:eu-west-1:111111111111:key/1",
+            "RootKey": "arn:aws:kms:eu-west-1:111111111111:key/1",
             "BuildQueue": "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--build.fifo",
             "ReportsQueue": "https://sqs.eu-west-1.amazonaws.com/111111111111/fh-acme--reports",
             "Repository": "fh-acme",

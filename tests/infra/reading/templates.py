@@ -192,6 +192,9 @@ def resource_text(resource):
         return ".".join(resource["Fn::GetAtt"])
     if "Ref" in resource:
         return resource["Ref"]
+    if "Fn::If" in resource:
+        _, then, otherwise = resource["Fn::If"]
+        return f"{resource_text(then)} or {resource_text(otherwise)}"
     text = (
         re.sub(r"\$\{AWS::\w+\}", "", resource["Fn::Sub"]).replace("${TenantName}", "T").replace("${DeployBucket}", "B")
     )

@@ -190,7 +190,11 @@ class Section(Clauses):
                 "'AppSecrets'": [output["AppSecrets"]],
                 **self.of_network("Outputs"),
             },
-            vary={**urls, "TenantKey": {"Value": (r"/^[A-Za-z0-9+\/]{43}=$/",)}},
+            vary={
+                **urls,
+                "TenantKey": {"Value": (r"/^[A-Za-z0-9+\/]{43}=$/",)},
+                "TenantSecondKey": {"Value": (r"/^(none|[A-Za-z0-9+\/]{43}=)$/",)},
+            },
         )
 
     def resources(self):

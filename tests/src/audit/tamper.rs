@@ -8,6 +8,7 @@ use fastrand::Rng;
 use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
 use freehold_protocol::audit::{AuditEvent, AuditRecord, ChainHead, Receipt, record_name};
 use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, EnvelopeError, KeyId, KeyUse};
 
 use super::machines::Chain;
@@ -63,8 +64,8 @@ struct Case {
 pub fn tampered(chain: &Chain, other: &Chain, rng: &mut Rng) -> Result<(Tampering, Result<(), String>), EnvelopeError> {
     let kind = ALL[rng.usize(0..ALL.len())];
     let case = Case::draw(kind, chain, other, rng)?;
-    let root = vendor(ROOT).verifying_key().into();
-    let known = Known { runners: &case.runners, seen: &case.seen, root: Some(&root) };
+    let root = roots(chain)?;
+    let known = Known { runners: &case.runners, seen: &case.seen, roots: Some(&root) };
     let problems = verify(&case.copy, known).problems;
     let verdict = match problems.first() {
         None => Err(format!("was not found; records {:?}", case.expected)),
@@ -87,8 +88,16 @@ pub fn whole(chain: &Chain, rng: &mut Rng) -> Result<Verified, EnvelopeError> {
     }
     let seen = rng.u64(1..=length(&copy));
     let pinned = if rng.bool() { runners(&verify(&copy, Known::default())) } else { Vec::new() };
-    let root = vendor(ROOT).verifying_key().into();
-    Ok(verify(&copy, Known { runners: &pinned, seen: &[position(&copy, seen)], root: Some(&root) }))
+    let root = roots(chain)?;
+    Ok(verify(&copy, Known { runners: &pinned, seen: &[position(&copy, seen)], roots: Some(&root) }))
+}
+
+/// Returns the root key of the chain's tenant.
+fn roots(chain: &Chain) -> Result<Roots, EnvelopeError> {
+    let record = chain.copy.records.values().next().map(|bytes| Envelope::parse(bytes)?.peek::<AuditRecord>());
+    let tenant = record.transpose()?.map(|record| record.tenant);
+    let tenant = tenant.ok_or_else(|| EnvelopeError::Malformed("the chain has no record".to_owned()))?;
+    Ok(Roots::given(tenant, vendor(ROOT).verifying_key().into(), None))
 }
 
 impl Case {

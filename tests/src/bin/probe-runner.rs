@@ -20,6 +20,7 @@ use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
+use freehold_protocol::succession::Roots;
 use freehold_runner::config::{Config, Role};
 use freehold_runner::identity::runner_key::Identity;
 use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
@@ -106,6 +107,7 @@ fn job(
         workspace,
         log: JobLog::default(),
         stop: signal,
+        roots: Roots::given(config.tenant.clone(), config.tenant_key.clone(), None),
         config: Arc::clone(config),
         credentials: SharedCredentialsProvider::new(Credentials::new("AKIANEIGHBOUR", "secret", None, None, "test")),
         grants: Arc::new(NoGrants),

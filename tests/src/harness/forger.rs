@@ -6,7 +6,8 @@ use aws_sdk_kms::types::{MessageType, SigningAlgorithmSpec};
 use ed25519_dalek::SigningKey;
 use freehold_protocol::envelope::{Delegate, PublicKey, signed_bytes};
 use freehold_protocol::order::{ActionStep, Mode, Order, Redelivery, RunAction, Work};
-use freehold_protocol::{Envelope, JobId, KeyUse, KeyUses, Timestamp, WorkflowId};
+use freehold_protocol::succession::Succession;
+use freehold_protocol::{Envelope, JobId, KeyUse, KeyUses, Payload, Timestamp, WorkflowId};
 
 use super::world::World;
 
@@ -40,22 +41,32 @@ impl Forger {
     /// # Errors
     /// When KMS refuses.
     pub async fn certified_for(world: &World, uses: KeyUses) -> anyhow::Result<Self> {
-        let kms = aws_sdk_kms::Client::new(&world.administrator(world.tenant_account())?);
-        let root = format!("alias/fh-{}--orders", world.tenant());
-        let public = kms.get_public_key().key_id(&root).send().await?;
-        let public = PublicKey::from_spki_der(public.public_key().context("no public key")?.as_ref())?;
         let key = SigningKey::from_bytes(&[7; 32]);
-        let delegate = delegate(world, &key, uses)?;
-        let signed = kms
-            .sign()
-            .key_id(&root)
-            .message(Blob::new(signed_bytes(&delegate)?))
-            .message_type(MessageType::Raw)
-            .signing_algorithm(SigningAlgorithmSpec::Ed25519Sha512)
-            .send()
-            .await?;
-        let signature = signed.signature().context("no signature")?;
-        let certificate = Envelope::with_signature(&delegate, &public, signature.as_ref())?;
+        let certificate = signed_by_root(world, &delegate(world, &key, uses)?).await?.0;
+        Ok(Self { key, certificate })
+    }
+
+    /// Lets a root of its own follow the tenant's first one, which signs that too, and has a key certified by it.
+    ///
+    /// # Errors
+    /// When KMS refuses.
+    pub async fn usurper(world: &World) -> anyhow::Result<Self> {
+        let (key, own) = (SigningKey::from_bytes(&[12; 32]), SigningKey::from_bytes(&[13; 32]));
+        let statement = |from| -> anyhow::Result<Succession> {
+            Ok(Succession {
+                tenant: world.tenant().parse()?,
+                from,
+                to: own.verifying_key().into(),
+                until: now()?.plus_secs(3600),
+                second: None,
+            })
+        };
+        let (_, root) = signed_by_root(world, &delegate(world, &key, KeyUses::default())?).await?;
+        let statement = statement(root)?;
+        let (mut signed, _) = signed_by_root(world, &statement).await?;
+        signed.signatures.extend(Envelope::seal(&statement, &[&own])?.signatures);
+        let mut certificate = Envelope::seal(&delegate(world, &key, [KeyUse::Orders].into())?, &[&own])?;
+        certificate.attached.push(signed.to_json()?);
         Ok(Self { key, certificate })
     }
 
@@ -77,6 +88,19 @@ impl Forger {
     pub fn sign(&self, order: &Order) -> anyhow::Result<Envelope> {
         Ok(Envelope::seal_delegated(order, &self.key, &self.certificate)?)
     }
+}
+
+/// Returns a statement that the tenant's first root key signed, and that key.
+async fn signed_by_root<P: Payload>(world: &World, statement: &P) -> anyhow::Result<(Envelope, PublicKey)> {
+    let kms = aws_sdk_kms::Client::new(&world.administrator(world.tenant_account())?);
+    let root = format!("alias/fh-{}--orders", world.tenant());
+    let public = kms.get_public_key().key_id(&root).send().await?;
+    let public = PublicKey::from_spki_der(public.public_key().context("no public key")?.as_ref())?;
+    let sign = kms.sign().key_id(&root).message(Blob::new(signed_bytes(statement)?));
+    let sign = sign.message_type(MessageType::Raw).signing_algorithm(SigningAlgorithmSpec::Ed25519Sha512);
+    let signed = sign.send().await?;
+    let signature = signed.signature().context("no signature")?;
+    Ok((Envelope::with_signature(statement, &public, signature.as_ref())?, public))
 }
 
 fn delegate(world: &World, key: &SigningKey, uses: KeyUses) -> anyhow::Result<Delegate> {

@@ -57,6 +57,7 @@ fn place(region: &str, runner: Option<RunnerProgram>) -> anyhow::Result<Place> {
         orders_queue_url: format!("{queue}globex.fifo"),
         reports_queue_url: format!("{queue}reports"),
         root_key: key(),
+        second_root_key: None,
         runner,
     })
 }

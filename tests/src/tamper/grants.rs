@@ -8,8 +8,10 @@ use freehold_protocol::envelope::{Delegate, decode_base64};
 use freehold_protocol::grant::{ArtifactGrant, GrantAnswer, ManifestBytes};
 use freehold_protocol::order::{Artifact, Order, Work};
 use freehold_protocol::report::Fence;
+use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, GrantId, KeyUse, Payload as _, Timestamp};
 use freehold_runner::config::Role;
+use freehold_runner::identity::known_roots::KnownRoots;
 use freehold_runner::kinds::granted_manifests;
 use freehold_runner::wire::grants::check;
 use freehold_runner::wire::verify::{Arrival, Message, Trust};
@@ -95,7 +97,7 @@ impl Waiting {
             role: Role::Install,
             tenant: order.tenant.clone(),
             install: order.install.clone(),
-            tenant_key: root_of(tenant).verifying_key().into(),
+            roots: KnownRoots::given(Roots::given(order.tenant.clone(), root_of(tenant).verifying_key().into(), None)),
         };
         let body = sealed(&grant, &SigningKey::from_bytes(&DELEGATE), &certificate(&grant, |_| {}, &root_of(tenant)));
         Self { trust, order, fence, grant, body: body.to_json().expect("an envelope") }

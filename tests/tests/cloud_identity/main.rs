@@ -3,6 +3,8 @@
 
 #![cfg(test)]
 
+mod succession;
+
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 

@@ -51,7 +51,7 @@ pub(super) fn give_with_texts<T: Serialize>(
     let shown = Answer {
         question: question.text(),
         proven: problems.is_empty() && doubts.is_empty(),
-        root_key_compared: evidence.root.is_some(),
+        root_key_compared: evidence.roots.is_some(),
         problems,
         doubts,
         rests_on: question.rests_on(),
@@ -61,7 +61,7 @@ pub(super) fn give_with_texts<T: Serialize>(
         let mut parts = vec![render(context.out)];
         parts.extend(listed("The log is not whole:", told_once(problems).into_iter()));
         parts.extend(listed("Not proven:", doubts.iter().cloned()));
-        if evidence.root.is_none() {
+        if evidence.roots.is_none() {
             parts.push(
                 "Nobody checked who signed the orders and receipts: pass the vendor's key as `--root-key KEY`."
                     .to_owned(),

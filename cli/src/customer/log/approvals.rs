@@ -32,7 +32,7 @@ struct Approved {
 impl Approvals {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
-        let runs = runs(&evidence.copy, evidence.root.as_ref());
+        let runs = runs(&evidence.copy, evidence.roots.as_ref());
         let approved = Approved { asked_for: false, without_approval: runs.len() };
         let doubts = askers::doubts(&runs);
         answer::give(Question::Approved, &evidence, (&approved, &doubts), context, |_| {

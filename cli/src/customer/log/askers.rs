@@ -30,9 +30,9 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
-        let mut runs = runs(&evidence.copy, evidence.root.as_ref());
+        let mut runs = runs(&evidence.copy, evidence.roots.as_ref());
         runs.retain(|run| self.job.as_ref().is_none_or(|job| *job == run.job));
-        let mut refused = not_started(&evidence.copy, evidence.root.as_ref());
+        let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
         refused.retain(|one| self.job.as_ref().is_none_or(|job| *job == one.job));
         let doubts: Vec<String> = doubts(&runs).into_iter().chain(not_started::doubts(&refused)).collect();
         let mut all: Vec<AskedFor> =

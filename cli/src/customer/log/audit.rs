@@ -85,7 +85,7 @@ impl Verify {
 pub(super) fn answer(evidence: &Evidence) -> Answer<'_> {
     Answer {
         verified: evidence.chain.problems.is_empty(),
-        root_key_compared: evidence.root.is_some(),
+        root_key_compared: evidence.roots.is_some(),
         chain: &evidence.chain,
         skipped: &evidence.skipped,
     }

@@ -8,17 +8,19 @@ use std::sync::Arc;
 use aws_sdk_s3::Client;
 use aws_sdk_s3::error::ProvideErrorMetadata as _;
 use clap::Args;
+use freehold_protocol::audit::AuditRecord;
 use freehold_protocol::audit::verify::{Known, Position, RecordsCopy, Verified, verify};
-use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::envelope::{PublicKey, SuccessionError};
 use freehold_protocol::report::Fence;
-use freehold_protocol::{InstallId, JobId, KeyId};
+use freehold_protocol::succession::Roots;
+use freehold_protocol::{Envelope, InstallId, JobId, KeyId, TenantName};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use super::super::own_install::OwnInstall;
 use super::local_copy::{self, LocalCopy};
 use crate::context::Context;
-use crate::error::{Error, Result, ResultExt};
+use crate::error::{Error, Kind, Result, ResultExt};
 
 /// The prefix of the records in the bucket.
 const AUDIT: &str = "audit/";
@@ -52,7 +54,7 @@ pub(crate) struct Evidence {
     pub(super) copy: RecordsCopy,
     pub(super) skipped: BTreeMap<String, usize>,
     pub(super) chain: Verified,
-    pub(super) root: Option<PublicKey>,
+    pub(super) roots: Option<Roots>,
     /// Whether the customer named the keys of the runners.
     pub(super) knows_runners: bool,
     /// The place of the records in messages.
@@ -69,27 +71,31 @@ enum Place {
 impl Records {
     /// Reads the records and verifies them.
     pub(super) async fn read(&self, context: &Context) -> Result<Evidence> {
-        let (copy, skipped, root, whose, place) = match (&self.copy, &self.install) {
+        let (copy, skipped, mut roots, whose, place) = match (&self.copy, &self.install) {
             (Some(directory), _) => {
                 let LocalCopy { copy, skipped } = local_copy::read(directory)?;
                 let whose = format!("`{}`", directory.display());
-                (copy, skipped, self.root_key.clone(), whose, Place::Directory(directory.clone()))
+                let roots = self.root_key.clone().and_then(|key| Some(Roots::given(tenant_of(&copy)?, key, None)));
+                (copy, skipped, roots, whose, Place::Directory(directory.clone()))
             }
             (None, Some(install)) => {
                 let own = OwnInstall::find(context, install).await?;
-                let root = match &self.root_key {
-                    Some(key) => Some(key.clone()),
-                    None => own.root_key().await?,
+                let roots = match &self.root_key {
+                    Some(key) => Some(Roots::given(own.tenant.clone(), key.clone(), None)),
+                    None => own.roots().await?,
                 };
                 let (client, name) = (own.s3(), own.bucket());
                 let copy = download(&client, &name).await?;
-                (copy, BTreeMap::new(), root, format!("bucket `{name}`"), Place::Bucket { client, name })
+                (copy, BTreeMap::new(), roots, format!("bucket `{name}`"), Place::Bucket { client, name })
             }
             (None, None) => return Err(Error::invalid("no install is given").or("name it, or pass `--copy DIR`")),
         };
+        if let Some(roots) = &mut roots {
+            learn(roots, &copy)?;
+        }
         let runners: Vec<String> = self.runners.iter().map(ToString::to_string).collect();
-        let chain = verify(&copy, Known { runners: &runners, seen: &self.seen, root: root.as_ref() });
-        Ok(Evidence { copy, skipped, chain, root, knows_runners: !self.runners.is_empty(), whose, place })
+        let chain = verify(&copy, Known { runners: &runners, seen: &self.seen, roots: roots.as_ref() });
+        Ok(Evidence { copy, skipped, chain, roots, knows_runners: !self.runners.is_empty(), whose, place })
     }
 }
 
@@ -121,6 +127,32 @@ impl Evidence {
             },
         }
     }
+}
+
+/// Returns the tenant that the first readable record names.
+fn tenant_of(copy: &RecordsCopy) -> Option<TenantName> {
+    let records = copy.records.values().filter_map(|bytes| Envelope::parse(bytes).ok()?.peek::<AuditRecord>().ok());
+    records.map(|record| record.tenant).next()
+}
+
+/// Follows the successions of root keys that the vendor's messages bring, so that a message of a root that had ended
+/// shows although it says nothing of that.
+fn learn(roots: &mut Roots, copy: &RecordsCopy) -> Result<()> {
+    let messages = copy.orders.values().chain(copy.receipts.values());
+    for statements in messages.filter_map(|bytes| Envelope::parse(bytes).ok()?.succession().ok()) {
+        match roots.follow(&statements) {
+            // A message with statements that are not signed is refused when it is verified.
+            Ok(()) | Err(SuccessionError::Unsigned(_) | SuccessionError::Elsewhere(_)) => {}
+            Err(error) => {
+                return Err(Error::quoting(
+                    Kind::Failed,
+                    format!("the vendor's root keys contradict each other: {error}"),
+                )
+                .or("stop the runner (`EnableRunner=false`), and ask the vendor"));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads all objects below `audit/`.

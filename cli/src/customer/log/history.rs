@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use freehold_protocol::audit::verify::RecordsCopy;
 use freehold_protocol::audit::{AuditEvent, AuditRecord, message_name, record_number};
-use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::{AskedBy, Mode, Order, Work};
 use freehold_protocol::report::Fence;
+use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, JobId, RoleKey, Timestamp, WorkflowId};
 use serde::Serialize;
 
@@ -69,7 +69,7 @@ pub(super) fn records(copy: &RecordsCopy) -> Vec<AuditRecord> {
 
 /// Returns the attempts that the records name, in the order of their starts. With the vendor's root key, the signature of
 /// each order is verified.
-pub(super) fn runs(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<Run> {
+pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
     let (mut runs, mut at): (Vec<Run>, BTreeMap<(JobId, String), usize>) = (Vec::new(), BTreeMap::new());
     for record in records(copy) {
         match record.event {
@@ -90,7 +90,7 @@ pub(super) fn runs(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<Run> {
                     doubt: None,
                     signed: None,
                 };
-                match proven(&run, copy, root) {
+                match proven(&run, copy, roots) {
                     Ok(order) => run.signed = Some(order),
                     Err(why) => run.doubt = Some(why),
                 }
@@ -117,8 +117,8 @@ pub(super) fn runs(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<Run> {
 }
 
 /// Returns the signed order of an attempt, if it is the one that the record names and says the same.
-fn proven(run: &Run, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Order, String> {
-    let order = signed_order(&run.order, copy, root)?;
+fn proven(run: &Run, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order, String> {
+    let order = signed_order(&run.order, copy, roots)?;
     let says = |what: &str, record: &str, order: &str| {
         Err(format!("the record says {what} `{record}`, and the signed order `{order}`"))
     };
@@ -146,22 +146,23 @@ fn proven(run: &Run, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Ord
 }
 
 /// Returns the order with this digest; with the root key, one that the control plane signed.
-pub(super) fn signed_order(digest: &Digest, copy: &RecordsCopy, root: Option<&PublicKey>) -> Result<Order, String> {
+pub(super) fn signed_order(digest: &Digest, copy: &RecordsCopy, roots: Option<&Roots>) -> Result<Order, String> {
     let bytes = copy.orders.get(&message_name(digest)).ok_or("its signed order is missing")?;
     if Digest::of(bytes) != *digest {
         return Err("its signed order was changed: it has another digest than the record names".to_owned());
     }
-    opened(bytes, root)
+    opened(bytes, roots)
 }
 
 /// Returns the order in these bytes; with the root key, one that the control plane signed.
-fn opened(bytes: &[u8], root: Option<&PublicKey>) -> Result<Order, String> {
+fn opened(bytes: &[u8], roots: Option<&Roots>) -> Result<Order, String> {
     let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
     let claimed: Order = envelope.peek().map_err(|error| error.to_string())?;
-    let Some(root) = root else { return Ok(claimed) };
+    let Some(roots) = roots else { return Ok(claimed) };
     let unsigned = |error| format!("the vendor did not sign its order: {error}");
-    let delegate = envelope.delegate(root).map_err(unsigned)?;
+    let roots = roots.followed_by(&envelope).map_err(unsigned)?;
+    let delegate = roots.delegate(&envelope).map_err(unsigned)?;
     // An order that is sent late or again may be older than the delegate key that signs it.
     let from = claimed.issued_at.max(delegate.not_before);
-    envelope.open_delegated(root, &claimed.tenant, from).map_err(unsigned)
+    roots.open_delegated(&envelope, from).map_err(unsigned)
 }

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::audit::verify::RecordsCopy;
 use freehold_protocol::audit::{AuditEvent, AuditRecord};
-use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::report::{AttemptEvent, Fence, Outcome, Report, ReportBody};
+use freehold_protocol::succession::Roots;
 use freehold_protocol::{Digest, Envelope, JobId, RoleKey, Timestamp, WorkflowId};
 use serde::Serialize;
 
@@ -81,13 +81,13 @@ pub(super) fn doubts(all: &[NotStarted]) -> impl Iterator<Item = String> {
 }
 
 /// Returns the jobs of which the records have an end and no start.
-pub(super) fn not_started(copy: &RecordsCopy, root: Option<&PublicKey>) -> Vec<NotStarted> {
+pub(super) fn not_started(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<NotStarted> {
     let records = records(copy);
     let started: BTreeSet<&JobId> = records.iter().filter_map(started).collect();
     let reasons = reasons(copy);
     let ended = records.iter().filter_map(|record| match &record.event {
         AuditEvent::Ended { job, fence, result, order, .. } if !started.contains(job) => {
-            let (asked, doubt) = match order.as_ref().map(|order| asked(order, (job, *fence), copy, root)) {
+            let (asked, doubt) = match order.as_ref().map(|order| asked(order, (job, *fence), copy, roots)) {
                 Some(Ok(asked)) => (Some(asked), None),
                 Some(Err(why)) => (None, Some(why)),
                 None => (None, None),
@@ -121,9 +121,9 @@ fn asked(
     digest: &Digest,
     (job, fence): (&JobId, Fence),
     copy: &RecordsCopy,
-    root: Option<&PublicKey>,
+    roots: Option<&Roots>,
 ) -> Result<Asked, String> {
-    let order = signed_order(digest, copy, root)?;
+    let order = signed_order(digest, copy, roots)?;
     if order.job != *job || order.dispatch != fence.dispatch {
         return Err(format!("the record says job `{job}`, and the signed order `{}`", order.job));
     }

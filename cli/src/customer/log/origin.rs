@@ -47,7 +47,7 @@ struct Made {
 impl Origin {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
-        let runs = runs(&evidence.copy, evidence.root.as_ref());
+        let runs = runs(&evidence.copy, evidence.roots.as_ref());
         let (made, doubts) = self.made(&runs, &evidence);
         if let (Some(artifact), true) = (&self.artifact, made.is_empty()) {
             return Err(Error::not_found(format!("no signed order in {} names artifact {artifact}", evidence.whose))
@@ -106,11 +106,13 @@ fn statement(
     let app = order.context.pointer("/nuon/app/name").and_then(serde_json::Value::as_str);
     let app = app.and_then(|name| name.parse::<AppName>().ok());
     let app = app.as_ref().map(AppName::as_str);
-    let Some(root) = &evidence.root else {
+    let Some(roots) = &evidence.roots else {
         return provenance.statement.peek().map_err(|error| error.to_string());
     };
     let expected = Expected { tenant: &order.tenant, artifact: &artifact.digest, app, component };
-    provenance.verify(root, &expected).map_err(|error| freehold_aws_errors::chain(&error))
+    provenance
+        .verify(roots.signer(&provenance.statement), &expected)
+        .map_err(|error| freehold_aws_errors::chain(&error))
 }
 
 fn render(all: &[Made], out: Output) -> String {

@@ -79,8 +79,8 @@ impl Outside {
             return Err(Error::failed(format!("no record in {} can be read", evidence.whose))
                 .or("`freehold customer audit verify` names what is wrong"));
         };
-        let runs = runs(&evidence.copy, evidence.root.as_ref());
-        let refused = not_started(&evidence.copy, evidence.root.as_ref());
+        let runs = runs(&evidence.copy, evidence.roots.as_ref());
+        let refused = not_started(&evidence.copy, evidence.roots.as_ref());
         let records = records(&evidence.copy);
         let log = Log { runs: &runs, not_started: &refused, records: &records, own_doctor: self.own_doctor };
         let reconciled = reconcile((tenant, install), &calls, log, from);

@@ -76,8 +76,8 @@ struct Step {
 impl Ran {
     pub(crate) async fn run(&self, context: &Context) -> Result<()> {
         let evidence = self.records.read(context).await?;
-        let mut runs = runs(&evidence.copy, evidence.root.as_ref());
-        let mut refused = not_started(&evidence.copy, evidence.root.as_ref());
+        let mut runs = runs(&evidence.copy, evidence.roots.as_ref());
+        let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
         if let Some(job) = &self.job {
             runs.retain(|run| run.job == *job);
             refused.retain(|one| one.job == *job);

@@ -82,7 +82,9 @@ impl ShowLineage {
         }
         let root_key = self.root.public_key().await?;
         let (tenant, artifact) = (self.tenant.clone(), artifact.clone());
-        Ok(LineagePage { lineage: Lineage { format: FORMAT, tenant, root_key, artifact, builds, uses }, next })
+        let succession = self.root.succession();
+        let lineage = Lineage { format: FORMAT, tenant, root_key, succession, artifact, builds, uses };
+        Ok(LineagePage { lineage, next })
     }
 
     /// Returns the record of a build, or `None` when it no longer exists.

@@ -83,6 +83,7 @@ impl RenderStack {
             orders_queue_url: queue,
             reports_queue_url: install.reports_queue_url.clone().unwrap_or_else(|| self.reports_queue_url.clone()),
             root_key: self.root.public_key().await?,
+            second_root_key: self.root.second(),
             runner: self.runner.clone(),
         };
         let template = template(&place, &install, &version.version, &version.document)?;
@@ -107,6 +108,8 @@ pub struct Place {
     pub orders_queue_url: String,
     pub reports_queue_url: String,
     pub root_key: PublicKey,
+    /// The only root key that may follow, if one was announced.
+    pub second_root_key: Option<PublicKey>,
     pub runner: Option<RunnerProgram>,
 }
 
@@ -116,6 +119,7 @@ struct Stack<'a> {
     tenant: &'a TenantName,
     tenant_account: &'a AccountId,
     tenant_key: Quoted,
+    tenant_second_key: Quoted,
     install: &'a InstallId,
     app: &'a AppName,
     account: &'a AccountId,
@@ -168,6 +172,9 @@ fn stack<'a>(
         tenant,
         tenant_account: &place.account,
         tenant_key: Quoted(place.root_key.to_string()),
+        tenant_second_key: Quoted(
+            place.second_root_key.as_ref().map_or_else(|| "none".to_owned(), PublicKey::to_string),
+        ),
         install: id,
         app: &version.app,
         account: &install.account,
@@ -227,6 +234,7 @@ pub(super) fn example(version: &AppVersion) -> Result<(Place, Install), IdError>
         region: region.clone(),
         orders_queue_url: format!("{queue}{id}.fifo"),
         reports_queue_url: format!("{queue}reports"),
+        second_root_key: Some(root_key.clone()),
         root_key,
         runner: None,
     };

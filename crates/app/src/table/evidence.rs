@@ -41,6 +41,9 @@ pub struct Signed {
     payload_type: String,
     payload: String,
     signatures: Vec<Signature>,
+    /// The texts that travel with a certificate. Those of a message itself are not stored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attached: Vec<String>,
 }
 
 /// One signature of a stored message.
@@ -62,11 +65,15 @@ impl Signed {
         let payload = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
         let payload = payload.ok_or_else(|| AppError::internal("the payload of a signed message is not UTF-8 text"))?;
         let signatures = envelope.signatures.iter().map(|one| {
-            let cert = one.cert.as_deref().map(Self::of).transpose()?.map(Box::new);
+            let cert = one.cert.as_deref().map(Self::with_attached).transpose()?.map(Box::new);
             Ok(Signature { keyid: one.keyid.clone(), sig: one.sig.clone(), cert })
         });
         let signatures = signatures.collect::<Result<_, AppError>>()?;
-        Ok(Self { payload_type: envelope.payload_type.clone(), payload, signatures })
+        Ok(Self { payload_type: envelope.payload_type.clone(), payload, signatures, attached: Vec::new() })
+    }
+
+    fn with_attached(certificate: &Envelope) -> Result<Self, AppError> {
+        Ok(Self { attached: certificate.attached.clone(), ..Self::of(certificate)? })
     }
 
     /// Returns the message as it was sent.
@@ -80,7 +87,7 @@ impl Signed {
             payload_type: self.payload_type.clone(),
             payload: BASE64.encode(&self.payload),
             signatures: signatures.collect(),
-            attached: Vec::new(),
+            attached: self.attached.clone(),
         }
     }
 }

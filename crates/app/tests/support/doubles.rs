@@ -85,6 +85,14 @@ impl RootKey for Keys {
     async fn public_key(&self) -> Result<PublicKey, PortError> {
         self.memory.faults.run("public_key", || self.public())
     }
+
+    fn succession(&self) -> Vec<Envelope> {
+        Vec::new()
+    }
+
+    fn second(&self) -> Option<PublicKey> {
+        None
+    }
 }
 
 /// A registry that holds what builds pushed.

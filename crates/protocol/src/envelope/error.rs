@@ -56,10 +56,68 @@ pub enum EnvelopeError {
         /// The uses that the certificate has.
         has: KeyUses,
     },
+    /// The message was sent after its root key had ended.
+    #[error("message was sent {late_secs} s after root key `{root}` was followed by another: somebody has the old key")]
+    RootEnded {
+        /// The root that the certificate of the message names.
+        root: KeyId,
+        /// The time between the end of the root and the sending, in seconds.
+        late_secs: u64,
+    },
+    /// The successions of root keys in the message are not believed.
+    #[error(transparent)]
+    Succession(SuccessionError),
     /// The text is not an Ed25519 public key.
     #[error("not an Ed25519 public key of 32 bytes in base64")]
     Key,
     /// The payload cannot be written as JSON.
     #[error("payload cannot be written as JSON: {0}")]
     Unwritable(String),
+}
+
+/// The reason why a succession is not followed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SuccessionError {
+    /// The statements do not begin or end at a root that the reader knows.
+    #[error(
+        "the successions of root keys do not lead from or to root key `{0}`; ask the vendor for a template with the new key"
+    )]
+    Elsewhere(KeyId),
+    /// A statement names another successor than one that the reader knows.
+    #[error(
+        "root key `{from}` has two successors: `{known}`, which is known, and `{other}`; somebody has a copy of its private part"
+    )]
+    Forked {
+        /// The root that ended.
+        from: KeyId,
+        /// The successor that the reader knows.
+        known: KeyId,
+        /// The successor in the statement.
+        other: KeyId,
+    },
+    /// Another root was announced as the only possible successor.
+    #[error("root key `{to}` may not follow `{from}`: only `{second}` may, which was announced as the second root")]
+    NotTheSecond {
+        /// The root that ends.
+        from: KeyId,
+        /// The successor in the statement.
+        to: KeyId,
+        /// The announced successor.
+        second: KeyId,
+    },
+    /// A root follows that was a root before.
+    #[error("root key `{0}` was followed by another one and cannot come back")]
+    Returns(KeyId),
+    /// The statement is of another tenant.
+    #[error("the succession is of tenant `{0}`")]
+    OtherTenant(TenantName),
+    /// A root ends before the one before it.
+    #[error("root key `{0}` ends before the root before it")]
+    Backwards(KeyId),
+    /// There are too many statements.
+    #[error("more than {max} successions are not followed", max = limits::MAX_SUCCESSIONS)]
+    TooMany,
+    /// The signatures or the form are wrong.
+    #[error("a succession of root keys is not believed: {0}")]
+    Unsigned(Box<EnvelopeError>),
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{KeyUse, KeyUses, TenantName, Timestamp, limits};
 
-pub use error::EnvelopeError;
+pub use error::{EnvelopeError, SuccessionError};
 pub use key_id::KeyId;
 pub use public_key::PublicKey;
 
@@ -51,7 +51,8 @@ pub struct Envelope {
     pub payload: String,
     /// The signatures. Messages have one.
     pub signatures: Vec<EnvelopeSignature>,
-    /// Texts that travel with the message. No signature covers them: the payload names each by its digest.
+    /// Texts that travel with the message. No signature covers them: the payload names each by its digest. Those of a
+    /// certificate are the successions of root keys that lead to its own, and each proves itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<String>,
 }
@@ -259,9 +260,33 @@ impl Envelope {
         self.claimed_delegate()?.send_until
     }
 
+    /// Returns whether a key of this id claims to have signed the message itself.
+    pub fn is_signed_as(&self, key: &KeyId) -> bool {
+        self.signatures.iter().any(|signature| signature.keyid == *key)
+    }
+
+    /// Returns whether a root key of this id claims to have signed the certificate of the message.
+    pub fn is_certified_as(&self, root: &KeyId) -> bool {
+        self.certificates().any(|cert| cert.is_signed_as(root))
+    }
+
+    /// Returns the successions of root keys that the certificate of the message brings, unverified, oldest first.
+    ///
+    /// # Errors
+    /// [`EnvelopeError::Malformed`].
+    pub fn succession(&self) -> Result<Vec<Self>, EnvelopeError> {
+        let texts = self.certificates().flat_map(|cert| &cert.attached);
+        texts
+            .map(|text| serde_json::from_str(text).map_err(|e| EnvelopeError::Malformed(format!("succession: {e}"))))
+            .collect()
+    }
+
+    fn certificates(&self) -> impl Iterator<Item = &Self> {
+        self.signatures.iter().filter_map(|signature| signature.cert.as_deref())
+    }
+
     fn claimed_delegate(&self) -> Option<Delegate> {
-        let mut certs = self.signatures.iter().filter_map(|signature| signature.cert.as_deref());
-        certs.find_map(|cert| cert.peek::<Delegate>().ok())
+        self.certificates().find_map(|cert| cert.peek::<Delegate>().ok())
     }
 
     /// Returns the payload without verifying it. A caller uses it only to find the key that must verify the envelope.

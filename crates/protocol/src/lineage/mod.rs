@@ -33,6 +33,10 @@ pub struct Lineage {
     pub tenant: TenantName,
     /// The tenant's root key, as the control plane claims. A verifier compares it with the key that it trusts.
     pub root_key: PublicKey,
+    /// The successions of root keys that lead to it, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<serde_json::Value>"))]
+    pub succession: Vec<Envelope>,
     pub artifact: Digest,
     /// The builds that made the artifact: several when different sources resulted in the same bytes.
     pub builds: Vec<Made>,

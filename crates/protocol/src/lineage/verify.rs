@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 
 use super::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
-use crate::envelope::{Delegate, Payload, PublicKey};
+use crate::envelope::{EnvelopeError, Payload, PublicKey, SuccessionError};
 use crate::order::{Artifact, BuildArtifact, Order, Recipe, Source, Work};
 use crate::provenance::{Expected, Provenance, ProvenanceError, ResourceDescriptor, Statement};
 use crate::report::{AttemptEvent, Hello, Outcome, Report, ReportBody};
+use crate::succession::Roots;
 use crate::{BuildId, ComponentName, Digest, Envelope, Timestamp, canonical};
 
 /// The largest difference between the clocks of two machines that is accepted, in seconds: AWS refuses the requests of
@@ -18,7 +19,9 @@ type Finding = Result<String, Broken>;
 impl Lineage {
     /// Verifies every link of the lineage and trusts only the key `root`. Returns all links, also those that failed.
     pub fn verify(&self, root: &PublicKey) -> Vec<Link> {
-        let check = Check { lineage: self, root };
+        let mut roots = Roots::given(self.tenant.clone(), root.clone(), None);
+        let followed = roots.follow(&self.succession);
+        let check = Check { lineage: self, roots, followed };
         let of = self.artifact.to_string();
         let mut links = vec![Link { name: LinkName::RootKey, of: of.clone(), finding: check.root_key() }];
         if self.builds.is_empty() {
@@ -33,7 +36,9 @@ impl Lineage {
 
 struct Check<'a> {
     lineage: &'a Lineage,
-    root: &'a PublicKey,
+    /// The trusted root, and those that follow it.
+    roots: Roots,
+    followed: Result<(), SuccessionError>,
 }
 
 /// A verified order, and the earliest time at which the tenant can have sent it.
@@ -55,8 +60,15 @@ impl Check<'_> {
         if self.lineage.format != FORMAT {
             return Err(other("the document's format", self.lineage.format, FORMAT));
         }
-        same("the document's root key", self.lineage.root_key.key_id(), self.root.key_id())?;
-        Ok(format!("key {} of tenant {}", self.root.key_id(), self.lineage.tenant))
+        let unbelieved = |error: &SuccessionError| Broken::Envelope {
+            what: "the succession of root keys",
+            source: EnvelopeError::Succession(error.clone()),
+        };
+        self.followed.as_ref().map_err(unbelieved)?;
+        if !self.roots.include(&self.lineage.root_key) {
+            same("the document's root key", self.lineage.root_key.key_id(), self.roots.current().key_id())?;
+        }
+        Ok(format!("key {} of tenant {}", self.roots.current().key_id(), self.lineage.tenant))
     }
 
     fn made(&self, made: &Made) -> Vec<Link> {
@@ -106,7 +118,7 @@ impl Check<'_> {
         let artifact = &self.lineage.artifact;
         let provenance = provenance.ok_or_else(|| ProvenanceError::Missing(artifact.clone()))?;
         let expected = Expected { tenant: &self.lineage.tenant, artifact, app: Some(app), component };
-        Ok(provenance.verify(self.root, &expected)?)
+        Ok(provenance.verify(self.roots.signer(&provenance.statement), &expected)?)
     }
 
     /// Verifies the order: a delegate key signed it, and the certificate and the order were valid at the same time.
@@ -114,10 +126,11 @@ impl Check<'_> {
         let envelope = proof.order.as_ref().ok_or(Broken::Missing("the signed order"))?;
         let unbelieved = |source| Broken::Envelope { what: "the order", source };
         let claimed: Order = envelope.peek().map_err(unbelieved)?;
-        let delegate: Delegate = envelope.delegate(self.root).map_err(unbelieved)?;
+        let roots = self.roots.followed_by(envelope).map_err(unbelieved)?;
+        let delegate = roots.delegate(envelope).map_err(unbelieved)?;
         // An order that is sent late or again may be older than the delegate key that signs it.
         let from = claimed.issued_at.max(delegate.not_before);
-        let order: Order = envelope.open_delegated(self.root, &self.lineage.tenant, from).map_err(unbelieved)?;
+        let order: Order = roots.open_delegated(envelope, from).map_err(unbelieved)?;
         before("the certificate of the order's key", from, "the expiry of the order", order.not_after, 0)?;
         same("the tenant of the order", &order.tenant, &self.lineage.tenant)?;
         same("the install of the order", &order.install, &proof.install)?;

@@ -267,6 +267,7 @@ fn lineage() -> Lineage {
         format: FORMAT,
         tenant: tenant(),
         root_key: root(),
+        succession: Vec::new(),
         artifact: bare().digest,
         builds: vec![made()],
         uses: vec![used()],

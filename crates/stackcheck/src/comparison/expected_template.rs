@@ -40,6 +40,7 @@ fn stack(names: &Names, roles: &Roles, inputs: &Inputs, has_network: bool) -> Va
         "tenant": tenant,
         "tenant_account": tenant_account,
         "tenant_key": quoted(&names.tenant_key),
+        "tenant_second_key": quoted(&names.tenant_second_key),
         "install": install,
         "app": names.app,
         "account": names.account,

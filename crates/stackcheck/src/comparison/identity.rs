@@ -23,6 +23,8 @@ pub struct Names {
     pub tenant_region: String,
     /// The vendor's public root key. The chain of signatures of every order leads to it.
     pub tenant_key: String,
+    /// The only root key that may follow it; `none` when the vendor announced none.
+    pub tenant_second_key: String,
     pub app: AppName,
     /// The first 12 hex digits of the digest of the app version.
     pub version: String,
@@ -64,6 +66,8 @@ impl Source<'_> {
         let bound = self.bound();
         let contract = self.parsed(&["Parameters", "AcceptedContract", "Default"]);
         let key: Option<PublicKey> = self.parsed(&["Outputs", "TenantKey", "Value"]);
+        let is_key = |text: &str| text == "none" || text.parse::<PublicKey>().is_ok();
+        let second = self.text(&["Outputs", "TenantSecondKey", "Value"], is_key);
         let runner = self.runner();
         let (tenant, install) = (tenant?, install?);
         let (tenant_region, tenant_account) = self.vendor(&tenant, &install)?;
@@ -81,6 +85,7 @@ impl Source<'_> {
             tenant_account,
             tenant_region,
             tenant_key: key?.to_string(),
+            tenant_second_key: second?,
             app: app?,
             version: version?,
             install,

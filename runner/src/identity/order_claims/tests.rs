@@ -420,7 +420,8 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
 fn refusal(order: &Value) -> Option<String> {
     let mut config: Config = config("/state", Role::Install);
     config.accepted_contract = Some(canonical::digest(&terms(Some(steps_of(&action())))).unwrap());
-    let trust = Trust { tenant_key: root().verifying_key().into(), ..Trust::of(&config) };
+    config.tenant_key = root().verifying_key().into();
+    let trust = Trust::open(&config).unwrap();
     let order: Order = serde_json::from_value(order.clone()).unwrap();
     if let Err(refusal) = trust.verify(&sealed(&order), Arrival { receive: 1, sent_at: NOW, now: NOW }) {
         return Some(refusal.detail);

@@ -295,6 +295,7 @@ impl Attempt<'_> {
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                     iam: Arc::new(IamAudit::new(agent, &held.order.job, held.fence)),
                     sensitive_outputs: agent.sensitive_outputs.clone(),
+                    roots: agent.trust.roots.now(),
                 };
                 let ended = supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await;
                 // No box could be made in advance while its image was not unpacked. This job may have unpacked it.

@@ -80,6 +80,7 @@ fn stack(tenant: &TenantName, id: &InstallId) -> String {
         orders_queue_url: url(names::orders_queue(tenant, id)),
         reports_queue_url: url(names::tenant_part(tenant, "reports")),
         root_key: key.clone(),
+        second_root_key: None,
         runner: None,
     };
     let version: AppVersion = serde_json::from_value(json!({

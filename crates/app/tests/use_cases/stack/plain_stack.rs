@@ -54,6 +54,7 @@ pub(super) fn place(names: Names, region: &str) -> Place {
         orders_queue_url: format!("{queue}{install}.fifo"),
         reports_queue_url: format!("{queue}reports"),
         root_key: key(),
+        second_root_key: None,
         runner: Some(RunnerProgram {
             url: "https://releases.example/freehold-runner".to_owned(),
             sha256: "0".repeat(64),

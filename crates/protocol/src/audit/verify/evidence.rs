@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{Chain, RecordsCopy};
 use crate::audit::{ChainHead, Receipt, message_name, record_number};
-use crate::envelope::PublicKey;
 use crate::report::Report;
+use crate::succession::Roots;
 use crate::{Digest, Envelope, InstallId, TenantName};
 
 impl Chain<'_> {
@@ -15,14 +15,14 @@ impl Chain<'_> {
         &mut self,
         copy: &RecordsCopy,
         records: &BTreeMap<u64, &[u8]>,
-        root: Option<&PublicKey>,
+        roots: Option<&Roots>,
     ) {
         for (name, bytes) in &copy.receipts {
             let Some(seq) = record_number(name) else {
                 self.note(None, format!("`receipts/{name}` is not the name of a receipt"));
                 continue;
             };
-            let agrees = receipt(bytes, root)
+            let agrees = receipt(bytes, roots)
                 .and_then(|receipt| self.is_own(&receipt.tenant, &receipt.install).map(|()| receipt))
                 .and_then(|receipt| compared(seq, &receipt, records));
             match agrees {
@@ -84,12 +84,12 @@ impl Chain<'_> {
 }
 
 /// Returns a receipt; with the root key, one that the control plane signed.
-fn receipt(bytes: &[u8], root: Option<&PublicKey>) -> Result<Receipt, String> {
+fn receipt(bytes: &[u8], roots: Option<&Roots>) -> Result<Receipt, String> {
     let envelope = Envelope::parse(bytes).map_err(|error| error.to_string())?;
     let claimed: Receipt = envelope.peek().map_err(|error| error.to_string())?;
-    match root {
-        Some(root) => envelope
-            .open_delegated(root, &claimed.tenant, claimed.issued_at)
+    match roots {
+        Some(roots) => roots
+            .open_delegated(&envelope, claimed.issued_at)
             .map_err(|error| format!("the control plane did not sign it: {error}")),
         None => Ok(claimed),
     }

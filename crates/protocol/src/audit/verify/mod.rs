@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::audit::{AuditEvent, AuditRecord, ChainHead, ORDERS, RECEIPTS, REPORTS, record_name, record_number};
 use crate::envelope::PublicKey;
 use crate::order::AskedBy;
+use crate::succession::Roots;
 use crate::{Digest, Envelope, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 /// The number of hex digits of a record's digest in a [`Position`].
@@ -64,8 +65,8 @@ pub struct Known<'a> {
     pub runners: &'a [String],
     /// Records of earlier copies, which the chain must still have.
     pub seen: &'a [Position],
-    /// The tenant's root key. Without it, receipts are compared with the chain, and nobody checks who signed them.
-    pub root: Option<&'a PublicKey>,
+    /// The tenant's root keys. Without them, receipts are compared with the chain, and nobody checks who signed them.
+    pub roots: Option<&'a Roots>,
 }
 
 /// The result of a verification.
@@ -192,7 +193,7 @@ impl std::str::FromStr for Position {
 
 /// Verifies a copy against what the caller knows.
 pub fn verify(copy: &RecordsCopy, known: Known<'_>) -> Verified {
-    let Known { runners, seen, root } = known;
+    let Known { runners, seen, roots } = known;
     let mut chain = Chain {
         keys: copy.keys.iter().map(|(id, text)| (id.as_str(), public_key(id, text))).collect(),
         accepted: runners,
@@ -222,7 +223,7 @@ pub fn verify(copy: &RecordsCopy, known: Known<'_>) -> Verified {
     for seen in seen {
         chain.find(seen, records.get(&seen.seq).copied());
     }
-    chain.compare_receipts(copy, &records, root);
+    chain.compare_receipts(copy, &records, roots);
     chain.compare_reports(copy, &records);
     for runner in runners {
         if !chain.verified.runners.iter().any(|writer| writer.key.as_str() == runner) {

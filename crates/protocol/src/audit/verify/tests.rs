@@ -349,7 +349,8 @@ fn report(copy: &RecordsCopy, seq: u64) -> Vec<u8> {
 
 fn with_root(copy: &RecordsCopy) -> Verified {
     let root = PublicKey::from(key(ROOT).verifying_key());
-    verify(copy, Known { root: Some(&root), ..Known::default() })
+    let roots = Roots::given("acme".parse().unwrap(), root, None);
+    verify(copy, Known { roots: Some(&roots), ..Known::default() })
 }
 
 fn found_with_root(copy: &RecordsCopy) -> Vec<(Option<u64>, String)> {

@@ -205,7 +205,11 @@ impl World {
                 role: Role::Install,
                 tenant: tenant.clone(),
                 install: install.clone(),
-                tenant_key: root().verifying_key().into(),
+                roots: crate::identity::known_roots::KnownRoots::given(freehold_protocol::succession::Roots::given(
+                    tenant.clone(),
+                    root().verifying_key().into(),
+                    None,
+                )),
             },
             clock: Arc::new(ServerClock::default()),
             enrolled: Enrolled::open(path, identity.id().clone()),
