@@ -56,7 +56,8 @@ fn once_silent(minutes: &Option<u64>) -> String {
 }
 
 /// Checks that `install` may be forgotten. With `customer_gone`, deployed components do not prevent it, nor does an
-/// open workflow if the runner no longer reports, or has said that it has lost its access. An install in which nothing ever ran may always be forgotten.
+/// open workflow if the runner no longer reports, or has said that it has lost its access. An install in which nothing ever
+/// ran may always be forgotten.
 ///
 /// # Errors
 /// [`ForgetError`] with the first reason against it.

@@ -85,7 +85,8 @@ pub async fn run(agent: Arc<Agent>, beat: Beat) {
             }
             Err(error) => {
                 let (text, cause) = explained(&agent, &error).await;
-                if warned.is_due(&text, Instant::now()) {
+                // A revoked session is told by `Agent::renew_session`.
+                if !matches!(cause, Cause::Revoked) && warned.is_due(&text, Instant::now()) {
                     warn!("Cannot take orders: {text}");
                 }
                 match cause {

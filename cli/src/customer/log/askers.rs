@@ -35,8 +35,9 @@ impl Asked {
         let mut refused = not_started(&evidence.copy, evidence.roots.as_ref());
         refused.retain(|one| self.job.as_ref().is_none_or(|job| *job == one.job));
         let doubts: Vec<String> = doubts(&runs).into_iter().chain(not_started::doubts(&refused)).collect();
-        let mut all: Vec<AskedFor> =
-            runs.into_iter().map(AskedFor::Started).chain(refused.into_iter().map(AskedFor::NotStarted)).collect();
+        let started = runs.into_iter().map(|run| AskedFor::Started(Box::new(run)));
+        let others = refused.into_iter().map(|one| AskedFor::NotStarted(Box::new(one)));
+        let mut all: Vec<AskedFor> = started.chain(others).collect();
         all.sort_by_key(AskedFor::record);
         answer::give(Question::Asked, &evidence, (&all, &doubts), context, |out| render(&all, out))
     }
@@ -46,8 +47,8 @@ impl Asked {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum AskedFor {
-    Started(Run),
-    NotStarted(NotStarted),
+    Started(Box<Run>),
+    NotStarted(Box<NotStarted>),
 }
 
 impl AskedFor {

@@ -139,7 +139,8 @@ fn render(answer: &Answer) -> String {
     )];
     if !not_started.is_empty() {
         parts.push(format!(
-            "The runner asked for sessions of jobs that did not start: the records {} say how these jobs ended, and              `freehold customer ran` lists them",
+            "The runner asked for sessions of jobs that did not start: the records {} say how these jobs ended, and \
+             `freehold customer ran` lists them",
             numbers(not_started)
         ));
     }

@@ -38,7 +38,7 @@ pub(crate) struct Ran {
 #[serde(untagged)]
 enum Row {
     Ran(Box<Shown>),
-    NotStarted(NotStarted),
+    NotStarted(Box<NotStarted>),
 }
 
 impl Row {
@@ -88,7 +88,7 @@ impl Ran {
         }
         let mut doubts = askers::doubts(&runs);
         doubts.extend(not_started::doubts(&refused));
-        let mut shown: Vec<Row> = refused.into_iter().map(Row::NotStarted).collect();
+        let mut shown: Vec<Row> = refused.into_iter().map(|one| Row::NotStarted(Box::new(one))).collect();
         for run in runs {
             let log_text = match &self.job {
                 Some(_) => log_of(&run, &evidence, &mut doubts).await?,

@@ -73,7 +73,9 @@ fn settle(spool: &Spool, at: &[u64], sent: Vec<Sent>) -> bool {
 }
 
 fn hint(error: &InboxError, failing_since: Option<Instant>) {
-    if matches!(error, InboxError::Denied(_)) && failing_since.is_none() {
+    // No policy that allows the call helps against one that denies it, such as that of revoked sessions.
+    let is_denied = matches!(error, InboxError::Denied(why) if !why.contains("explicit deny"));
+    if is_denied && failing_since.is_none() {
         warn!(
             "Allow `sqs:SendMessage` on the reports queue for this runner's role, in the policies of the role and of \
              the queue"

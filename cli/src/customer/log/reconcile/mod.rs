@@ -232,7 +232,8 @@ impl<'a> Known<'a> {
     fn explains_session(&mut self, call: &'a Call, role: &str, session: &'a str, roles: &Roles) -> Verdict {
         if session == DOCTOR {
             return Verdict::Doctor(format!(
-                "session `{session}` of role `{role}`, which no job has; `freehold-runner doctor` makes such a session: pass `--own-doctor` if it was you who ran it"
+                "session `{session}` of role `{role}`, which no job has; `freehold-runner doctor` makes such a session: pass \
+                 `--own-doctor` if it was you who ran it"
             ));
         }
         match self.not_started.get(session) {
@@ -247,7 +248,8 @@ impl<'a> Known<'a> {
         let Some(runs) = self.runs.get(session) else {
             return Verdict::Unexplained(match self.not_started.get(session) {
                 Some(one) => format!(
-                    "record {} says that job `{session}` ended as `{}` and did not start, and its session of role `{role}`                      called this",
+                    "record {} says that job `{session}` ended as `{}` and did not start, and its session of role `{role}` \
+                     called this",
                     one.record, one.result
                 ),
                 None => format!("no record of a start names the session `{session}` of role `{role}`"),

@@ -145,8 +145,10 @@ async fn reports_texts_and_records_that_cannot_be_sent_hold_a_drained_runner_for
 async fn the_signed_order_of_a_job_that_did_not_start_is_in_the_bucket_and_the_record_of_its_end_names_it() {
     let bucket = Arc::new(Memory::default());
     let world = World::new(Play::Succeed).with_bucket(&bucket);
-    let text = sealed(&Order { role: Some("custom-admin".parse().unwrap()), ..order(1, 7) });
+    let text = sealed(&action());
     world.queue.send(text.clone());
+    // An earlier delivery may have begun on a machine that is lost: this one ends as interrupted.
+    world.queue.messages.lock().unwrap().values_mut().for_each(|message| message.receive = 1);
 
     world.until_deleted().await;
 
@@ -163,6 +165,6 @@ async fn the_signed_order_of_a_job_that_did_not_start_is_in_the_bucket_and_the_r
         })
         .collect();
     let digest = Digest::of(text.as_bytes());
-    assert_eq!(ended, [("blocked".to_owned(), Some(digest.clone()))]);
+    assert_eq!(ended, [("interrupted".to_owned(), Some(digest.clone()))]);
     assert_eq!(objects.get(&format!("orders/{}.json", digest.hex())), Some(&text.into_bytes()));
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::world::{Play, World, action};
 use crate::testing::{order, sealed};
+use crate::work::poll;
 
 /// An order that may not be started any more; its attempt could still run.
 fn late(order: Order) -> Order {
@@ -135,7 +136,7 @@ async fn a_runner_that_loses_its_queue_for_no_known_reason_says_so_when_it_gives
     world.queue.closed.store(true, Ordering::Relaxed);
     let closed = Instant::now();
 
-    world.until("the report", |world| !world.sent().is_empty()).await;
+    poll::run(world.agent.clone(), Default::default()).await;
 
     assert_eq!(world.sent(), ["away NoOrders"]);
     assert!(closed.elapsed() >= Duration::from_secs(15 * 60));
