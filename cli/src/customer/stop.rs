@@ -222,7 +222,7 @@ async fn set(
     let progress = Progress::start();
     let stacks = Stacks::new(&own.config);
     let stopped = format!(
-        "stopped waiting for stack `{}`, whose update goes on if it has begun; run the command again to wait for it",
+        "stopped waiting for stack `{}`, whose update continues if it has begun; run the command again to wait for it",
         stack.name
     );
     let (outcome, stack) = or_stopped(stacks.apply(&change, &progress), stopped).await?;

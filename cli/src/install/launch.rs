@@ -50,7 +50,7 @@ impl Launch {
         let change = Change { stack: name.clone(), template, parameters, tags: BTreeMap::new() };
         let progress = Progress::start();
         let stopped = format!(
-            "stopped waiting for stack `{name}`, whose launch goes on if it has begun; run the command again to wait for it"
+            "stopped waiting for stack `{name}`, whose launch continues if it has begun; run the command again to wait for it"
         );
         let applied = or_stopped(stacks.apply(&change, &progress), stopped).await;
         if let Some(bucket) = bucket {

@@ -29,7 +29,7 @@ impl Deploy {
     pub(super) async fn run(&self, context: &Context) -> Result<()> {
         let tenant = context.tenant(self.name.as_ref())?;
         let stopped = format!(
-            "stopped; an update of stack `{}` that has begun goes on; run the command again, which waits for it and does the rest",
+            "stopped; an update of stack `{}` that has begun continues; run the command again, which waits for it and does the rest",
             stack_name(&tenant)
         );
         or_stopped(self.deploy(tenant, context), stopped).await
