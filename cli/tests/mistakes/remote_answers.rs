@@ -322,9 +322,9 @@ fn refused(method: &str, path: &str, body: &str) -> Option<Answer> {
             (404, "not_found", Absence::App("wbe".parse().unwrap()).to_string())
         }
         ("POST", "/v1/installs") if body.contains("globex") => {
-            let (app, account) = ("web".parse().unwrap(), "222222222222".parse().unwrap());
-            let region = "eu-west-1".to_owned();
-            let error = InstallError::Exists { install: "globex".parse().unwrap(), app, account, region };
+            let (serves, region) = ("app `web`".to_owned(), "eu-west-1".to_owned());
+            let account = "222222222222".parse().unwrap();
+            let error = InstallError::Exists { install: "globex".parse().unwrap(), serves, account, region };
             (409, "conflict", error.to_string())
         }
         ("POST", "/v1/installs") if !body.contains("eu-wst-1") => {

@@ -109,9 +109,9 @@ impl CreateInstall {
             && install.account == request.account
             && install.region == request.region;
         if !same {
-            let app = install.require_app()?.clone();
+            let serves = install.app().map_or_else(|| "builds".to_owned(), |app| format!("app `{app}`"));
             let Install { id, account, region, .. } = install;
-            return Err(InstallError::Exists { install: id, app, account, region }.into());
+            return Err(InstallError::Exists { install: id, serves, account, region }.into());
         }
         if merged(&install.inputs, &request.inputs) != install.inputs {
             return Err(AppError::conflict(format!(

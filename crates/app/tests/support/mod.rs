@@ -349,6 +349,11 @@ impl World {
         self.runners.values_mut().for_each(|runner| runner.seen = 0);
     }
 
+    /// Returns the id of the workflow that provisions the install.
+    pub(crate) async fn provisioning(&self, install: &str) -> WorkflowId {
+        table::install(&*self.memory, &install.parse().unwrap()).await.unwrap().value.provisioning()
+    }
+
     pub(crate) async fn workflow(&self, id: &WorkflowId) -> Workflow {
         table::workflow(&*self.memory, id).await.unwrap().value
     }

@@ -169,8 +169,8 @@ pub enum InstallError {
     Ran { install: InstallId, what: String },
     #[error("`{0}` is the build runner, not an install of an app")]
     NoApp(InstallId),
-    #[error("install `{install}` exists already, for app `{app}` in account {account}, {region}; choose another name")]
-    Exists { install: InstallId, app: AppName, account: AccountId, region: String },
+    #[error("install `{install}` exists already, for {serves} in account {account}, {region}; choose another name")]
+    Exists { install: InstallId, serves: String, account: AccountId, region: String },
     #[error("install name `{0}` is reserved; choose another one")]
     Reserved(InstallId),
     #[error(

@@ -21,10 +21,6 @@ use freehold_protocol::{AccountId, InstallId, WorkflowId};
 use crate::support::doubles::{queue_url, reports_url};
 use crate::support::{World, globex, member};
 
-fn provisioning(install: &str) -> WorkflowId {
-    WorkflowId::derive(install, "provision")
-}
-
 fn account(number: usize) -> AccountId {
     format!("{number:012}").parse().unwrap()
 }
@@ -54,8 +50,8 @@ async fn of_two_that_register_at_once_neither_loses_its_permission() {
     let mut request = world.creation("initech");
     request.account = account(3);
     *world.queues.meanwhile.lock().unwrap() = Some(Box::pin(async move {
-        installs.create(&request, member()).await.unwrap();
-        register.register(&provisioning("initech")).await.unwrap();
+        let (_, workflow) = installs.create(&request, member()).await.unwrap();
+        register.register(&workflow).await.unwrap();
     }));
 
     world.register_install().register(&workflow).await.unwrap();
@@ -82,7 +78,7 @@ async fn installs_of_the_version_before_stay_in_the_first_queue() {
     request.account = account(3);
     world.create_install().create(&request, member()).await.unwrap();
 
-    world.register_install().register(&provisioning("initech")).await.unwrap();
+    world.register_install().register(&world.provisioning("initech").await).await.unwrap();
     world.register_install().register(&older).await.unwrap();
 
     let reporters = world.queues.reporters.lock().unwrap().clone();
@@ -136,7 +132,7 @@ async fn add(world: &World, number: usize) -> WorkflowId {
     let serves = Serves::App { app: "demo".parse().unwrap(), version: None };
     let install = Install::new(id.clone(), serves, account(number), "eu-west-1".into(), world.now());
     let new = NewWorkflow {
-        id: provisioning(id.as_str()),
+        id: install.provisioning(),
         kind: WorkflowKind::ProvisionInstall,
         mode: Mode::Provision,
         request: Request::deploy_latest(),

@@ -16,7 +16,7 @@ use freehold_protocol::api::{CreateInstallRequest, DeployComponentsRequest, SetI
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
 use freehold_protocol::sealing::{SealedValue, SealingKey};
-use freehold_protocol::{Digest, Envelope, Payload as _, WorkflowId};
+use freehold_protocol::{Digest, Envelope, Payload as _};
 use serde_json::{Value, json};
 
 use crate::support::doubles::queue_url;
@@ -90,7 +90,7 @@ async fn resumed(world: &mut World) {
 }
 
 async fn provisioning(world: &World) -> Workflow {
-    world.workflow(&WorkflowId::derive("globex", "provision")).await
+    world.workflow(&world.provisioning("globex").await).await
 }
 
 /// Returns the orders that `globex` got, each with the texts that came with it.
@@ -120,7 +120,7 @@ async fn replaced(world: &mut World) {
 #[tokio::test]
 async fn the_first_deploy_waits_for_a_required_sensitive_input_and_resumes_when_it_is_given() {
     let mut world = waiting().await;
-    let id = WorkflowId::derive("globex", "provision");
+    let id = world.provisioning("globex").await;
     world.memory.advance_secs(3 * 24 * 3600);
     let swept = world.sweeper().sweep().await.unwrap();
     world.settle().await;
@@ -160,7 +160,7 @@ async fn a_first_deploy_that_lacks_nothing_does_not_wait() {
 async fn a_cancelled_first_deploy_does_not_wait_any_longer() {
     let mut world = waiting().await;
 
-    world.cancel_workflow().cancel(&WorkflowId::derive("globex", "provision"), member()).await.unwrap();
+    world.cancel_workflow().cancel(&world.provisioning("globex").await, member()).await.unwrap();
     resumed(&mut world).await;
 
     assert!(matches!(provisioning(&world).await.state, WorkflowState::Cancelled { .. }));

@@ -9,7 +9,7 @@ use freehold_protocol::api::{AnsweredBy, CreateInstallRequest, DeployComponentsR
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::Order;
 use freehold_protocol::sealing::SealedValue;
-use freehold_protocol::{Envelope, Payload as _, WorkflowId};
+use freehold_protocol::{Envelope, Payload as _};
 use serde_json::{Value, json};
 
 use crate::support::doubles::queue_url;
@@ -66,7 +66,7 @@ fn request(inputs: Value) -> SetInputsRequest {
 }
 
 async fn provisioning(world: &World) -> Workflow {
-    world.workflow(&WorkflowId::derive("globex", "provision")).await
+    world.workflow(&world.provisioning("globex").await).await
 }
 
 /// Returns the orders that `globex` got.

@@ -234,7 +234,7 @@ async fn workflows_that_wait_for_their_customers_are_looked_at_when_they_are_due
     for number in 0..300 {
         let name = format!("c{number:05}");
         world.create_install().create(&world.creation(&name), member()).await.unwrap();
-        let provisioning = WorkflowId::derive(&name, "provision");
+        let provisioning = world.provisioning(&name).await;
         let token = TaskToken {
             workflow: provisioning,
             phase: table::Phase::AwaitRunner,
