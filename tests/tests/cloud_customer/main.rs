@@ -76,8 +76,9 @@ async fn a_customer_gets_every_answer_and_stops_the_vendor_without_the_vendor() 
     assert_eq!((stopped, &all_off["stopped"]), (0, &Value::Bool(true)), "{all_off}");
 
     // Nothing in the stack changes by it now, and CloudFormation would forget it.
-    let (early, refused) = ask(&world, &install, &["close", "globex", "maintenance"]).await?;
-    assert_ne!(early, 0, "{refused}");
+    let early = ["customer", "close", "globex", "maintenance", "--tenant", world.tenant()];
+    let refused = world.command(&install.account, &early).await?.ended_with(4)?;
+    assert!(refused.contains("run `freehold customer resume` first"), "{refused}");
     let (on, resume) = ask(&world, &install, &["resume", "globex"]).await?;
     let (closed, close) = ask(&world, &install, &["close", "globex", "maintenance"]).await?;
     assert_eq!((on, closed), (0, 0), "{resume} {close}");
