@@ -383,7 +383,7 @@ Outputs:
     let bucket = "arn:aws:s3:::fh-acme--globex--222222222222";
     let of_stack = json!([format!("{role}fh-acme--globex--runner"), bucket, format!("{queue}stack")]);
     assert_eq!(left["install_stack"], of_stack);
-    assert_eq!(elsewhere.status.code(), Some(0), "{}", output(&elsewhere));
+    assert_eq!(elsewhere.status.code(), Some(3), "{}", output(&elsewhere));
     assert!(
         output(&elsewhere).contains("nothing with the tags or names of install `globex`"),
         "{}",

@@ -160,7 +160,7 @@ vpc_id = "vpc-0a1b"
         for (output, start) in [
             ("vpc_id", "the install stack has no `vpc_id`: launch"),
             ("custom_role_arns", "`custom_role_arns` is a map of this runner's roles by name: "),
-            ("break_glass_role_arns", "`break_glass_role_arns` has the roles"),
+            ("break_glass_role_arns", "`break_glass_role_arns` is a map of this runner's roles by name: "),
             ("maintenance_iam_role_arn", "this runner's config has no role for that mode: launch"),
             ("zone", "no install stack has an output `zone`; make it an input"),
             ("other_iam_role_arn", "no install stack has an output `other_iam_role_arn`; "),

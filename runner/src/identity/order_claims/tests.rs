@@ -291,7 +291,7 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             "Order",
             "terms",
             json!({ "digest": canonical::digest(&terms(Some(steps_of(&action())))).unwrap() }),
-            Refused("does not contain its contract"),
+            Refused("does not contain the contract"),
         ),
         ("RunAction", "action", json!("other"), Refused("runs action `other`, which is not in its contract")),
         ("RunAction", "steps", json!([other]), Refused("executes other steps of action `check`")),
