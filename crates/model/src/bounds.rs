@@ -200,7 +200,7 @@ impl Bounds {
                 Self::WAITING
             }
             Bug::StaleReturnCounts | Bug::CancelledIsOrderedAgain => Self::WAITING,
-            Bug::ReturnOverridesEnd => Self { dispatches: 2, ..Self::WAITING },
+            Bug::ReturnOverridesEnd => Self::WAITING_ELSEWHERE,
             Bug::WorksWhilePaused => Self::PAUSE,
             Bug::FenceNotCompared
             | Bug::OldDispatchAccepted

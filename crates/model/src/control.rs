@@ -102,8 +102,8 @@ impl Protocol {
         if !is_gone && !seeded!(self.bounds.seed, LostWhileItWaits) {
             return None;
         }
-        // What the runner reported about an order that had waited has had hours to arrive.
-        if self.bounds.waits && world.will_hear_of(j) {
+        // What the runner reported about its order has had hours to arrive, unless one of the late reports is it.
+        if world.will_hear_of(j) && (self.bounds.waits || world.spent.lates == 0) {
             return None;
         }
         let Answer::Changed(_) = self.take(world, j, Event::Expire) else { return None };
