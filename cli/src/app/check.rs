@@ -65,7 +65,7 @@ fn is_app(dir: &Path) -> bool {
 /// Returns the directory of an app above `dir`, or the only one in it, as a path that begins where `dir` begins.
 fn app_nearby(dir: &Path) -> Option<PathBuf> {
     let whole = dir.canonicalize().ok()?;
-    if let Some(steps) = whole.ancestors().skip(1).position(|above| is_app(above)) {
+    if let Some(steps) = whole.ancestors().skip(1).position(is_app) {
         let named = dir.ancestors().nth(steps + 1).filter(|above| is_app(above));
         return Some(
             named.map_or_else(|| (0..=steps).fold(dir.to_path_buf(), |at, _| at.join("..")), Path::to_path_buf),

@@ -203,11 +203,14 @@ fn role_of(switch: &str) -> String {
     role
 }
 
+/// Names of parameters and their new values.
+type Parameters = Vec<(String, String)>;
+
 /// Sets the parameters that `changes` returns for the install stack, and prints what this does.
 async fn set(
     context: &Context,
     install: &InstallId,
-    changes: &dyn Fn(&Stack) -> Result<Vec<(String, String)>>,
+    changes: &dyn Fn(&Stack) -> Result<Parameters>,
     does: &str,
 ) -> Result<()> {
     let own = OwnInstall::find(context, install).await?;

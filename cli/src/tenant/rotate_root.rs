@@ -107,7 +107,7 @@ impl RotateRoot {
             keys.copy_policy(&from, &to).await?;
         }
         drop(progress);
-        context.out.show(&done, |done| text(done))
+        context.out.show(&done, text)
     }
 
     /// Signs the statement; returns the parameters of the stack, and the keys whose policies have to be equal.

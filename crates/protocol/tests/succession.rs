@@ -103,7 +103,7 @@ fn an_announced_second_root_follows_without_the_first_one() {
     let alone = succession(1, 2, 0, Some(5), &[2]);
     let mut roots = pinned(1, Some(2));
 
-    assert_eq!(roots.follow(&[alone.clone()]), Ok(()));
+    assert_eq!(roots.follow(std::slice::from_ref(&alone)), Ok(()));
     // The next one was announced with it.
     assert_eq!(roots.follow(&[alone.clone(), succession(2, 5, 10, None, &[5])]), Ok(()));
     assert_eq!(roots.current(), &public(5));
