@@ -26,6 +26,7 @@ LAST_WORDS = (
     "s3:GetObject",
     "s3:ListBucket",
     "s3:PutObject",
+    "s3:PutObjectRetention",
     "kms:Decrypt",
     "kms:GenerateDataKey",
     "cloudformation:DescribeStacks",
