@@ -381,6 +381,9 @@ class Boundary(unittest.TestCase):
             return resource
         if resource == {"Ref": "SourceRoles"}:
             return "arn:aws:iam::333333333333:role/reads-images"
+        if "Fn::If" in resource:
+            # As it is without parameters: the root key is the stack's own.
+            return self.resolved(template, resource["Fn::If"][2])
         if "Fn::GetAtt" in resource:
             return arn(template, template["Resources"][resource["Fn::GetAtt"][0]])
         known = {
