@@ -124,7 +124,7 @@ class Checker:
 def combinations(template, draw, most):
     """Returns the parameters of every combination, or of `most` that are drawn, and how many combinations there are.
 
-    Whether the customer fills in an optional input is drawn for each.
+    Whether the customer fills in an optional input, and how the audit records are locked, is drawn for each.
     """
     # Endpoints are for customers in the vendor's own region, and the firewall for names is for apps without a network.
     networks = [network for network in mutants.NETWORKS if mutants.is_offered(template, network)]
@@ -138,6 +138,7 @@ def combinations(template, draw, most):
             **dict(zip(switches, on, strict=True)),
             "PermissionsBoundaryArn": boundary,
             **network,
+            "AuditLock": draw.choice(invariants.AUDIT_LOCKS),
             **{name: draw.choice(("", "an answer")) for name in invariants.optional_inputs(template)},
         }
         for at, (*on, boundary, network) in enumerate(every)

@@ -61,6 +61,7 @@ READS_OF_AUDIT_ALONE = (
     },
 )
 PACKAGES = ":::al2023-repos-"
+AUDIT_LOCKS = ("none", "GOVERNANCE", "COMPLIANCE")
 # Parameters that the customer may leave empty.
 OPTIONAL = ("VpcId", "SubnetIds", "RouteTableIds", "PermissionsBoundaryArn", "RunnerPrincipal")
 
@@ -96,6 +97,7 @@ def check(template, parameters):
         *_role_switches(template, made, parameters),
         *_limits(template, made, parameters),
         *_roles_of_the_runner(template, made),
+        *_locks(made, parameters.get("AuditLock", "none")),
         *_boundary(template, made, parameters),
         *_network(made, parameters),
         *_downloads(made, parameters.get("RunnerUrl", template["Parameters"]["RunnerUrl"]["Default"])),
@@ -190,6 +192,14 @@ def _denied(statement):
     if statement["Condition"] != {"ArnEquals": RUNNER_ONLY} or "Action" in statement:
         return statement.get("Action"), statement.get("NotAction", [])
     return "*", [action for action in statement.get("NotAction", []) if action not in LAST_WORDS]
+
+
+def _locks(made, lock):
+    """The runner may lock its records exactly when the customer wants them locked."""
+    statements = properties(made, "RunnerRole")["Policies"][0]["PolicyDocument"]["Statement"]
+    found = [each["Effect"] for each in statements if each["Action"] == "s3:PutObjectRetention"]
+    if found != ["Deny" if lock == "none" else "Allow"]:
+        yield f"AuditLock is {lock}, and locking a record is {found}"
 
 
 def _roles_of_the_runner(template, made):
