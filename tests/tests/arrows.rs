@@ -11,17 +11,18 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What each crate may know of the others. `tests` may know all of them, and `features` has no code.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("skips", &[]),
     ("aws-errors", &[]),
     ("log-filter", &[]),
+    ("policy", &[]),
     ("protocol", &[]),
     ("sealing", &["protocol"]),
     ("template", &["skips"]),
     ("stackcheck", &["permissions", "protocol", "template"]),
     ("permissions", &["protocol", "template"]),
     ("domain", &["permissions", "protocol"]),
-    ("appconfig", &["domain", "permissions", "protocol", "skips", "template"]),
+    ("appconfig", &["domain", "permissions", "policy", "protocol", "skips", "template"]),
     ("fuzz", &["appconfig", "protocol", "template"]),
     ("app", &["domain", "permissions", "protocol", "template"]),
     ("aws", &["app", "aws-errors", "domain", "protocol"]),
@@ -39,6 +40,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
             "log-filter",
             "oci",
             "permissions",
+            "policy",
             "protocol",
             "sealing",
             "skips",
@@ -46,7 +48,20 @@ const ARROWS: [(&str, &[&str]); 21] = [
         ],
     ),
     ("builder", &["egress", "oci", "protocol", "runner", "skips"]),
-    ("cli", &["appconfig", "aws-errors", "domain", "permissions", "protocol", "sealing", "stackcheck", "template"]),
+    (
+        "cli",
+        &[
+            "appconfig",
+            "aws-errors",
+            "domain",
+            "permissions",
+            "policy",
+            "protocol",
+            "sealing",
+            "stackcheck",
+            "template",
+        ],
+    ),
 ];
 
 /// The arrows of these that only tests have: the second crate is in no program that is made of the first.

@@ -52,7 +52,10 @@ fn is_path(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-');
     let first = word.split('/').next().unwrap_or_default();
     let is_known = |place: &str| top().join(place).join(first).is_dir();
-    let other = matches!(first, "" | "." | ".." | "target");
+    // A version of a group of the Kubernetes API, as in `policy/v1`.
+    let is_version =
+        |last: &str| last.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let other = matches!(first, "" | "." | ".." | "target") || word.rsplit('/').next().is_some_and(is_version);
     word.chars().all(plain) && word.contains('/') && !other && (is_known("") || is_known("crates"))
 }
 

@@ -1,0 +1,7 @@
+//! The process that asks policies, as a program of its own: for tests of its limits.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    freehold_policy::run_if_asked().unwrap_or(ExitCode::FAILURE)
+}

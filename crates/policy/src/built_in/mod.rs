@@ -1,0 +1,32 @@
+//! The policies that a runner asks about every change, whatever the vendor and the customer have written. The customer can
+//! loosen each of them in the install stack: its denials are warnings then.
+
+use crate::PolicyText;
+
+/// A policy of every install.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuiltIn {
+    /// The name that a customer writes to loosen it.
+    pub name: &'static str,
+    text: &'static str,
+    /// Whether a customer can loosen it. The other policies hold what the customer sets elsewhere.
+    pub can_be_loosened: bool,
+}
+
+/// All built-in policies.
+pub const ALL: [BuiltIn; 4] = [
+    BuiltIn { name: "no-strangers", text: include_str!("no-strangers.rego"), can_be_loosened: true },
+    BuiltIn { name: "no-public-exposure", text: include_str!("no-public-exposure.rego"), can_be_loosened: true },
+    BuiltIn { name: "own-resources-only", text: include_str!("own-resources-only.rego"), can_be_loosened: true },
+    BuiltIn { name: "maintenance-limits", text: include_str!("maintenance-limits.rego"), can_be_loosened: false },
+];
+
+impl BuiltIn {
+    /// Returns the policy's text, whose file has the name of the policy.
+    pub fn policy(&self) -> PolicyText {
+        PolicyText { file: format!("built-in/{}.rego", self.name), text: self.text.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

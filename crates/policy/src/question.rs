@@ -1,0 +1,33 @@
+//! What the process of an evaluator reads and writes: one question, and a line for each answer.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::Verdict;
+
+/// The text of a policy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyText {
+    /// The name of the policy in messages: a path of the app config, or a key of the customer's bucket.
+    pub file: String,
+    /// The text, in Rego.
+    pub text: String,
+}
+
+/// The policies to ask, and the documents to ask each of them about.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Question {
+    pub(crate) policies: Vec<PolicyText>,
+    pub(crate) inputs: Vec<Value>,
+    /// The maximum of memory of the process, in MiB.
+    pub(crate) memory_mib: u64,
+}
+
+/// The answer of one policy about all documents.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    Says(Verdict),
+    /// The policy cannot be read or asked. The text says why, with the file and, if it is known, the line.
+    Failed(String),
+}
