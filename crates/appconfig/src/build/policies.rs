@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use freehold_policy::PolicyText;
 use freehold_protocol::app_version::{Policy, PolicyEngine};
 
 use crate::check::links::Index;
@@ -18,6 +19,9 @@ const IDLE: [(&str, &str); 3] = [
     ("runner_job_helm_deploy", "helm_chart"),
     ("runner_job_action_workflow", "kubernetes_cluster"),
 ];
+
+/// Types of policies that are asked by Kyverno in the cluster.
+const OF_CLUSTERS: [&str; 3] = ["kubernetes_cluster", "helm_chart", "kubernetes_manifest"];
 
 /// Types of policies that are component types too.
 const KINDS: [&str; 6] =
@@ -55,12 +59,12 @@ fn policy(app: &App, checked: &Checked, node: &Node, index: &Index, drafts: &mut
     let there = !contents.is_empty() || value.as_text() == Some("");
     drafts.extend(match engine {
         PolicyEngine::Opa | PolicyEngine::Kyverno if !there => None,
-        PolicyEngine::Opa => not_rego(checked, value, contents),
+        PolicyEngine::Opa => not_rego(app, checked, value, contents),
         PolicyEngine::Kyverno => not_kyverno(app, checked, node, value, contents),
     });
     let names = node.tables("components").iter().filter_map(Node::as_text);
     Some(Policy {
-        name: node.text("name").unwrap_or_default().to_owned(),
+        name: node.text("name").filter(|name| !name.is_empty()).map_or_else(|| name_of(value, kind), str::to_owned),
         kind: kind.to_owned(),
         engine,
         components: names.filter_map(|word| index.component(word)?.parse().ok()).collect::<BTreeSet<_>>(),
@@ -88,34 +92,83 @@ fn components(app: &App, checked: &Checked, node: &Node, index: &Index, kind: &s
     }
 }
 
-/// Warns about a text that is probably not Rego, or whose package is never evaluated.
-fn not_rego(checked: &Checked, value: &Node, contents: &str) -> Option<Draft> {
-    let first = contents.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
-    let package = first.and_then(|line| line.strip_prefix("package")).map(str::trim);
-    let message = match package {
-        Some("nuon" | "freehold") => return None,
-        Some(other) => format!("the policy is in package `{other}`, which is never evaluated"),
-        None => "the policy does not start with a package, as Rego does".to_owned(),
+/// Returns the name of a policy that has none: the name of its file without the extension, or its type.
+fn name_of(value: &Node, kind: &str) -> String {
+    let path = value.as_text().filter(|text| text.starts_with("./") && !text.contains('\n'));
+    let file = path.and_then(|path| path.rsplit('/').next());
+    let stem = file.map(|file| file.rsplit_once('.').map_or(file, |(stem, _)| stem));
+    stem.filter(|stem| !stem.is_empty()).unwrap_or(kind).to_owned()
+}
+
+/// Reports a text that the runner could not read as a policy. It would stop everything that the policy guards.
+fn not_rego(app: &App, checked: &Checked, value: &Node, contents: &str) -> Option<Draft> {
+    let policy = PolicyText { file: String::new(), text: contents.to_owned() };
+    let error = match freehold_policy::check(&policy) {
+        Ok(true) => return None,
+        Ok(false) => {
+            let draft = Draft::warning(checked.place(value), "the policy has no rule `deny` and no rule `warn`");
+            return Some(draft.help("no other rule is asked; write `deny contains \"why\" if { ... }`"));
+        }
+        Err(error) => error,
     };
-    let draft = Draft::warning(checked.place(value), message);
-    Some(draft.help("start with `package nuon`; rules `deny` and `warn` are evaluated"))
+    let (place, message) = match error.place() {
+        Some((line, column, message)) => {
+            (checked.place_in(&app.files, value, offset(contents, line, column)), message.to_owned())
+        }
+        None => (checked.place(value), error.to_string().trim_start_matches(": ").to_owned()),
+    };
+    let draft = Draft::error(place, format!("the policy cannot be read as Rego: {message}"));
+    Some(draft.help("`freehold policy test FILE` reads one policy, and asks it about a recorded plan"))
+}
+
+/// Returns the position, in bytes, of a line and a column, both from 1.
+fn offset(text: &str, line: u32, column: u32) -> usize {
+    let before = |number: u32| usize::try_from(number.saturating_sub(1)).unwrap_or_default();
+    let start: usize = text.split_inclusive('\n').take(before(line)).map(str::len).sum();
+    let rest = text.get(start..).unwrap_or_default();
+    let column = rest.char_indices().nth(before(column)).map_or(rest.len(), |(at, _)| at);
+    (start + column).min(text.len().saturating_sub(1))
 }
 
 /// Reports a text that is not a Kyverno policy.
 fn not_kyverno(app: &App, checked: &Checked, node: &Node, value: &Node, contents: &str) -> Option<Draft> {
-    if contents.trim_start().starts_with("package ") {
-        let draft =
-            Draft::warning(checked.place_of(node, "contents"), "the policy is Rego, but its engine is `kyverno`");
-        return Some(draft.help("add `engine = \"opa\"`"));
+    // An engine of another name was reported.
+    if node.text("engine").is_some_and(|engine| engine != "kyverno") {
+        return None;
     }
     if contents.trim().is_empty() {
         return Some(Draft::warning(checked.place(value), "the policy is empty").expected("a Kyverno policy's YAML"));
     }
-    let wrong = syntax::yaml(contents).err()?;
+    if first_line(contents).is_some_and(|line| line.starts_with("package ")) {
+        let draft =
+            Draft::warning(checked.place_of(node, "contents"), "the policy is Rego, but its engine is `kyverno`");
+        return Some(draft.help("add `engine = \"opa\"`"));
+    }
+    let kind = node.text("type").unwrap_or_default();
+    if KINDS.contains(&kind) && !OF_CLUSTERS.contains(&kind) || kind == "sandbox" {
+        let message = format!("a Kyverno policy is asked in a cluster, and so cannot check a `{kind}`");
+        let draft = Draft::warning(checked.place_of(node, "type"), message);
+        return Some(
+            draft.help("write `type = \"kubernetes_cluster\"`, or write the policy in Rego with `engine = \"opa\"`"),
+        );
+    }
+    let Err(wrong) = syntax::yaml(contents) else { return Some(no_effect(checked, node)) };
     // A text with templates outside of strings is YAML only after it is rendered, so it is not reported.
     if contents.contains("{{") {
-        return None;
+        return Some(no_effect(checked, node));
     }
     let place = checked.place_in(&app.files, value, wrong.offset);
     Some(Draft::error(place, format!("the policy is not YAML: {}", wrong.message)))
+}
+
+/// Warns about a policy that nothing asks yet.
+fn no_effect(checked: &Checked, node: &Node) -> Draft {
+    let draft = Draft::warning(checked.place_of(node, "contents"), "a Kyverno policy has no effect yet");
+    draft
+        .help("no cluster gets it; a policy in Rego with `engine = \"opa\"` is asked before anything reaches a cluster")
+}
+
+/// Returns the first line that is neither empty nor a comment.
+fn first_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'))
 }

@@ -106,14 +106,16 @@ pub(super) const POLICY_TYPES: &[&str] = &[
 pub(super) const POLICIES_FILE: &[Key] = &[may(
     "policy",
     Tables(&[
-        must("type", Word(POLICY_TYPES))
-            .doc("What the policy checks: a kind of component, the `sandbox`, or the cluster"),
-        may("name", Text).doc("The policy's name in reports"),
-        may("engine", Word(&["kyverno", "opa"])).doc("What evaluates the policy; default `kyverno`"),
+        must("type", Word(POLICY_TYPES)).doc(
+            "What the policy checks: a kind of component, the `sandbox`, or with `kubernetes_cluster` all objects",
+        ),
+        may("name", Text).doc("The policy's name in reports; by default the name of its file, or its type"),
+        may("engine", Word(&["kyverno", "opa"]))
+            .doc("What evaluates the policy; default `kyverno`, which has no effect yet"),
         may("components", Texts)
             .doc("The components that the policy checks; when absent or `[\"*\"]`, every component of its type"),
         must("contents", File)
-            .doc("Rego in package `nuon`, or a Kyverno policy: the text itself or `./path` of a file"),
+            .doc("Rego in package `nuon` or `freehold`, or a Kyverno policy: the text itself or `./path` of a file"),
     ]),
 )
 .doc("Policies that check plans, manifests and images")];

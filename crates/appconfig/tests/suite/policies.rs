@@ -13,17 +13,18 @@ fn policies_of_both_engines_become_part_of_the_version() {
             "policies.toml",
             "[[policy]]\ntype = \"terraform_module\"\nengine = \"opa\"\nname = \"b\"\ncomponents = [\"net\"]\ncontents = \"./policies/b.rego\"\n[[policy]]\ntype = \"kubernetes_cluster\"\ncomponents = [\"*\"]\ncontents = \"./policies/a.yaml\"\n",
         )
-        .with("policies/b.rego", "# why\npackage nuon\n")
+        .with("policies/b.rego", "# why\npackage nuon\ndeny contains \"x\" if input.plan.x\n")
         .with("policies/a.yaml", KYVERNO)
-        .with("policies/c.toml", "type = \"sandbox\"\nengine = \"opa\"\nname = \"c\"\ncontents = \"package freehold\"\n");
+        .with("policies/c.toml", "type = \"sandbox\"\nengine = \"opa\"\nname = \"c\"\ncontents = \"package freehold\\nwarn contains 1\"\n");
 
     let loaded = config.load();
 
-    assert!(loaded.warnings.is_empty(), "{}", loaded.warnings);
+    assert_eq!(loaded.warnings.to_string().matches("warning: ").count(), 1, "{}", loaded.warnings);
+    assert!(loaded.warnings.to_string().contains("a Kyverno policy has no effect yet"), "{}", loaded.warnings);
     let found: Vec<_> =
         loaded.version.policies.iter().map(|one| (one.name.as_str(), one.kind.as_str(), one.engine)).collect();
     let expected = [
-        ("", "kubernetes_cluster", PolicyEngine::Kyverno),
+        ("a", "kubernetes_cluster", PolicyEngine::Kyverno),
         ("b", "terraform_module", PolicyEngine::Opa),
         ("c", "sandbox", PolicyEngine::Opa),
     ];
@@ -48,6 +49,14 @@ fn a_policy_that_judges_nothing_is_reported() {
       |
       = help: write `type = "helm_chart"`
 
+    warning: a Kyverno policy has no effect yet
+     --> policies.toml:3:12
+      |
+    3 | contents = "a: 1"
+      |            ^^^^^^
+      |
+      = help: no cluster gets it; a policy in Rego with `engine = "opa"` is asked before anything reaches a cluster
+
     warning: component `net` is a `terraform_module`, which a policy of type `helm_chart` does not check
      --> policies.toml:6:15
       |
@@ -61,21 +70,29 @@ fn a_policy_that_judges_nothing_is_reported() {
       |
       = help: remove `net` from `components`, or write `type = "terraform_module"`
 
-    warning: the policy is in package `main`, which is never evaluated
+    warning: a Kyverno policy has no effect yet
+     --> policies.toml:7:12
+      |
+    7 | contents = "a: 1"
+      |            ^^^^^^
+      |
+      = help: no cluster gets it; a policy in Rego with `engine = "opa"` is asked before anything reaches a cluster
+
+    error: the policy cannot be read as Rego: the policy is in package `main`; write `package nuon`
       --> policies.toml:11:12
        |
     11 | contents = "package main"
        |            ^^^^^^^^^^^^^^
        |
-       = help: start with `package nuon`; rules `deny` and `warn` are evaluated
+       = help: `freehold policy test FILE` reads one policy, and asks it about a recorded plan
 
-    warning: the policy does not start with a package, as Rego does
-      --> policies.toml:15:12
+    error: the policy cannot be read as Rego: expecting `package` Missing package declaration.
+      --> policies.toml:15:13
        |
     15 | contents = "deny[x] { false }"
-       |            ^^^^^^^^^^^^^^^^^^^
+       |             ^
        |
-       = help: start with `package nuon`; rules `deny` and `warn` are evaluated
+       = help: `freehold policy test FILE` reads one policy, and asks it about a recorded plan
 
     warning: the policy is Rego, but its engine is `kyverno`
       --> policies.toml:18:12

@@ -26,14 +26,14 @@ fn a_key_and_a_file_without_effect_are_warnings_with_their_line() {
         .with("metadata.toml", "version = \"v2\"\nslack_webhook_url = \"https://hooks.example\"\n")
         .with("runner.toml", "runner_type = \"aws\"\ninstance_type = \"t3a.large\"\n")
         .with("installer.toml", "name = \"x\"\n")
-        .with("policies.toml", "[[policy]]\ntype = \"sandbox\"\nengine = \"opa\"\ncontents = \"package nuon\"\n");
+        .with("policies.toml", "[[policy]]\ntype = \"kubernetes_cluster\"\ncontents = \"a: 1\"\n");
 
     insta::assert_snapshot!(lines(&config.all()), @r"
     components/web.toml:3: `labels` has no effect yet
     components/web.toml:4: `health` has no effect yet
     installer.toml:1: `installer.toml` has no effect
     metadata.toml:2: `slack_webhook_url` has no effect
-    policies.toml:1: `policies.toml` has no effect yet
+    policies.toml:3: a Kyverno policy has no effect yet
     runner.toml:2: `instance_type` has no effect yet
     ");
 }
