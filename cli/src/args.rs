@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, customer, deploy, doctor, install, job, lineage, release, teardown, tenant,
-    tools, workflow,
+    action, app, artifact, build, contract, customer, deploy, doctor, install, job, lineage, policy, release, teardown,
+    tenant, tools, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -101,6 +101,9 @@ enum Command {
     /// What versions may do in a customer's account, and what customers agreed to.
     #[command(subcommand)]
     Contract(contract::ContractCommand),
+    /// Policies in Rego, which are asked before something is changed.
+    #[command(subcommand)]
+    Policy(policy::PolicyCommand),
     /// OCI artifacts that builds made.
     #[command(subcommand)]
     Artifact(artifact::ArtifactCommand),
@@ -179,6 +182,7 @@ impl Cli {
             Command::Action(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,
+            Command::Policy(command) => command.run(&context),
             Command::Artifact(command) => command.run(&context).await,
             Command::Tools(command) => command.run(&context).await,
             Command::Lineage(command) => command.run(&context).await,

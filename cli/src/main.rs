@@ -22,6 +22,7 @@ mod install;
 mod job;
 mod lineage;
 mod output;
+mod policy;
 mod progress;
 mod random;
 mod region;
@@ -41,6 +42,9 @@ use args::Cli;
 use error::{Error, Result};
 
 fn main() -> ExitCode {
+    if let Some(code) = freehold_policy::run_if_asked() {
+        return code;
+    }
     let (width, command) = (output::help_width(), Cli::command());
     let words = args::without_options_of_help(std::env::args_os().collect(), &command);
     let asked = output::fitted(command.clone().term_width(width), width).try_get_matches_from(words);

@@ -46,7 +46,7 @@ impl Check {
 }
 
 /// Returns the error about a config that cannot be used.
-pub(super) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
+pub(crate) fn has_errors(dir: &Path, found: &Diagnostics) -> Error {
     let counts = counted(found.count(Severity::Error), found.count(Severity::Warning));
     let error = Error::invalid(format!("the app config in `{}` cannot be used: {counts}", dir.display()));
     match app_nearby(dir) {

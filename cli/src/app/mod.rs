@@ -22,6 +22,7 @@ use freehold_protocol::AppName;
 use crate::context::Context;
 use crate::error::Result;
 
+pub(crate) use check::has_errors;
 pub(crate) use version::VersionName;
 
 #[derive(Debug, Subcommand)]

@@ -1,0 +1,172 @@
+//! `freehold policy test`: asks policies about a recorded plan, objects or an image, as a runner does.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use freehold_policy::{Answer, Evaluator, LIMITS, PolicyError, PolicyText, Verdict};
+use freehold_protocol::{ComponentName, Digest};
+use serde::Serialize;
+
+use super::documents::{Documents, From};
+use super::policies;
+use crate::context::Context;
+use crate::error::{Error, Kind, Result};
+use crate::output::{Output, Table, plural};
+
+/// Ask policies about a recorded plan, objects or an image, without an account.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold policy test ./my-app/policies/no-eip.rego
+  terraform show -json plan.bin > plan.json
+  freehold policy test ./my-app/policies/no-eip.rego --plan plan.json
+  freehold policy test ./my-app --component net --plan plan.json
+  freehold policy test ./my-app --objects objects.json --built-in
+  freehold policy test ./my-app --image nginx:1.27
+
+A policy is Rego in package `nuon` or `freehold`:
+
+  package freehold
+
+  deny contains msg if {
+      some resource in input.plan.resource_changes
+      resource.type == \"aws_eip\"
+      \"delete\" in resource.change.actions
+      msg := sprintf(\"%s must stay\", [resource.address])
+  }
+
+Each message of `deny` stops the job between its plan and its apply; messages of `warn` are shown. The command asks as a
+runner does, with its limits of time and memory. Without a document it only reads the policies. Of an app config it asks
+the policies of the types that the documents are for. Exit code 1 when a policy denies, and 2 when one cannot be read.")]
+pub(crate) struct Test {
+    /// A file with one policy, a directory of such files, or the directory of an app config.
+    #[arg(value_name = "PATH")]
+    path: PathBuf,
+    /// Ask only what guards this component; `input.freehold.component`.
+    #[arg(long, value_name = "NAME")]
+    component: Option<ComponentName>,
+    #[command(flatten)]
+    from: From,
+    /// Ask the policies of every install too.
+    #[arg(long)]
+    built_in: bool,
+}
+
+/// What was found, as `--json` prints it.
+#[derive(Debug, Serialize)]
+struct Found {
+    /// The number of documents that each policy was asked about.
+    documents: usize,
+    /// Whether a policy denies, or cannot be asked.
+    denied: bool,
+    policies: Vec<Asked>,
+    /// The number of policies of the app config that are not in Rego.
+    not_asked: usize,
+}
+
+/// One policy.
+#[derive(Debug, Serialize)]
+struct Asked {
+    policy: String,
+    digest: Digest,
+    #[serde(flatten)]
+    says: Verdict,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed: Option<String>,
+}
+
+impl Test {
+    pub(super) fn run(&self, context: &Context) -> Result<()> {
+        let documents = Documents::read(&self.from, self.component.as_ref())?;
+        let (mut texts, not_asked) = policies::find(&self.path, self.component.as_ref(), &documents)?;
+        if self.built_in {
+            texts.extend(policies::built_in());
+        }
+        let answers = ask(&texts, &documents)?;
+        let asked: Vec<Asked> = texts.iter().zip(answers).map(|(text, answer)| asked(text, answer)).collect();
+        let denied = asked.iter().any(|one| one.failed.is_some() || !one.says.deny.is_empty());
+        let found = Found { documents: documents.all.len(), denied, policies: asked, not_asked };
+        context.out.show(&found, |found| text(found, context.out))?;
+        ended(&found)
+    }
+}
+
+/// Asks all policies. One that has to be stopped has that as its answer, and the others are asked without it.
+fn ask(texts: &[PolicyText], documents: &Documents) -> Result<Vec<Answer>> {
+    let program = std::env::current_exe()
+        .map_err(|error| Error::internal(format!("cannot find the program of this process: {error}")))?;
+    let evaluator = Evaluator::new(program, LIMITS);
+    let mut answers = Vec::new();
+    for text in texts {
+        if documents.all.is_empty() {
+            let read = freehold_policy::check(text).map(|_| Verdict::default());
+            answers.push(read.map_or_else(|error| Answer::Failed(error.to_string()), Answer::Says));
+            continue;
+        }
+        answers.push(match evaluator.ask(vec![text.clone()], documents.all.clone()) {
+            Ok(mut one) => one.pop().unwrap_or(Answer::Says(Verdict::default())),
+            Err(PolicyError::NotStarted(reason)) => {
+                return Err(Error::internal(format!("cannot ask policies: {reason}")));
+            }
+            Err(error) => Answer::Failed(error.to_string()),
+        });
+    }
+    Ok(answers)
+}
+
+fn asked(text: &PolicyText, answer: Answer) -> Asked {
+    let (says, failed) = match answer {
+        Answer::Says(verdict) => (verdict, None),
+        Answer::Failed(why) => (Verdict::default(), Some(why)),
+    };
+    Asked { policy: text.file.clone(), digest: Digest::of(text.text.as_bytes()), says, failed }
+}
+
+fn text(found: &Found, out: Output) -> String {
+    let mut table = Table::new(&["POLICY", "SAYS", "MESSAGE"]);
+    for one in &found.policies {
+        let rows = [("deny", &one.says.deny), ("warn", &one.says.warn)];
+        let messages = rows.iter().flat_map(|(word, all)| all.iter().map(move |message| (*word, message)));
+        for (word, message) in messages.chain(one.failed.iter().map(|why| ("cannot be asked", why))) {
+            table.row([one.policy.clone(), word.to_owned(), message.clone()]);
+        }
+        if one.failed.is_none() && one.says == Verdict::default() {
+            let says = if found.documents == 0 { "can be read" } else { "nothing" };
+            table.row([one.policy.clone(), says.to_owned(), String::new()]);
+        }
+    }
+    let mut text = if found.policies.is_empty() { String::new() } else { format!("{}\n\n", out.table(&table)) };
+    text.push_str(&format!(
+        "{} asked about {}",
+        plural_or_no(found.policies.len(), "policy", "policies"),
+        plural_or_no(found.documents, "document", "documents")
+    ));
+    if found.not_asked > 0 {
+        text.push_str(&format!(
+            "; {} of Kyverno, which a cluster asks",
+            plural_or_no(found.not_asked, "policy is", "policies are")
+        ));
+    }
+    text
+}
+
+fn plural_or_no(count: usize, one: &str, many: &str) -> String {
+    match count {
+        0 => format!("no {many}"),
+        1 => format!("1 {one}"),
+        _ => format!("{count} {many}"),
+    }
+}
+
+fn ended(found: &Found) -> Result<()> {
+    if let Some(why) = found.policies.iter().find_map(|one| one.failed.as_ref()) {
+        return Err(Error::quoting(Kind::Invalid, format!("a policy cannot be asked: {why}"))
+            .or("correct the policy: a runner stops everything that it guards"));
+    }
+    let count: usize = found.policies.iter().map(|one| one.says.deny.len()).sum();
+    if count == 0 {
+        return Ok(());
+    }
+    Err(Error::failed(format!("the policies deny this: {}", plural(count, "reason")))
+        .or("a runner would stop the job after its plan; change the component, or the policy"))
+}
