@@ -153,6 +153,9 @@ fn show(view: &JobView, out: Output) -> String {
         }
         parts.push(format!("\n{}", out.table(&table)));
     }
+    if !view.policies.is_empty() {
+        parts.push(format!("\n{}", out.table(&policies(view))));
+    }
     if !view.history.is_empty() {
         let mut table = Table::new(&["AT", "WHAT", "FROM", "TO", "REASON"]);
         for one in &view.history {
@@ -162,6 +165,25 @@ fn show(view: &JobView, out: Output) -> String {
         parts.push(format!("\n{}", out.table(&table)));
     }
     parts.join("\n")
+}
+
+/// Returns what each policy said that the runner asked.
+fn policies(view: &JobView) -> Table {
+    let mut table = Table::new(&["POLICY", "OF", "SAYS", "MESSAGE"]);
+    for one in &view.policies {
+        let denials = one.deny.iter().map(|message| ("deny", message));
+        let failed = one.failed.iter().map(|why| ("cannot be asked", why));
+        let messages: Vec<_> = denials.chain(failed).chain(one.warn.iter().map(|message| ("warn", message))).collect();
+        let mut row = |says: &str, message: &str| {
+            let of = one.origin.describe().trim_start_matches("of the ");
+            table.row([one.name.clone(), of.to_owned(), says.to_owned(), message.to_owned()]);
+        };
+        if messages.is_empty() {
+            row("nothing", "");
+        }
+        messages.into_iter().for_each(|(says, message)| row(says, message));
+    }
+    table
 }
 
 /// Returns the findings of a job if it is a preflight: only a preflight has findings as its only output.

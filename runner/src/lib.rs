@@ -10,6 +10,7 @@ pub mod identity;
 pub mod kinds;
 mod kubernetes;
 pub mod operate;
+mod policies;
 pub mod record;
 pub mod registry;
 pub mod repeat;

@@ -121,6 +121,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         tool_image: None,
         terms: None,
         receipt: None,
+        policies: Vec::new(),
     }
 }
 

@@ -22,6 +22,7 @@ mod mode;
 pub mod order;
 mod packed_text;
 pub mod pem;
+pub mod policy;
 pub mod preflight;
 pub mod provenance;
 pub mod release;

@@ -3,6 +3,7 @@
 pub mod audit_lock;
 pub mod limits;
 mod modes;
+pub mod policies;
 pub mod stack;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use serde::Deserialize;
 use audit_lock::AuditLock;
 use limits::Limits;
 pub use modes::Modes;
+use policies::Policies;
 
 /// The role of a runner process: `freehold-runner` has the role `Install`, `freehold-builder` has the role `Build`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +89,8 @@ pub struct Config {
     pub cluster_images: ClusterImages,
     /// For how long S3 keeps the audit records; `None` keeps none.
     pub audit_lock: Option<AuditLock>,
+    /// What the customer says about policies.
+    pub policies: Policies,
     /// The limits for one job's use of the machine.
     pub limits: Limits,
     /// The time limit for running jobs to end after the runner was asked to stop, in seconds.
@@ -193,6 +197,8 @@ struct Raw {
     #[serde(default)]
     audit_lock: String,
     #[serde(default)]
+    policies: Policies,
+    #[serde(default)]
     limits: Limits,
     #[serde(default = "default_drain_secs")]
     drain_secs: u64,
@@ -262,6 +268,7 @@ impl Config {
             sandbox: raw.sandbox,
             cluster_images: raw.cluster_images,
             audit_lock: reader.optional("audit_lock", &raw.audit_lock)?,
+            policies: raw.policies,
             drain_secs: raw.drain_secs,
         })
     }

@@ -143,6 +143,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
         ("app_secrets", now.app_secrets != file.app_secrets),
         ("cluster_images", now.cluster_images != file.cluster_images),
         ("audit_lock", now.audit_lock != file.audit_lock),
+        ("policies", now.policies != file.policies),
         ("modes", now.modes != file.modes),
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
@@ -178,6 +179,9 @@ fn config(
     if let (Some(mode), Some(days)) = (outputs.get("AuditLock"), outputs.get("AuditLockDays")) {
         file.insert("audit_lock", value(format!("{mode} {days}")));
     }
+    if let Some(loosened) = outputs.get("LoosenedPolicies") {
+        file.insert("policies", policies(loosened, outputs).into());
+    }
     file.insert("region", value(region));
     file.insert("stack", value(stack));
     file.insert("state_dir", value(state_dir.display().to_string()));
@@ -203,6 +207,18 @@ fn config(
         file.insert(name, table.into());
     }
     Ok(Config::parse(&file.to_string(), &format!("stack {stack}"), Role::Install)?)
+}
+
+/// Returns the table `policies`. A stack with these outputs permits the runner to read the customer's policies.
+fn policies(loosened: &str, outputs: &BTreeMap<String, String>) -> Table {
+    let list = |text: &str| text.split(',').filter(|name| !name.is_empty()).collect::<Array>();
+    let text = |name: &str| outputs.get(name).map(String::as_str).unwrap_or_default();
+    let mut table = Table::new();
+    table.insert("customer", value(true));
+    table.insert("loosened", value(list(loosened)));
+    table.insert("maintenance_creates", value(text("MaintenanceCreates") != "false"));
+    table.insert("maintenance_components", value(list(text("MaintenanceComponents"))));
+    table
 }
 
 #[cfg(test)]
@@ -281,6 +297,23 @@ mod tests {
         assert_eq!(differences(&lock("GOVERNANCE").unwrap(), &read(&[]).unwrap()), ["audit_lock"]);
         let error = lock("forever").unwrap_err().to_string();
         assert!(error.contains("`forever 30`"), "{error}");
+    }
+
+    #[test]
+    fn what_the_customer_says_about_policies_is_read_where_the_stack_has_it() {
+        let read = |outputs: &BTreeMap<String, String>| {
+            config(outputs, "eu-west-1", "freehold-acme--globex", Path::new("/state")).unwrap().policies
+        };
+        let mut newer = outputs();
+        newer.insert("LoosenedPolicies".into(), "no-strangers,no-public-exposure".into());
+        newer.insert("MaintenanceCreates".into(), "false".into());
+        newer.insert("MaintenanceComponents".into(), "web".into());
+
+        let (older, newer) = (read(&outputs()), read(&newer));
+
+        assert!(!older.customer && older.loosened.is_empty() && older.maintenance_creates);
+        assert!(newer.customer && newer.loosened.len() == 2 && !newer.maintenance_creates);
+        assert_eq!(newer.maintenance_components, ["web".to_owned()].into());
     }
 
     #[test]

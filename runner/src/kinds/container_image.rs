@@ -1,15 +1,19 @@
-//! `container_image`: copies an image into the install registry. The outputs are the names of the image there.
+//! `container_image`: asks the policies about an image, and copies it into the install registry. The outputs are the names of the image there.
 
 use freehold_oci::digest_tag;
 use freehold_protocol::order::SyncImage;
 use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
+use crate::kinds::provenance;
 use crate::kinds::result::{Done, until_stopped};
 use crate::kinds::sync_artifact::sync_artifact;
 use crate::work::job::Job;
 
 pub(super) async fn run(job: &Job, work: &SyncImage) -> Result<Done, Failure> {
+    let (name, metadata) = provenance::image(job, &work.component, &work.artifact)?;
+    guard::image(job, &name, &work.artifact.digest, metadata).await?;
     let repository = until_stopped(job, sync_artifact(job, &work.artifact)).await?;
     let digest = &work.artifact.digest;
     let reference = repository.image(digest);

@@ -5,7 +5,8 @@ use std::error::Error;
 use freehold_aws_errors::chain;
 use freehold_oci::RegistryError;
 use freehold_protocol::ComponentName;
-use freehold_protocol::report::Outcome;
+use freehold_protocol::policy::PolicyResult;
+use freehold_protocol::report::{Block, Outcome};
 
 use crate::kubernetes::ClusterError;
 use crate::sandbox::SandboxError;
@@ -87,6 +88,10 @@ impl Failure {
             Self::Stopped { reason, partial } => (sentence(reason, job.order.timeout_secs), partial),
         };
         let reason = job.log.redacted(&reason).chars().take(MAX_REASON).collect();
+        // A job goes no further after a policy has stopped it.
+        if !partial && job.policies.results().iter().any(PolicyResult::stops) {
+            return Outcome::Blocked { block: Block::Policy, reason };
+        }
         Outcome::Failed { reason, partial }
     }
 }

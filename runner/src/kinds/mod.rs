@@ -9,6 +9,7 @@ mod cluster_images;
 mod container_image;
 mod copy_secrets;
 pub mod failure;
+mod guard;
 mod helm_chart;
 mod inventory;
 mod job_image;

@@ -2,9 +2,10 @@
 
 use bytes::Bytes;
 use freehold_oci::{Repository, push_referrer};
-use freehold_protocol::order::{Artifact, Descriptor};
+use freehold_protocol::order::{Artifact, Descriptor, Source};
 use freehold_protocol::provenance::{Expected, Provenance, ProvenanceError, REFERRER_TYPE, Statement};
 use freehold_protocol::{AppName, ComponentName, Digest, Envelope};
+use serde_json::{Value, json};
 
 use crate::kinds::failure::Failure;
 use crate::work::job::Job;
@@ -26,6 +27,21 @@ pub(super) fn verify<'a>(
     let app: Option<AppName> = app.and_then(|name| name.parse().ok());
     check(job, provenance, &artifact.digest, app.as_ref(), component)?;
     Ok(Believed(provenance))
+}
+
+/// Returns the name of an image, as its source has it, and what the tenant's statement says about it, for policies.
+pub(super) fn image(job: &Job, component: &ComponentName, artifact: &Artifact) -> Result<(String, Value), Failure> {
+    let believed = verify(job, component, artifact)?;
+    let statement: Statement = believed.0.statement.peek().map_err(|error| Failure::new(error.to_string()))?;
+    let definition = statement.predicate.build_definition;
+    let name = match definition.external_parameters.source {
+        Source::Image { reference } | Source::EcrImage { reference, .. } => reference,
+        Source::Directory { .. } | Source::Git { .. } | Source::Chart { .. } | Source::Version => component.to_string(),
+    };
+    let sources = definition.resolved_dependencies;
+    let metadata = json!({ "image": name, "digest": artifact.digest, "package": definition.external_parameters.package,
+        "sources": sources, "builder": statement.predicate.run_details.builder.version });
+    Ok((name, metadata))
 }
 
 /// Pushes the statement to the install registry, and checks that it has the same digest there as in the tenant

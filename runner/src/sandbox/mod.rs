@@ -31,6 +31,7 @@ mod users;
 mod walls;
 mod warm_boxes;
 
+pub(crate) use box_handle::own_program;
 pub use box_handle::{remove, use_init};
 pub use check::{check, user, walls};
 pub use egress::own_loopback;

@@ -11,6 +11,7 @@ pub use freehold_iam_proxy::{Change, Recorder, Used};
 use freehold_protocol::Digest;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
@@ -52,6 +53,8 @@ pub struct Job {
     pub connections: Arc<dyn Connections>,
     /// Records the IAM actions of the job's programs.
     pub iam: Arc<dyn Recorder>,
+    /// Records what the policies said about the job's plan.
+    pub policies: Arc<dyn PolicyRecorder>,
     /// Keeps the sensitive outputs of the job for later jobs, with the runner's own role.
     pub sensitive_outputs: SensitiveOutputs,
 }
@@ -60,6 +63,19 @@ pub struct Job {
 pub trait Connections: Send + Sync + std::fmt::Debug {
     /// Records one refusal. Must not block.
     fn refused(&self, refusal: &Refusal);
+}
+
+/// Records what policies said about a job, before its plan is applied.
+#[async_trait]
+pub trait PolicyRecorder: Send + Sync + std::fmt::Debug {
+    /// Records the results durably. The job must not continue without this.
+    ///
+    /// # Errors
+    /// The reason, when they cannot be recorded.
+    async fn record(&self, results: Vec<PolicyResult>) -> Result<(), String>;
+
+    /// Returns the results that were recorded last.
+    fn results(&self) -> Vec<PolicyResult>;
 }
 
 /// Requests grants for artifacts, and statements about artifacts, from the control plane.

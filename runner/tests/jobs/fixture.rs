@@ -12,6 +12,7 @@ use aws_credential_types::provider::SharedCredentialsProvider;
 use ed25519_dalek::SigningKey;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, BuildArtifact, Mode, Order, Redelivery, Work};
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalParameters, Statement};
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::succession::Roots;
@@ -20,7 +21,7 @@ use freehold_runner::config::{Config, Role, SandboxKind};
 use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
+    Change, Connections, GrantError, Grants, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
 };
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
@@ -126,6 +127,22 @@ pub(crate) fn check_core_limit() {
     assert_eq!(line.split_whitespace().take(2).collect::<Vec<_>>(), [&core, &core]);
 }
 
+/// Keeps what policies said.
+#[derive(Debug, Default)]
+struct PolicyRecords(Mutex<Vec<PolicyResult>>);
+
+#[async_trait]
+impl PolicyRecorder for PolicyRecords {
+    async fn record(&self, results: Vec<PolicyResult>) -> Result<(), String> {
+        *self.0.lock().unwrap() = results;
+        Ok(())
+    }
+
+    fn results(&self) -> Vec<PolicyResult> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
 impl Connections for NoGrants {
     fn refused(&self, _: &Refusal) {}
 }
@@ -156,6 +173,7 @@ impl Bench {
             image: Default::default(),
             connections: Arc::new(NoGrants),
             iam: Arc::new(IamRecords::default()),
+            policies: Arc::new(PolicyRecords::default()),
             sensitive_outputs: SensitiveOutputs::new(&aws_types::SdkConfig::builder().build(), None),
         };
         Self { job, stop, directory }
@@ -230,6 +248,7 @@ fn order(work: Work) -> Order {
         tool_image: None,
         terms: None,
         receipt: None,
+        policies: Vec::new(),
     }
 }
 
@@ -260,6 +279,7 @@ fn config(directory: &Path) -> Config {
         sandbox: SandboxKind::Bubblewrap,
         cluster_images: Default::default(),
         audit_lock: None,
+        policies: Default::default(),
         inside_hosts: Vec::new(),
         scaling_group: None,
         programs: Default::default(),

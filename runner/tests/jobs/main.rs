@@ -19,6 +19,7 @@ mod image_walls;
 mod kubernetes_job;
 mod kubernetes_manifest;
 mod leftovers;
+mod policies;
 mod preflight;
 mod pulumi;
 #[path = "../../../crates/oci/tests/suite/registry.rs"]

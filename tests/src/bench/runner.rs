@@ -124,6 +124,7 @@ impl Measured {
             tool_image: None,
             terms: None,
             receipt: None,
+            policies: Vec::new(),
         };
         self.sqs.send(ORDERS, &signed(&order)?, Some(group), Some(&format!("{job}.1")));
         self.work = Some(order.work);

@@ -18,6 +18,7 @@ use freehold_protocol::contract::{FORMAT, OrderTerms, PackedTerms, Terms};
 use freehold_protocol::envelope::PublicKey;
 use freehold_protocol::grant::GrantAnswer;
 use freehold_protocol::order::{Artifact, Order};
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::provenance::BuildFacts;
 use freehold_protocol::report::Fence;
 use freehold_protocol::succession::Roots;
@@ -28,7 +29,7 @@ use freehold_runner::kinds::execute;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::sandbox;
 use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, Job, Recorder, Refusal, Stop, StopReason, Used,
+    Change, Connections, GrantError, Grants, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -115,6 +116,7 @@ fn job(
         image: Default::default(),
         connections: Arc::new(NoGrants),
         iam: Arc::new(NoGrants),
+        policies: Arc::new(NoGrants),
         sensitive_outputs: SensitiveOutputs::new(&aws_config::SdkConfig::builder().build(), None),
     };
     Ok((job, stop))
@@ -196,6 +198,17 @@ impl Recorder for NoGrants {
 
     async fn used(&self, _: BTreeMap<String, Used>) -> Result<(), String> {
         Ok(())
+    }
+}
+
+#[async_trait]
+impl PolicyRecorder for NoGrants {
+    async fn record(&self, _: Vec<PolicyResult>) -> Result<(), String> {
+        Err("a probe has no plan".to_owned())
+    }
+
+    fn results(&self) -> Vec<PolicyResult> {
+        Vec::new()
     }
 }
 

@@ -162,5 +162,6 @@ pub fn order(world: &World, install: &str, cause: &str) -> anyhow::Result<Order>
         tool_image: None,
         terms: None,
         receipt: None,
+        policies: Vec::new(),
     })
 }

@@ -103,6 +103,7 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
                 }
             }
             AuditEvent::Joined { .. }
+            | AuditEvent::PoliciesAsked { .. }
             | AuditEvent::Strangers { .. }
             | AuditEvent::Sent { .. }
             | AuditEvent::Refused { .. }

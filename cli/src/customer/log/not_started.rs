@@ -107,6 +107,7 @@ pub(super) fn not_started(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<NotS
         | AuditEvent::Cancelled { .. }
         | AuditEvent::KeyReplaced { .. }
         | AuditEvent::IamChange { .. }
+        | AuditEvent::PoliciesAsked { .. }
         | AuditEvent::IamUsed { .. } => None,
     });
     ended.collect()

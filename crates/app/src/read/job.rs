@@ -43,6 +43,7 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
         mode: job.mode,
         role: job.role,
         created_at: job.created_at,
+        policies: job.policies,
         history: job
             .history
             .into_iter()

@@ -129,7 +129,7 @@ fn proof(
     now: Timestamp,
 ) -> Result<Option<ProofRecord>, AppError> {
     match (event, message) {
-        (JobEvent::Finished { fence, runner, outcome: Outcome::Succeeded { .. } }, Some(message)) => {
+        (JobEvent::Finished { fence, runner, outcome: Outcome::Succeeded { .. }, .. }, Some(message)) => {
             let report = Signed::of(message)?;
             let (install, job) = (job.install.clone(), job.id.clone());
             Ok(Some(ProofRecord { install, job, fence: *fence, runner: runner.clone(), at: now, report }))

@@ -2,14 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, SandboxTool, Secret, StepSource};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, PolicyEngine, SandboxTool, Secret, StepSource};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
     RunKubernetesJob, RunPulumi, SecretCopy, Source, StepDirectory, SyncImage, Work,
 };
+use freehold_protocol::policy::OrderPolicy;
+use freehold_protocol::policy::scope::guards;
 use freehold_protocol::{ActionName, ComponentName, Digest};
 
 use crate::AppError;
+
+/// Returns the policies of the version in Rego that guard `work`.
+pub(super) fn policies(version: &AppVersion, work: &Work) -> Result<Vec<OrderPolicy>, AppError> {
+    let guarding = version.policies.iter().filter(|policy| guards(&policy.kind, &policy.components, work));
+    let rego = guarding.filter(|policy| policy.engine == PolicyEngine::Opa);
+    let packed = rego.map(|policy| OrderPolicy::new(&policy.name, policy.engine, &policy.contents));
+    packed.collect::<Result<_, _>>().map_err(|error| AppError::internal(format!("could not pack a policy: {error}")))
+}
 
 /// Returns the work that copies secrets into the cluster of the app's sandbox. With `keeps_others`, the work leaves
 /// other copies in the cluster; otherwise it removes them.

@@ -1,6 +1,7 @@
 //! The events that may change a job.
 
 use freehold_protocol::KeyId;
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Fence, Outcome};
 
 /// An event that may change a job.
@@ -11,7 +12,7 @@ pub enum JobEvent {
     /// An attempt is still working, or asked for an artifact.
     Progress { fence: Fence, seq: u64, runner: KeyId },
     /// An attempt ended.
-    Finished { fence: Fence, runner: KeyId, outcome: Outcome },
+    Finished { fence: Fence, runner: KeyId, outcome: Outcome, policies: Vec<PolicyResult> },
     /// The runner did not start the attempt, because the job was cancelled.
     Refused { fence: Fence, runner: KeyId },
     /// Someone asked to cancel the job.
@@ -29,6 +30,11 @@ pub enum JobEvent {
 }
 
 impl JobEvent {
+    /// Returns the end of an attempt for which no policy was asked.
+    pub const fn finished(fence: Fence, runner: KeyId, outcome: Outcome) -> Self {
+        Self::Finished { fence, runner, outcome, policies: Vec::new() }
+    }
+
     /// Returns the event's name, as audit records write it.
     pub const fn as_str(&self) -> &'static str {
         match self {
@@ -54,6 +60,22 @@ impl JobEvent {
             | Self::Refused { fence, runner }
             | Self::Returned { fence, runner } => Some((*fence, runner)),
             Self::Cancel | Self::Expire | Self::Wait | Self::Retry | Self::Undeliverable { .. } => None,
+        }
+    }
+
+    /// Returns what the policies said that the attempt asked.
+    pub(super) fn policies(&self) -> &[PolicyResult] {
+        match self {
+            Self::Finished { policies, .. } => policies,
+            Self::Started { .. }
+            | Self::Progress { .. }
+            | Self::Refused { .. }
+            | Self::Returned { .. }
+            | Self::Cancel
+            | Self::Expire
+            | Self::Wait
+            | Self::Retry
+            | Self::Undeliverable { .. } => &[],
         }
     }
 }

@@ -6,6 +6,7 @@ mod waiting;
 
 use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::order::Mode;
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Fence, Outcome};
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{Group, InstallId, JobId, KeyId, RoleKey, Timestamp, WorkflowId};
@@ -55,6 +56,9 @@ pub struct Job {
     /// The time of the last report that changed the job; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_report: Option<Timestamp>,
+    /// What the policies said that the runner asked, as the report of the job's end says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyResult>,
     pub state: JobState,
     /// The audit records of all changes, oldest first. They are stored in the job's own item, so that a state and its
     /// audit record are written together.
@@ -140,6 +144,7 @@ impl Job {
             returned: 0,
             cancel_requested: None,
             last_report: None,
+            policies: Vec::new(),
             lost_at: None,
             state: JobState::Queued { dispatch: 1 },
             history: Vec::new(),
@@ -390,6 +395,7 @@ impl Job {
 
     fn ended(&self, event: &JobEvent, fence: Fence, outcome: &Outcome, now: Timestamp) -> Step {
         let ended_at = now;
+        let asked = Self { policies: event.policies().to_vec(), ..self.clone() };
         let state = match outcome.clone() {
             Outcome::Succeeded { outputs, sensitive, artifact } => {
                 JobState::Succeeded { fence, ended_at, outputs, sensitive, artifact }
@@ -399,7 +405,7 @@ impl Job {
             Outcome::Interrupted { reason } => JobState::Interrupted { fence, ended_at, reason },
             Outcome::Cancelled => JobState::Cancelled { dispatch: fence.dispatch, ended_at, unclaimed: false },
         };
-        self.change(state, event, now)
+        asked.change(state, event, now)
     }
 
     fn cancel_requested(&self, event: &JobEvent, now: Timestamp) -> Step {

@@ -72,7 +72,7 @@ fn done() -> Outcome {
 fn events() -> Vec<(&'static str, JobEvent)> {
     let started = |f, seq, r: &str| JobEvent::Started { fence: f, seq, runner: runner(r) };
     let progress = |f, seq| JobEvent::Progress { fence: f, seq, runner: runner("a") };
-    let finished = |f, r: &str| JobEvent::Finished { fence: f, runner: runner(r), outcome: done() };
+    let finished = |f, r: &str| JobEvent::finished(f, runner(r), done());
     vec![
         ("started, never dispatched", started(fence(3, 1), 1, "a")),
         ("started, earlier dispatch", started(fence(1, 9), 1, "a")),
@@ -172,7 +172,7 @@ fn a_report_that_comes_after_the_loss_still_counts_and_the_reason_says_so() {
     let job = job_in(JobState::Queued { dispatch: 1 });
     let (end, later) = (job.not_after.plus_secs(LOST_GRACE_SECS), job.not_after.plus_secs(3_000));
     let lost = changed(job.on(&JobEvent::Expire, end));
-    let finished = |outcome| JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome };
+    let finished = |outcome| JobEvent::finished(fence(1, 1), runner("a"), outcome);
 
     let succeeded = changed(lost.on(&finished(done()), later));
     let failed = Outcome::Failed { reason: "exit status 1".into(), partial: true };
@@ -200,7 +200,7 @@ fn reports() -> impl Strategy<Value = Vec<JobEvent>> {
     let report = prop_oneof![
         (attempt(), 1..4_u64).prop_map(|((fence, runner), seq)| JobEvent::Started { fence, seq, runner }),
         (attempt(), 1..4_u64).prop_map(|((fence, runner), seq)| JobEvent::Progress { fence, seq, runner }),
-        (attempt(), outcome).prop_map(|((fence, runner), outcome)| JobEvent::Finished { fence, runner, outcome }),
+        (attempt(), outcome).prop_map(|((fence, runner), outcome)| JobEvent::finished(fence, runner, outcome)),
     ];
     prop::collection::vec(report, 1..12)
 }
@@ -281,7 +281,7 @@ proptest! {
     ) {
         let started = |at, name: &str| JobEvent::Started { fence: fence(1, at), seq: 1, runner: runner(name) };
         let progress = |at, name: &str| JobEvent::Progress { fence: fence(1, at), seq: 2, runner: runner(name) };
-        let end = JobEvent::Finished { fence: fence(1, 2), runner: runner("b"), outcome: done() };
+        let end = JobEvent::finished(fence(1, 2), runner("b"), done());
         let sent = [started(1, "a"), progress(1, "a"), started(2, "b"), progress(2, "b"), end];
         let events: Vec<_> = order.into_iter().map(|at: usize| sent[at].clone()).collect();
 
@@ -312,7 +312,7 @@ fn a_retry_gives_the_new_order_a_life_of_its_own() {
 fn only_a_report_can_say_that_a_job_changed_nothing() {
     let in_each: Vec<bool> = states().into_iter().map(|state| job_in(state).changed_nothing()).collect();
     let progressed = JobEvent::Progress { fence: fence(1, 1), seq: 2, runner: runner("a") };
-    let cancelled = JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome: Outcome::Cancelled };
+    let cancelled = JobEvent::finished(fence(1, 1), runner("a"), Outcome::Cancelled);
     let heard_late = [progressed, cancelled].iter().fold(job_in(JobState::Queued { dispatch: 1 }), |job, event| {
         let Ok(Step::Changed { job, .. }) = job.on(event, NOW) else { panic!("{event:?}") };
         *job
@@ -324,7 +324,7 @@ fn only_a_report_can_say_that_a_job_changed_nothing() {
 
     let failed = |job: Job, receive: u32| {
         let outcome = Outcome::Failed { reason: "no".into(), partial: false };
-        let event = JobEvent::Finished { fence: fence(1, receive), runner: runner("a"), outcome };
+        let event = JobEvent::finished(fence(1, receive), runner("a"), outcome);
         let Ok(Step::Changed { job, .. }) = job.on(&event, NOW) else { panic!("receive {receive}") };
         job.changed_nothing()
     };
@@ -341,7 +341,7 @@ fn a_job_may_have_changed_something_in_an_earlier_attempt_also_if_no_report_of_i
             let event = JobEvent::Started { fence: fence(1, *receive), seq: 1, runner: runner("a") };
             job = changed(job.on(&event, NOW));
         }
-        let event = JobEvent::Finished { fence: fence(1, last), runner: runner("a"), outcome };
+        let event = JobEvent::finished(fence(1, last), runner("a"), outcome);
         changed(job.on(&event, NOW)).may_have_changed()
     };
     let blocked = || Outcome::Blocked { block: Block::ModeDisabled, reason: "off".into() };
@@ -366,7 +366,7 @@ fn only_the_refusal_of_the_first_delivery_says_that_a_cancelled_job_changed_noth
     let queued = || job_in(JobState::Queued { dispatch: 1 });
     let refused = |receive| JobEvent::Refused { fence: fence(1, receive), runner: runner("a") };
     let started = JobEvent::Started { fence: fence(1, 1), seq: 1, runner: runner("a") };
-    let stopped = JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome: Outcome::Cancelled };
+    let stopped = JobEvent::finished(fence(1, 1), runner("a"), Outcome::Cancelled);
     let asked = Job { cancel_requested: Some(NOW), ..queued() };
     let expired = changed(asked.on(&JobEvent::Expire, asked.not_after.plus_secs(LOST_GRACE_SECS)));
 
@@ -387,7 +387,7 @@ fn a_report_that_is_handled_late_is_heard_when_it_was_sent() {
     let (sent, handled) = (NOW.plus_secs(10), NOW.plus_secs(900));
     let job = job_in(JobState::Queued { dispatch: 1 });
     let started = JobEvent::Started { fence: fence(1, 1), seq: 1, runner: runner("a") };
-    let ended = JobEvent::Finished { fence: fence(1, 1), runner: runner("a"), outcome: done() };
+    let ended = JobEvent::finished(fence(1, 1), runner("a"), done());
 
     let running = changed(job.on(&started, NOW)).heard_at(NOW, &job);
     let late = changed(running.on(&ended, handled)).heard_at(sent, &running);

@@ -205,7 +205,7 @@ proptest! {
         let fence = Fence { dispatch: 1, receive: 1 };
         let runner: KeyId = serde_json::from_value("a".into()).unwrap();
         let outcome = Outcome::Failed { reason: "no".into(), partial: false };
-        let Ok(Step::Changed { job: failed, .. }) = job.on(&JobEvent::Finished { fence, runner, outcome }, NOW) else {
+        let Ok(Step::Changed { job: failed, .. }) = job.on(&JobEvent::finished(fence, runner, outcome), NOW) else {
             panic!("refused")
         };
 

@@ -51,7 +51,7 @@ fn end(job: &Job, succeeds: bool) -> Job {
         Outcome::Failed { reason: "exit status 1".into(), partial: false }
     };
     let runner = serde_json::from_value("a".into()).unwrap();
-    let event = JobEvent::Finished { fence: Fence { dispatch: 1, receive: 1 }, runner, outcome };
+    let event = JobEvent::finished(Fence { dispatch: 1, receive: 1 }, runner, outcome);
     match job.on(&event, NOW) {
         Ok(Step::Changed { job, .. }) => *job,
         other => panic!("{other:?}"),
@@ -193,7 +193,7 @@ fn an_invalid_graph_is_refused() {
 fn ended_by(job: &Job, outcome: Outcome) -> Job {
     let runner = serde_json::from_value("a".into()).unwrap();
     let fence = Fence { dispatch: job.state.dispatch(), receive: 1 };
-    match job.on(&JobEvent::Finished { fence, runner, outcome }, NOW) {
+    match job.on(&JobEvent::finished(fence, runner, outcome), NOW) {
         Ok(Step::Changed { job, .. }) => *job,
         other => panic!("{other:?}"),
     }

@@ -72,7 +72,7 @@ fn real_event(event: Event) -> JobEvent {
             JobEvent::Progress { fence: real_fence(fence), seq: seq.into(), runner: key(runner) }
         }
         Event::Finished { fence, runner, outcome } => {
-            JobEvent::Finished { fence: real_fence(fence), runner: key(runner), outcome: real_outcome(outcome) }
+            JobEvent::finished(real_fence(fence), key(runner), real_outcome(outcome))
         }
         Event::Cancel => JobEvent::Cancel,
         Event::Returned { fence, runner } => JobEvent::Returned { fence: real_fence(fence), runner: key(runner) },

@@ -88,6 +88,7 @@ fn order(job: u8, fence: Fence, redelivery: Redelivery) -> Order {
         tool_image: None,
         terms: None,
         receipt: None,
+        policies: Vec::new(),
     }
 }
 

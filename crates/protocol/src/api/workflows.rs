@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::order::AskedBy;
+use crate::policy::PolicyResult;
 use crate::report::Fence;
 use crate::{ActionName, ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
 
@@ -178,6 +179,9 @@ pub struct JobView {
     pub fence: Option<Fence>,
     #[serde(default)]
     pub outputs: BTreeMap<String, Value>,
+    /// What the policies said that the runner asked before it changed anything.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<PolicyResult>,
     #[serde(default)]
     pub history: Vec<HistoryView>,
 }

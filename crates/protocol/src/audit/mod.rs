@@ -12,8 +12,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::order::{AskedBy, Mode};
+use crate::policy::PolicyResult;
 use crate::report::{Fence, Refusal};
-use crate::{Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId};
+use crate::{
+    ComponentName, Digest, Group, InstallId, JobId, KeyId, Payload, RoleKey, TenantName, Timestamp, WorkflowId,
+};
 
 pub use self::chain_head::{ChainHead, Receipt};
 
@@ -99,6 +102,16 @@ pub enum AuditEvent {
         asked_by: Option<AskedBy>,
         /// The digest of the signed order, without the texts that are attached to it.
         order: Digest,
+    },
+    /// The policies that guard a job were asked about its plan. The record is written before the plan is applied. If a
+    /// policy stops the job, its plan is not applied.
+    PoliciesAsked {
+        job: JobId,
+        fence: Fence,
+        /// The component that the job changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        component: Option<ComponentName>,
+        results: Vec<PolicyResult>,
     },
     /// A job ended, or did not start after all: then `result` says so.
     Ended {

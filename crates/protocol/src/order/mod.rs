@@ -9,6 +9,7 @@ use crate::app_version::{Input, Secret};
 use crate::contract::OrderTerms;
 use crate::envelope::{Delegated, Payload};
 use crate::flag::is_false;
+use crate::policy::OrderPolicy;
 use crate::preflight::CheckInstall;
 use crate::{
     ActionName, BuildId, ComponentName, Digest, Envelope, Group, InstallId, JobId, KeyId, KeyUse, RoleKey, TenantName,
@@ -102,6 +103,9 @@ pub struct Order {
     /// The image whose root file system the programs of the work see; absent for that of the runner's machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_image: Option<Box<ToolImage>>,
+    /// The policies of the app version that guard the work. The runner asks them after the plan and before the apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<OrderPolicy>,
     /// The terms of the app version that the work belongs to; absent for builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terms: Option<Box<OrderTerms>>,

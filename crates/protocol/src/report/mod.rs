@@ -12,6 +12,7 @@ use crate::artifact::Artifact;
 use crate::audit::ChainHead;
 use crate::envelope::{Payload, PublicKey};
 use crate::flag::is_false;
+use crate::policy::PolicyResult;
 use crate::provenance::BuildFacts;
 use crate::sealing::SealingKey;
 use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
@@ -43,7 +44,6 @@ impl Payload for Report {
 /// The content of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "a process holds a few reports at a time")]
 pub enum ReportBody {
     /// A runner announces itself.
     Hello(Hello),
@@ -128,6 +128,9 @@ pub enum AttemptEvent {
         /// The rest of the log.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         log: String,
+        /// What the policies said that the runner asked about the plan.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        policies: Vec<PolicyResult>,
     },
 }
 

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use ed25519_dalek::SigningKey;
-use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::app_version::{AppVersion, PolicyEngine};
 use freehold_protocol::audit::{ChainHead, Receipt};
 use freehold_protocol::canonical;
 use freehold_protocol::contract::{Contract, OrderTerms, PackedTerms, SignedContract, Terms, TermsChange};
@@ -21,6 +21,7 @@ use freehold_protocol::order::{
     DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired,
     RunAction, RunKubernetesJob, RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
 };
+use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding, Permission, Verdict};
 use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
@@ -119,6 +120,7 @@ fn order(work: Work) -> Order {
         tool_image: None,
         terms: None,
         receipt: None,
+        policies: Vec::new(),
     }
 }
 
@@ -219,7 +221,9 @@ fn heads_and_receipts() {
     golden("receipt", &receipt);
     let envelope = Envelope::seal(&receipt, &[&key(2)]).unwrap();
     let image = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
-    golden("order-receipt", &Order { receipt: Some(Box::new(envelope)), ..image });
+    golden("order-receipt", &Order { receipt: Some(Box::new(envelope)), ..image.clone() });
+    let policy = OrderPolicy::new("no-eip", PolicyEngine::Opa, "package freehold\n").unwrap();
+    golden("order-policies", &Order { policies: vec![policy], ..image });
 }
 
 fn attempt(event: AttemptEvent) -> Report {
@@ -368,8 +372,21 @@ fn reports() {
         ("interrupted", Outcome::Interrupted { reason: "the runner died".into() }),
         ("cancelled", Outcome::Cancelled),
     ];
+    let said = PolicyResult {
+        name: "policies/no-eip.rego".into(),
+        origin: PolicyOrigin::Customer,
+        contents: Digest::of(b"text"),
+        deny: vec!["aws_eip.web must stay".into()],
+        warn: vec!["no tags".into()],
+        failed: None,
+    };
+    let outcome = Outcome::Blocked { block: Block::Policy, reason: "policy `no-eip` denies this".into() };
+    golden("report-policies", &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: vec![said] }));
     for (word, outcome) in outcomes {
-        golden(&format!("report-{word}"), &attempt(AttemptEvent::Finished { outcome, log: String::new() }));
+        golden(
+            &format!("report-{word}"),
+            &attempt(AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() }),
+        );
     }
     let refusal = Refusal {
         reason: RefusalReason::Replayed,

@@ -25,7 +25,6 @@ use serde_json::{Value, json};
 const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
 
-/// Something that is done to a lineage.
 type Change = fn(&mut Lineage);
 
 fn key(seed: u8) -> SigningKey {
@@ -102,6 +101,7 @@ impl Place {
             tool_image: None,
             terms: None,
             receipt: None,
+            policies: Vec::new(),
         }
     }
 
@@ -126,7 +126,7 @@ impl Place {
     }
 
     fn finished(&self, outcome: Outcome) -> Report {
-        let event = AttemptEvent::Finished { outcome, log: "done\n".into() };
+        let event = AttemptEvent::Finished { outcome, log: "done\n".into(), policies: Vec::new() };
         let attempt = AttemptReport { job: self.job.clone(), fence: FENCE, seq: 3, event };
         self.report(self.at.plus_secs(20), ReportBody::Attempt(attempt))
     }

@@ -1,8 +1,10 @@
 //! Derives from an order what it would do, and compares that with the order's terms: its role, the steps of its action, its
-//! group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
+//! policies, its group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
 
+use freehold_protocol::app_version::PolicyEngine;
 use freehold_protocol::contract::{ActionTerms, Terms};
 use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
+use freehold_protocol::policy::scope::guards;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
 
@@ -27,6 +29,10 @@ enum Beyond {
     Image { found: ComponentName, agreed: String },
     #[error("runs action `{action}` in image `{found}`, and its contract has {agreed}")]
     ActionImage { action: ActionName, found: String, agreed: String },
+    #[error("leaves out policy `{name}` of its contract, which guards its work")]
+    PolicyLeftOut { name: String },
+    #[error("has policy `{name}`, which its contract does not have")]
+    Policy { name: String },
     #[error("says that its work may start twice, and work of this kind may not")]
     Redelivery,
     #[error("is of group `{found}`, and its work changes `{changes}`")]
@@ -49,6 +55,7 @@ fn beyond(order: &Order, terms: Option<&Terms>) -> Option<Beyond> {
     role(order, terms)
         .or_else(|| image(order, terms))
         .or_else(|| work(order, terms))
+        .or_else(|| policies(order, terms?))
         .or_else(|| group(order))
         .or_else(|| redelivery(order))
 }
@@ -103,6 +110,18 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
     }
     let found = found.map_or_else(|error| error.to_string(), |found| found.to_string());
     Some(Beyond::Steps { action: work.action.clone(), found, agreed: agreed.clone() })
+}
+
+/// Returns an error for an order whose policies are not those of its terms that guard its work.
+fn policies(order: &Order, terms: &Terms) -> Option<Beyond> {
+    let guarding = || terms.policies.iter().filter(|policy| guards(&policy.kind, &policy.components, &order.work));
+    let agreed = guarding().filter(|policy| policy.engine == PolicyEngine::Opa);
+    let mut left_out = agreed.filter(|policy| order.policies.iter().all(|found| found.contents != policy.contents));
+    if let Some(policy) = left_out.next() {
+        return Some(Beyond::PolicyLeftOut { name: policy.name.clone() });
+    }
+    let found = order.policies.iter().find(|found| guarding().all(|agreed| agreed.contents != found.contents));
+    found.map(|policy| Beyond::Policy { name: policy.name.clone() })
 }
 
 /// Returns an error for an order that would start once more although its kind of work never starts twice.

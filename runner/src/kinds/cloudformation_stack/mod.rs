@@ -11,11 +11,14 @@ use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::Client;
 use aws_sdk_cloudformation::operation::create_change_set::builders::CreateChangeSetFluentBuilder;
-use aws_sdk_cloudformation::types::{Capability, ChangeSetStatus, ChangeSetType, Parameter, Tag};
+use aws_sdk_cloudformation::types::{
+    Capability, ChangeAction, ChangeSetStatus, ChangeSetType, Parameter, Replacement, ResourceChange, Tag,
+};
 use freehold_protocol::order::{DeployStack, TEMPLATE_LAYER};
 
 use crate::kinds::bucket::{JobBucket, explain};
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
@@ -47,6 +50,10 @@ pub(super) async fn run(job: &Job, work: &DeployStack) -> Result<Done, Failure> 
         let request = deploy.change_set(work, &parameters, creates);
         let request = with_template(job, &sdk, request).await?;
         if deploy.plan(request).await? {
+            if let Err(failure) = deploy.ask().await {
+                deploy.drop_change_set().await;
+                return Err(failure);
+            }
             deploy.execute().await.map_err(Failure::after_change)?;
         }
         deploy.done().await
@@ -187,6 +194,19 @@ impl Deploy<'_> {
         }
     }
 
+    /// Asks the policies about the changes in the change set.
+    async fn ask(&self) -> Result<(), Failure> {
+        let set = self.client.describe_change_set().stack_name(self.name).change_set_name(self.change_set_name());
+        let mut pages = set.into_paginator().send();
+        let mut changes = Vec::new();
+        while let Some(page) = pages.next().await {
+            let page = page.map_err(|error| self.failure("read the planned change of", explain(&error)))?;
+            let resources = page.changes().iter().filter_map(|change| change.resource_change());
+            changes.extend(resources.map(change));
+        }
+        guard::changes(self.job, changes).await
+    }
+
     /// Deletes the change set, and ignores a failure: a remaining change set only lengthens the stack's list of change
     /// sets.
     async fn drop_change_set(&self) {
@@ -216,6 +236,20 @@ impl Deploy<'_> {
     fn failure(&self, verb: &str, reason: String) -> Failure {
         Failure::new(format!("could not {verb} stack `{}`: {reason}", self.name))
     }
+}
+
+/// Returns a change of the change set in the form of a plan of Terraform. CloudFormation gives no properties.
+fn change(change: &ResourceChange) -> serde_json::Value {
+    let is_replaced = matches!(change.replacement(), Some(Replacement::True | Replacement::Conditional));
+    let actions: &[&str] = match change.action() {
+        Some(ChangeAction::Add) => &["create"],
+        Some(ChangeAction::Remove) => &["delete"],
+        Some(ChangeAction::Modify) if is_replaced => &["delete", "create"],
+        Some(_) | None => &["update"],
+    };
+    let (address, kind) =
+        (change.logical_resource_id().unwrap_or_default(), change.resource_type().unwrap_or_default());
+    guard::change(address, kind, actions, &serde_json::Value::Null, &serde_json::Value::Null)
 }
 
 /// Returns whether `reason` says that the change set is empty. CloudFormation does not have an error code for that.

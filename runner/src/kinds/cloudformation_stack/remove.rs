@@ -3,12 +3,14 @@
 
 use aws_sdk_cloudformation::Client;
 use freehold_protocol::order::DeployStack;
+use serde_json::Value;
 
 use super::events::Events;
 use super::stack::{State, describe, settle};
 use super::{halt, ownership};
 use crate::kinds::bucket::explain;
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
 use crate::work::job::Job;
@@ -76,10 +78,11 @@ impl Removal<'_> {
                 "stack `{name}` has termination protection; switch it off in the customer's account and tear down again"
             )));
         }
-        let held = self.list_data().await?;
+        let (held, changes) = self.list_resources().await?;
         if !held.is_empty() && !destroy_data {
             return Err(Failure::destroys_data(&held));
         }
+        guard::changes(job, changes).await?;
         let deleted = client.delete_stack().stack_name(*name).send().await;
         deleted.map_err(|error| Failure::new(format!("could not delete stack `{name}`: {}", explain(&error))))?;
         match settle(job, client, name, &mut events).await? {
@@ -88,21 +91,22 @@ impl Removal<'_> {
         }
     }
 
-    /// Returns the resources of the stack that hold data, and logs the number of all its resources.
-    async fn list_data(&self) -> Result<Vec<String>, Failure> {
+    /// Returns the resources of the stack that hold data, and the deletions of all its resources for policies. Logs their
+    /// number.
+    async fn list_resources(&self) -> Result<(Vec<String>, Vec<Value>), Failure> {
         let mut pages = self.client.list_stack_resources().stack_name(self.name).into_paginator().items().send();
-        let (mut count, mut held) = (0_usize, Vec::new());
+        let (mut held, mut changes) = (Vec::new(), Vec::new());
         while let Some(resource) = pages.next().await {
             let resource = resource
                 .map_err(|error| Failure::new(format!("could not list stack `{}`: {}", self.name, explain(&error))))?;
-            count += 1;
-            if let (Some(kind), Some(id)) = (resource.resource_type(), resource.logical_resource_id())
-                && HOLDERS.contains(&kind)
-            {
+            let kind = resource.resource_type().unwrap_or_default();
+            let id = resource.logical_resource_id().unwrap_or_default();
+            changes.push(guard::change(id, kind, &["delete"], &Value::Null, &Value::Null));
+            if HOLDERS.contains(&kind) {
                 held.push(format!("{id} ({kind})"));
             }
         }
-        self.job.log.line(&format!("stack `{}`: {count} resources to delete", self.name));
-        Ok(held)
+        self.job.log.line(&format!("stack `{}`: {} resources to delete", self.name, changes.len()));
+        Ok((held, changes))
     }
 }

@@ -19,6 +19,7 @@ use crate::kinds::attempt_mark::AttemptMark;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
 use crate::kinds::templates::Templates;
@@ -127,6 +128,7 @@ impl Attempt<'_> {
             job.log.line(SKIPPED);
             return Ok(Done { outputs: self.helm.outputs().await?, ..Done::default() });
         }
+        guard::objects(job, &plan.changes, &plan.objects, &plan.hooks).await?;
         until_stopped(job, cluster_images::admit(job, self.api, Some(registry))).await?;
         // From here on, every failure may leave objects partly changed.
         self.helm.upgrade(work, values, self.time_left()).await.map_err(Failure::after_change)?;
@@ -153,6 +155,7 @@ impl Attempt<'_> {
         if !destroy_data && !held.is_empty() {
             return Err(Failure::destroys_data(&held));
         }
+        guard::objects(job, &plan, &[], &[]).await?;
         // The rule would also refuse the hooks of an uninstall; the next deploy applies it again.
         cluster_images::withdraw(job, self.api).await;
         self.helm.uninstall(self.time_left()).await.map_err(Failure::after_change)?;

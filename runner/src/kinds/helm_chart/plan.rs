@@ -28,6 +28,10 @@ pub(super) struct ReleasePlan {
     /// The rendered objects of the chart with its hooks, as YAML.
     pub(super) rendered: String,
     pub(super) changes: Plan,
+    /// The objects of the release.
+    pub(super) objects: Vec<Object>,
+    /// The objects that hooks make.
+    pub(super) hooks: Vec<Value>,
 }
 
 /// Renders the chart, looks at its images, and compares its objects with those in the cluster. It changes nothing.
@@ -69,11 +73,14 @@ pub(super) async fn make(
     cluster_images::look(job, work.component.as_str(), registry, made)?;
     let old = read_objects("the deployed release", &before).map_err(unreadable)?;
     let compare = Compare { api, release, work };
-    let changes = until_stopped(job, async {
+    let compared = until_stopped(job, async {
         let (new, old) = (compare.place(new).await?, compare.place(old).await?);
-        compare.changes(&new, &old).await
+        let changes = compare.changes(&new, &old).await?;
+        Ok((changes, new))
     });
-    Ok(ReleasePlan { changes: changes.await?, rendered })
+    let (changes, objects) = compared.await?;
+    let hooks = all.into_iter().filter(|object| hook(object).is_some_and(|when| !is_test(when))).collect();
+    Ok(ReleasePlan { rendered, changes, objects, hooks })
 }
 
 /// Writes into the log that a hook of the chart cannot be read, so that its images are not known.

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
@@ -79,6 +80,7 @@ async fn run_to_end(job: &Job, work: &RunKubernetesJob) -> Result<Done, Failure>
     }
 
     if earlier.is_none() {
+        guard::objects(job, &plan, std::slice::from_ref(&wanted), &[]).await?;
         until_stopped(job, cluster_images::admit(job, &api, None)).await?;
     }
     // The inventory is written before the first change. So it also names the Kubernetes Job of an attempt that is
@@ -120,6 +122,7 @@ pub(super) async fn remove(job: &Job, work: &RunKubernetesJob) -> Result<Done, F
     let plan = until_stopped(job, run.plan(None, &all)).await?;
     job.log.line(&format!("plan: {plan}"));
     plan.lines().for_each(|line| job.log.line(&line));
+    guard::objects(job, &plan, &[], &[]).await?;
     let removed = async {
         run.delete(&all).await?;
         cluster_images::withdraw(job, &api).await;

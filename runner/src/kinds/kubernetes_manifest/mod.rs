@@ -17,6 +17,7 @@ use serde_json::Value;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::inventory::Inventory;
 use crate::kinds::result::{Done, SKIPPED, sdk_config, until_stopped};
 use crate::kinds::templates::Templates;
@@ -60,6 +61,9 @@ pub(super) async fn run(job: &Job, work: &ApplyManifest) -> Result<Done, Failure
     if is_skipped {
         job.log.line(SKIPPED);
     }
+    if !is_skipped {
+        guard::objects(job, &plan, &objects, &[]).await?;
+    }
     until_stopped(job, cluster_images::admit(job, &api, Some(&registry))).await?;
     // The inventory is written before the first change. So it also names the objects of an attempt that is killed.
     until_stopped(job, before.with(&ids).write(&bucket, &work.component)).await?;
@@ -91,6 +95,7 @@ pub(super) async fn remove(job: &Job, work: &ApplyManifest, destroy_data: bool) 
     if !destroy_data && !held.is_empty() {
         return Err(Failure::destroys_data(&held));
     }
+    guard::objects(job, &plan, &[], &[]).await?;
     let removed = async {
         rollout.prune(&plan).await?;
         rollout.wait_until_gone(&all).await?;

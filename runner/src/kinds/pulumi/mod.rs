@@ -26,6 +26,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
 use crate::kinds::result::{Done, SKIPPED, keep_sensitive, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
@@ -109,6 +110,7 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
                 job.log.line(SKIPPED);
                 return finish(pulumi).await;
             }
+            guard::changes(job, steps.changes()).await?;
             // From here on, every failure may leave resources partly created.
             pulumi.up(&plan).await.map_err(Failure::after_change)?;
             finish(pulumi).await.map_err(Failure::after_change)
@@ -120,6 +122,7 @@ async fn change(pulumi: &Pulumi<'_>, bucket: &JobBucket, locks: &StackLocks, goa
             if !data && !held.is_empty() {
                 return Err(Failure::destroys_data(&held));
             }
+            guard::changes(job, exported.changes()).await?;
             pulumi.destroy().await.map_err(Failure::after_change)?;
             Ok(Done::default())
         }

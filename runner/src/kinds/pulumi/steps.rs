@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::data::holds_data;
+use crate::kinds::guard;
 
 /// The changes in a preview.
 #[derive(Debug, Default, Deserialize)]
@@ -38,7 +39,7 @@ struct Options {
     #[serde(default)]
     id: IgnoredAny,
     #[serde(default)]
-    inputs: IgnoredAny,
+    inputs: Inputs,
     #[serde(default)]
     outputs: IgnoredAny,
     #[serde(default)]
@@ -53,7 +54,36 @@ struct Options {
     rest: BTreeMap<String, Value>,
 }
 
+/// The inputs of a resource. They are not compared, because the saved plan has their changes.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+struct Inputs(Value);
+
+impl PartialEq for Inputs {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
 impl Step {
+    /// Returns the change of the resource in the form of a plan of Terraform; `None` for a resource that is only read.
+    fn change(&self) -> Option<Value> {
+        let actions: &[&str] = match self.op.as_str() {
+            "same" => &["no-op"],
+            "create" => &["create"],
+            "update" => &["update"],
+            "delete" => &["delete"],
+            "replace" => &["delete", "create"],
+            "import" => &["create"],
+            // The two halves of a replacement, which has a step of its own.
+            _ => return None,
+        };
+        let inputs = |options: &Option<Options>| options.as_ref().map_or(Value::Null, |one| one.inputs.0.clone());
+        let kind = |options: &Option<Options>| options.as_ref()?.rest.get("type")?.as_str().map(str::to_owned);
+        let kind = kind(&self.new).or_else(|| kind(&self.old)).unwrap_or_default();
+        Some(guard::change(&self.urn, &kind, actions, &inputs(&self.old), &inputs(&self.new)))
+    }
+
     /// Returns whether the resource and its options stay as they are. A step of the operation `same` may change options,
     /// and the resource's URN by an alias.
     fn keeps_all(&self) -> bool {
@@ -65,6 +95,11 @@ impl Steps {
     /// Returns the URNs of the resources that stay as they are, with all their options.
     pub(super) fn kept(&self) -> BTreeSet<String> {
         self.steps.iter().filter(|step| step.keeps_all()).map(|step| step.urn.clone()).collect()
+    }
+
+    /// Returns the changes in the form of a plan of Terraform.
+    pub(super) fn changes(&self) -> Vec<Value> {
+        self.steps.iter().filter_map(Step::change).collect()
     }
 
     /// Returns whether no resource changes. Outputs of the stack may change all the same.
@@ -117,6 +152,12 @@ impl Exported {
     fn made(&self) -> impl Iterator<Item = &Resource> {
         let is_made = |one: &&Resource| one.custom && !one.external && !one.kind.starts_with("pulumi:providers:");
         self.deployment.resources.iter().filter(is_made)
+    }
+
+    /// Returns the changes that a removal makes, in the form of a plan of Terraform.
+    pub(super) fn changes(&self) -> Vec<Value> {
+        let delete = |one: &Resource| guard::change(&one.urn, &one.kind, &["delete"], &one.outputs, &Value::Null);
+        self.made().map(delete).collect()
     }
 
     /// Returns the number of resources that a removal destroys.

@@ -22,6 +22,7 @@ use crate::identity::job_aws::JobAws;
 use crate::kinds::archive;
 use crate::kinds::bucket::JobBucket;
 use crate::kinds::failure::Failure;
+use crate::kinds::guard;
 use crate::kinds::plan_file::PlanFile;
 use crate::kinds::result::{Done, SKIPPED, keep_sensitive, sdk_config, until_stopped};
 use crate::kinds::sync_artifact::{fetch_layer, sync_artifact};
@@ -128,7 +129,7 @@ async fn change(
     let destroy = matches!(goal, Goal::Destroy { .. }).then(|| "-destroy".to_owned());
     terraform.run("plan", plan.into_iter().chain(destroy).chain(variable_files).collect()).await?;
 
-    let Changes { counts, data, is_noop } = plan::read(terraform).await?;
+    let (Changes { counts, data, is_noop }, document) = plan::read(terraform).await?;
     let plan = PlanFile::copy(job, &Path::new(MODULE).join(PLAN_FILE)).await?;
     job.log.line(&format!("plan {}: {counts}", plan.digest()));
     let key = format!("plans/{}/{}.bin", job.order.job, job.fence);
@@ -141,6 +142,7 @@ async fn change(
         job.log.line(SKIPPED);
         return finish(terraform).await;
     }
+    guard::plan(job, document).await?;
     let apply = ["apply", "-input=false", "-no-color", LOCK_TIMEOUT].map(String::from).to_vec();
     // From here on, every failure may leave resources partly created.
     terraform.apply(apply, &plan).await.map_err(Failure::after_change)?;

@@ -27,8 +27,7 @@ impl fmt::Display for Counts {
     }
 }
 
-/// The part of the output of `terraform show -json` that the runner needs. The parser skips the rest, which can be
-/// large.
+/// The part of the output of `terraform show -json` that the runner itself needs. Policies get all of it.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -107,11 +106,14 @@ impl Plan {
     }
 }
 
-/// Returns the changes in the plan file.
-pub(super) async fn read(terraform: &Terraform<'_>) -> Result<Changes, Failure> {
+/// Returns the changes in the plan file, and the whole plan as JSON.
+pub(super) async fn read(terraform: &Terraform<'_>) -> Result<(Changes, Value), Failure> {
     let arguments = ["show", "-json", "-no-color", PLAN_FILE].map(String::from).to_vec();
-    let plan: Plan = terraform.capture("show", arguments).await?;
-    Ok(Changes { counts: plan.counts(), data: plan.destroyed_data(), is_noop: plan.is_noop() })
+    let document: Value = terraform.capture("show", arguments).await?;
+    let plan = Plan::deserialize(&document)
+        .map_err(|error| Failure::because("could not read what `terraform show` printed", &error))?;
+    let changes = Changes { counts: plan.counts(), data: plan.destroyed_data(), is_noop: plan.is_noop() };
+    Ok((changes, document))
 }
 
 /// The outputs in the state.

@@ -74,7 +74,7 @@ impl Boxed {
             JobUser::Other(other) => Some(other),
         };
         let stdout = other.map_or_else(Stdio::null, |_| Stdio::from(OwnedFd::from(ready_out)));
-        let (words, inherited) = Options::new(spec, user, &init_program().map_err(not_run)?)
+        let (words, inherited) = Options::new(spec, user, &own_program().map_err(not_run)?)
             .and_then(|options| options.finish(info_in, other.is_some()))
             .map_err(not_run)?;
         let mut command = Command::new(&bwrap);
@@ -199,7 +199,8 @@ fn info_pipe() -> std::io::Result<(PipeReader, OwnedFd)> {
     Ok((out, both.into()))
 }
 
-fn init_program() -> std::io::Result<PathBuf> {
+/// Returns the program that runs as the first process of a box, which is the runner's own.
+pub(crate) fn own_program() -> std::io::Result<PathBuf> {
     INIT.get().map_or_else(std::env::current_exe, |program| Ok(program.clone()))
 }
 

@@ -1,12 +1,13 @@
-//! Reports the outcome of a job that ended on this machine at an earlier delivery of its order.
+//! Reports the outcome of a job that ended on this machine at an earlier delivery of its order, or that must not start again.
 
 use freehold_protocol::report::Outcome;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use super::start::Start;
 use super::{Attempt, Message};
 use crate::aws;
 use crate::record::log::JobLog;
+use crate::work::journal::Record;
 
 impl Attempt<'_> {
     /// Reports the outcome of the earlier attempt under the fence of this delivery. Orders name kept sensitive outputs by
@@ -23,5 +24,18 @@ impl Attempt<'_> {
             return Message::Leave;
         }
         self.finish(&self.reporter(), &JobLog::default(), outcome, Start::NotRecorded).await
+    }
+
+    /// Ends a job of a kind that never starts twice.
+    pub(super) async fn interrupted(&self) -> Message {
+        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
+            error!("{}", aws::explain(&error));
+            return Message::Leave;
+        }
+        let reason =
+            "an earlier attempt may have started, and its runner ended; a job of this kind never starts twice, so \
+             start a new job if it should run again"
+                .to_owned();
+        self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }, Start::NotRecorded).await
     }
 }

@@ -5,6 +5,7 @@ mod attempt_directory;
 mod given_back;
 mod iam_audit;
 mod job_audit;
+mod policy_audit;
 mod refused_connections;
 mod seen;
 mod start;
@@ -15,6 +16,7 @@ use std::time::Duration;
 
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery, Work};
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, Block, Outcome, RefusalReason};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{error, info, warn};
@@ -35,11 +37,12 @@ use crate::work::admission::{Permit, Ticket};
 use crate::work::agent::Agent;
 use crate::work::first_box::FirstBox;
 use crate::work::in_flight::HeldOrder;
-use crate::work::job::{Job, StopReason};
+use crate::work::job::{Job, PolicyRecorder, StopReason};
 use crate::work::journal::{Decision, Record};
 use crate::work::supervise::{self, Ended, Limits};
 use attempt_directory::Workspace;
 use iam_audit::IamAudit;
+use policy_audit::PolicyAudit;
 use refused_connections::RefusedConnections;
 use start::{NotAnnounced, Start};
 
@@ -224,18 +227,6 @@ impl Attempt<'_> {
         if refused { Message::Done } else { Message::Leave }
     }
 
-    async fn interrupted(&self) -> Message {
-        if let Err(error) = self.agent.journal().append(&[Record::accepted(&self.held.order)]) {
-            error!("{}", aws::explain(&error));
-            return Message::Leave;
-        }
-        let reason =
-            "an earlier attempt may have started, and its runner ended; a job of this kind never starts twice, so \
-             start a new job if it should run again"
-                .to_owned();
-        self.finish(&self.reporter(), &JobLog::default(), Outcome::Interrupted { reason }, Start::NotRecorded).await
-    }
-
     async fn start(&self, resume: bool) -> Message {
         let (agent, held) = (self.agent, self.held);
         let order = &held.order;
@@ -279,6 +270,7 @@ impl Attempt<'_> {
         }
         info!(job.id = %order.job, fence = %held.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
         let log = self.log();
+        let policies = Arc::new(PolicyAudit::new(agent, held));
         let ended = match self.prepared(&log).await {
             Ok((workspace, order, first_box)) => {
                 let job = Job {
@@ -294,6 +286,7 @@ impl Attempt<'_> {
                     connections: Arc::new(RefusedConnections { agent: agent.clone(), held: held.clone() }),
                     grants: Arc::new(AttemptGrants::new(agent.grants.clone(), reporter.clone())),
                     iam: Arc::new(IamAudit::new(agent, &held.order.job, held.fence)),
+                    policies: policies.clone(),
                     sensitive_outputs: agent.sensitive_outputs.clone(),
                     roots: agent.trust.roots.now(),
                 };
@@ -310,7 +303,9 @@ impl Attempt<'_> {
             Ended::Finished(outcome) => {
                 let outcome = strangers::check(agent, held, &log, credentials, outcome).await;
                 match self.blame_switch(outcome).await {
-                    Ok(outcome) => self.finish(&reporter, &log, outcome, Start::Recorded).await,
+                    Ok(outcome) => {
+                        self.finish_asked(&reporter, &log, (outcome, policies.results()), Start::Recorded).await
+                    }
                     Err(switched_off) => self.leave(&switched_off),
                 }
             }
@@ -365,8 +360,19 @@ impl Attempt<'_> {
         })
     }
 
-    /// Makes the outcome durable on this machine and in the reports queue. Only then may the message be deleted.
+    /// Ends an attempt that asked no policies.
     async fn finish(&self, reporter: &AttemptReporter, log: &JobLog, outcome: Outcome, start: Start) -> Message {
+        self.finish_asked(reporter, log, (outcome, Vec::new()), start).await
+    }
+
+    /// Makes the outcome durable on this machine and in the reports queue. Only then may the message be deleted.
+    async fn finish_asked(
+        &self,
+        reporter: &AttemptReporter,
+        log: &JobLog,
+        (outcome, policies): (Outcome, Vec<PolicyResult>),
+        start: Start,
+    ) -> Message {
         let (job, fence) = (self.held.order.job.clone(), self.held.fence);
         let record = Record::Finished { job: job.clone(), fence, outcome: outcome.clone() };
         if let Err(error) = self.agent.journal().append(&[record]) {
@@ -384,7 +390,7 @@ impl Attempt<'_> {
         while log.has_pending() {
             let _ = reporter.event(AttemptEvent::Progress { log: std::mem::replace(&mut last, log.take_chunk()) });
         }
-        let finished = AttemptEvent::Finished { outcome, log: last };
+        let finished = AttemptEvent::Finished { outcome, log: last, policies };
         while let Err(error) = reporter.event(finished.clone()) {
             error!("Cannot report the end of job `{job}` yet: {}", aws::explain(&error));
             if self.held.signal.reason() == Some(StopReason::LeaseLost) {

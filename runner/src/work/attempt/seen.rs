@@ -95,6 +95,7 @@ fn seen_in(event: &AuditEvent, order: &Order, receive_count: u32) -> Option<Seen
         }
         AuditEvent::Joined { .. }
         | AuditEvent::Sent { .. }
+        | AuditEvent::PoliciesAsked { .. }
         | AuditEvent::Strangers { .. }
         | AuditEvent::ConnectionRefused { .. }
         | AuditEvent::KeyReplaced { .. }

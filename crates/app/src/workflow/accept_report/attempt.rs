@@ -89,7 +89,7 @@ impl AcceptReport {
         reason: String,
     ) -> Result<Accepted, AppError> {
         let outcome = Outcome::Failed { reason, partial: false };
-        self.end_unstarted(job, &JobEvent::Finished { fence, runner: runner.clone(), outcome }, sent_at).await
+        self.end_unstarted(job, &JobEvent::finished(fence, runner.clone(), outcome), sent_at).await
     }
 
     /// Ends a job that the runner refused to start. The effects are the same as for a report of the job's end.
@@ -195,7 +195,9 @@ fn job_event(report: &AttemptReport, runner: &KeyId) -> JobEvent {
         AttemptEvent::Progress { .. } | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. } => {
             JobEvent::Progress { fence, seq, runner }
         }
-        AttemptEvent::Finished { outcome, .. } => JobEvent::Finished { fence, runner, outcome: outcome.clone() },
+        AttemptEvent::Finished { outcome, policies, .. } => {
+            JobEvent::Finished { fence, runner, outcome: outcome.clone(), policies: policies.clone() }
+        }
     }
 }
 

@@ -3,12 +3,18 @@
 
 use freehold_protocol::Envelope;
 use freehold_protocol::limits::{MAX_LOG_BYTES_PER_REPORT, MAX_OUTPUTS_BYTES};
+use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{AttemptEvent, AttemptReport, Outcome};
 
 /// The maximum size of a stored reason or detail, in bytes.
 pub(super) const MAX_REASON_BYTES: usize = 8 * 1024;
 /// The maximum size of a report's envelope that is stored as the proof of a deploy or a build, in bytes.
 const MAX_PROOF_BYTES: usize = 256 * 1024;
+/// The maximum number of policies of a job, and the maximum sizes in bytes of a name, of a message, and of all messages.
+const MAX_POLICIES: usize = 100;
+const MAX_NAME_BYTES: usize = 200;
+const MAX_MESSAGE_BYTES: usize = 1024;
+const MAX_POLICIES_BYTES: usize = 32 * 1024;
 /// The mark at the end of a text that was cut.
 const CUT: &str = " [cut]";
 
@@ -17,9 +23,10 @@ const CUT: &str = " [cut]";
 pub(super) fn bounded(report: AttemptReport, envelope: &Envelope) -> AttemptReport {
     let event = match report.event {
         AttemptEvent::Progress { log } => AttemptEvent::Progress { log: cut(&log, MAX_LOG_BYTES_PER_REPORT) },
-        AttemptEvent::Finished { outcome, log } => AttemptEvent::Finished {
+        AttemptEvent::Finished { outcome, log, policies } => AttemptEvent::Finished {
             outcome: bounded_outcome(outcome, envelope.payload.len()),
             log: cut(&log, MAX_LOG_BYTES_PER_REPORT),
+            policies: bounded_policies(policies),
         },
         other @ (AttemptEvent::Started | AttemptEvent::GrantRequest { .. } | AttemptEvent::AttestRequest { .. }) => {
             other
@@ -52,6 +59,33 @@ fn bounded_outcome(outcome: Outcome, message_bytes: usize) -> Outcome {
         Outcome::Interrupted { reason } => Outcome::Interrupted { reason: cut(&reason, MAX_REASON_BYTES) },
         Outcome::Cancelled => Outcome::Cancelled,
     }
+}
+
+/// Returns what policies said, without what is over the limit. The number of policies that stopped the job stays right,
+/// because the first message of each is kept.
+fn bounded_policies(policies: Vec<PolicyResult>) -> Vec<PolicyResult> {
+    let mut left = MAX_POLICIES_BYTES;
+    let mut shortened = |texts: Vec<String>, least: usize| {
+        let mut kept = Vec::new();
+        for text in texts {
+            let text = cut(&text, MAX_MESSAGE_BYTES);
+            if kept.len() >= least && left < text.len() {
+                kept.push(CUT.trim().to_owned());
+                break;
+            }
+            left = left.saturating_sub(text.len());
+            kept.push(text);
+        }
+        kept
+    };
+    let bounded = policies.into_iter().take(MAX_POLICIES).map(|one| PolicyResult {
+        name: cut(&one.name, MAX_NAME_BYTES),
+        deny: shortened(one.deny, 1),
+        warn: shortened(one.warn, 0),
+        failed: one.failed.map(|why| cut(&why, MAX_MESSAGE_BYTES)),
+        ..one
+    });
+    bounded.collect()
 }
 
 /// Returns `text`, or its beginning with a mark if it has more than `limit` bytes.

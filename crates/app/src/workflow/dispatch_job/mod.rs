@@ -237,6 +237,7 @@ impl DispatchJob {
             secrets: task.hidden.secrets,
             kept_outputs: task.hidden.outputs,
             tool_image,
+            policies: task.policies,
             terms: task.terms,
             receipt: None,
         };

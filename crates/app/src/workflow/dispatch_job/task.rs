@@ -1,5 +1,5 @@
-//! What an order contains: the work of its node, the values and the context that the work reads, the tool image, and the
-//! terms.
+//! What an order contains: the work of its node, the values and the context that the work reads, the tool image, the
+//! policies, and the terms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use freehold_domain::workflow::{Node, Request, Target, Use, Workflow, WorkflowKi
 use freehold_protocol::app_version::{AppVersion, Input, Reference, Secret};
 use freehold_protocol::contract::OrderTerms;
 use freehold_protocol::order::{Artifact, BuildArtifact, KeptOutputs, Recipe, RemovePart, ToolImage, Work};
+use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::preflight::CheckInstall;
 use freehold_protocol::terraform::PROVIDER_LAYER;
 use freehold_protocol::{AppName, BuildId, ComponentName, Digest};
@@ -26,8 +27,8 @@ use crate::stack::nuon_tree;
 use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 use crate::workflow::order_work::{
-    action_work, component_work, copies_of_secrets, no_copies_of_secrets, sandbox_work, secrets, sensitive_inputs,
-    skips_noops,
+    action_work, component_work, copies_of_secrets, no_copies_of_secrets, policies, sandbox_work, secrets,
+    sensitive_inputs, skips_noops,
 };
 use crate::workflow::teardown_install::reads;
 
@@ -50,6 +51,8 @@ pub(super) struct Task {
     pub(super) hidden: Hidden,
     /// The component that makes the tool image in the task's version; `None` when the version has no tool image.
     pub(super) tools: Option<ComponentName>,
+    /// The policies of the task's version that guard the work.
+    pub(super) policies: Vec<OrderPolicy>,
     pub(super) terms: Option<Box<OrderTerms>>,
 }
 
@@ -57,7 +60,7 @@ impl Task {
     /// Returns a task that reads no input, no secret and no output.
     fn bare(work: Work, terms: Option<Box<OrderTerms>>) -> Self {
         let context = json!({ "nuon": {} });
-        Self { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, terms }
+        Self { work, skip_noops: false, context, hidden: Hidden::default(), tools: None, policies: Vec::new(), terms }
     }
 }
 
@@ -181,7 +184,8 @@ impl DispatchJob {
         let hidden = Hidden { inputs: sensitive_inputs(version, &sealed), sealed, secrets: secrets(version), outputs };
         let tools = version.tool_image().map(|component| component.name.clone());
         let skip_noops = skips_noops(version, &work);
-        Ok(Task { work, skip_noops, context, hidden, tools, terms: Some(Box::new(terms)) })
+        let policies = policies(version, &work)?;
+        Ok(Task { work, skip_noops, context, hidden, tools, policies, terms: Some(Box::new(terms)) })
     }
 
     /// Returns the install's app and the given version of the app.

@@ -22,6 +22,7 @@ fn ended() -> AttemptEvent {
     AttemptEvent::Finished {
         outcome: Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None },
         log: "done\n".into(),
+        policies: Vec::new(),
     }
 }
 
@@ -162,7 +163,7 @@ async fn an_end_after_the_loss_changes_nothing_about_copies_of_secrets_that_a_la
     let (world, job) = copied_again().await;
     let copies = async |world: &World| world.memory.get(&table::copied_secrets_key(&globex())).await.unwrap();
     let failed = Outcome::Failed { reason: "no answer".into(), partial: true };
-    let failed = AttemptEvent::Finished { outcome: failed, log: String::new() };
+    let failed = AttemptEvent::Finished { outcome: failed, log: String::new(), policies: Vec::new() };
 
     for event in [ended(), failed] {
         let world = world.copy();
@@ -272,7 +273,7 @@ async fn a_list_of_leftovers_that_comes_late_does_not_replace_the_list_of_a_late
     let later = shown(&world).await;
 
     let outcome = list(&["arn:aws:ec2:eu-west-1:222222222222:volume/vol-1"]);
-    let end = AttemptEvent::Finished { outcome, log: String::new() };
+    let end = AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() };
     let end = world.runners["globex"].says(&job, FIRST, 2, end, world.now());
     world.accept_report().accept(&end, world.now()).await.unwrap();
 

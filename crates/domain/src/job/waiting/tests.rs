@@ -52,7 +52,7 @@ fn started(dispatch: u32, receive: u32) -> JobEvent {
 
 fn finished(dispatch: u32, receive: u32) -> JobEvent {
     let outcome = Outcome::Succeeded { outputs: BTreeMap::new(), sensitive: BTreeMap::new(), artifact: None };
-    JobEvent::Finished { fence: fence(dispatch, receive), runner: runner(), outcome }
+    JobEvent::finished(fence(dispatch, receive), runner(), outcome)
 }
 
 fn returned(dispatch: u32, receive: u32) -> JobEvent {
@@ -148,7 +148,7 @@ fn orders_that_come_back_use_up_no_retry() {
         job = changed(&job, &returned(dispatch, 1), at(u64::from(dispatch) * 2 * HOUR));
     }
     let failed = Outcome::Failed { reason: "no".into(), partial: true };
-    let failed = JobEvent::Finished { fence: fence(MAX_DISPATCHES + 1, 1), runner: runner(), outcome: failed };
+    let failed = JobEvent::finished(fence(MAX_DISPATCHES + 1, 1), runner(), failed);
 
     let again = changed(&changed(&job, &failed, at(DAY)), &JobEvent::Retry, at(DAY));
 

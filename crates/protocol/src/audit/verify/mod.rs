@@ -344,6 +344,7 @@ impl Chain<'_> {
             }
             AuditEvent::Ended { job, .. } => drop(self.verified.without_end.remove(job)),
             AuditEvent::Joined { .. }
+            | AuditEvent::PoliciesAsked { .. }
             | AuditEvent::Strangers { .. }
             | AuditEvent::Refused { .. }
             | AuditEvent::ConnectionRefused { .. }

@@ -357,7 +357,7 @@ async fn a_job_after_which_a_role_trusts_a_stranger_has_failed_and_is_written_do
 
     assert_eq!(world.sent(), ["1.1 started", "1.1 failed (partial)"]);
     let Some(ReportBody::Attempt(last)) = world.reports().pop() else { panic!() };
-    let AttemptEvent::Finished { outcome: Outcome::Failed { reason, .. }, log } = last.event else { panic!() };
+    let AttemptEvent::Finished { outcome: Outcome::Failed { reason, .. }, log, .. } = last.event else { panic!() };
     assert!(reason.contains(&format!("role `{arn}` trusts `111111111111`")) && reason.contains("is done"), "{reason}");
     assert!(log.contains(&arn), "{log}");
     let audit = std::fs::read_to_string(world.state.path().join("audit.jsonl")).unwrap();

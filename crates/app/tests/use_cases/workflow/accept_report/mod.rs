@@ -3,6 +3,7 @@
 mod attempted_parts;
 mod heads;
 mod last_report;
+mod policies;
 mod replaced_runner;
 mod role;
 
@@ -45,7 +46,7 @@ fn progress(log: &str) -> AttemptEvent {
 }
 
 fn finished(outcome: Outcome) -> AttemptEvent {
-    AttemptEvent::Finished { outcome, log: String::new() }
+    AttemptEvent::Finished { outcome, log: String::new(), policies: Vec::new() }
 }
 
 fn success() -> Outcome {
@@ -272,6 +273,7 @@ async fn outputs_and_texts_over_their_limits_end_the_job_with_a_reason_that_fits
     let end = AttemptEvent::Finished {
         outcome: Outcome::Succeeded { outputs, sensitive: Default::default(), artifact: None },
         log: "y".repeat(150_000),
+        policies: Vec::new(),
     };
 
     let taken = accept(&world, &world.runners["globex"].says(&job, FIRST, 2, end, world.now())).await.unwrap();
@@ -415,7 +417,7 @@ proptest! {
                 AttemptEvent::Started,
                 progress("one\n"),
                 progress("two\n"),
-                AttemptEvent::Finished { outcome: outcome.clone(), log: "three\n".into() },
+                AttemptEvent::Finished { outcome: outcome.clone(), log: "three\n".into(), policies: Vec::new() },
             ];
             let reports: Vec<_> = events
                 .into_iter()

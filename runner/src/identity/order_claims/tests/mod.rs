@@ -1,14 +1,13 @@
 //! A vendor that lies in each field of an order: the runner refuses the lie, or the row says why it does no harm.
 
+mod fields;
+
 use std::collections::BTreeSet;
 
+use fields::all_fields;
 use freehold_protocol::contract::{OrderTerms, PackedTerms};
-use freehold_protocol::order::leftovers::FindLeftovers;
-use freehold_protocol::order::{
-    ApplyManifest, ApplyTerraform, Artifact, CopySecrets, DeployStack, InstallChart, RemovePart, RunKubernetesJob,
-    RunPulumi, StepDirectory, SyncImage,
-};
-use freehold_protocol::preflight::CheckInstall;
+use freehold_protocol::order::Artifact;
+use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::{Timestamp, canonical};
 use serde_json::{Value, json};
 
@@ -35,81 +34,6 @@ const RELEASE: &str =
 const NAMES: &str =
     "a name for the vendor's own records: the runner decides nothing by it but whether it has had the order";
 const TIME: &str = "it lengthens or shortens the time of a job that is agreed; SQS ends each lease after 12 hours";
-
-/// Returns the names of all fields of a type. A new field makes this fail to compile until it is listed.
-macro_rules! fields {
-    ($type:ident { $($field:ident),* $(,)? }) => {{
-        fn _all($type { $($field: _),* }: &$type) {}
-        (stringify!($type), vec![$(stringify!($field)),*])
-    }};
-}
-
-/// The fields of an order, and of each kind of work that a runner of an install does.
-fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
-    vec![
-        fields!(Order {
-            tenant,
-            install,
-            workflow,
-            job,
-            dispatch,
-            group,
-            serial,
-            issued_at,
-            start_by,
-            not_after,
-            timeout_secs,
-            mode,
-            role,
-            asked_by,
-            runner,
-            redelivery,
-            skip_noops,
-            work,
-            context,
-            sensitive_inputs,
-            sealed_inputs,
-            secrets,
-            kept_outputs,
-            tool_image,
-            terms,
-            receipt,
-        }),
-        fields!(RunAction { action, steps, directories, env_vars, idempotent, cluster, image }),
-        fields!(StepDirectory { steps, component, artifact }),
-        fields!(SyncImage { component, artifact }),
-        fields!(ApplyTerraform { component, artifact, terraform_version, vars, env_vars, var_files }),
-        fields!(RunPulumi { component, artifact, pulumi_version, config, env_vars }),
-        fields!(DeployStack { component, artifact, stack_name, parameters, capabilities }),
-        fields!(InstallChart {
-            component,
-            artifact,
-            cluster,
-            release,
-            namespace,
-            storage_driver,
-            take_ownership,
-            values,
-            values_files,
-        }),
-        fields!(ApplyManifest { component, artifact, cluster, namespace }),
-        fields!(RunKubernetesJob { component, artifact, cluster, image, cmd, args, env_vars }),
-        fields!(CopySecrets { cluster, copies, keeps_others }),
-        fields!(RemovePart { what, destroy_data }),
-        fields!(CheckInstall {
-            terraform_versions,
-            tools,
-            stacks,
-            programs,
-            disk_bytes,
-            hosts,
-            permissions,
-            permissions_left_out,
-            clusters,
-        }),
-        fields!(FindLeftovers {}),
-    ]
-}
 
 fn artifact() -> Artifact {
     let digest = Digest::of(b"artifact");
@@ -278,6 +202,12 @@ fn lies() -> Vec<(&'static str, &'static str, Value, Verdict)> {
             "tool_image",
             json!({ "component": "other", "artifact": artifact() }),
             Refused("runs in the image of component `other`, and its contract has `tools`"),
+        ),
+        (
+            "Order",
+            "policies",
+            json!([OrderPolicy::new("p", PolicyEngine::Opa, "package nuon").unwrap()]),
+            Refused("has policy `p`, which its contract does not have"),
         ),
         (
             "Order",
@@ -468,6 +398,29 @@ fn each_field_has_a_row_and_the_order_of_an_honest_vendor_is_followed() {
             assert!(rows.contains(&(of, field)), "no row says what becomes of a lie in {of}.{field}");
         }
     }
+}
+
+#[test]
+fn an_order_has_exactly_the_policies_of_its_terms_that_guard_its_work() {
+    let text = "package nuon";
+    let policy =
+        |kind: &str| json!({ "name": "p", "type": kind, "engine": "opa", "contents": Digest::of(text.as_bytes()) });
+    let carried = json!([OrderPolicy::new("p", PolicyEngine::Opa, text).unwrap()]);
+    let refused = |kind: &str, policies: &Value| {
+        let mut terms = terms(Some(steps_of(&action())));
+        terms["policies"] = json!([policy(kind)]);
+        let mut order = honest(work_of("ApplyTerraform"));
+        (order["terms"], order["policies"]) = (order_terms(&terms), policies.clone());
+        match beyond_terms(&serde_json::from_value(order).unwrap())? {
+            Outcome::Blocked { reason, .. } => Some(reason),
+            other => panic!("{other:?}"),
+        }
+    };
+
+    assert_eq!(refused("terraform_module", &carried), None);
+    assert_eq!(refused("helm_chart", &json!([])), None);
+    assert!(refused("terraform_module", &json!([])).unwrap().contains("leaves out policy `p` of its contract"));
+    assert!(refused("helm_chart", &carried).unwrap().contains("has policy `p`, which its contract does not have"));
 }
 
 #[test]

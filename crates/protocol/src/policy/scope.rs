@@ -1,0 +1,39 @@
+//! Which work a policy guards.
+
+use std::collections::BTreeSet;
+
+use crate::ComponentName;
+use crate::build::Package;
+use crate::order::{SyncImage, Work};
+use crate::provenance::Statement;
+
+/// Returns whether a policy of type `kind` that names these components guards `work`. A policy that names none guards all of
+/// its type. A removal is guarded like the deploy of what it removes; that of an image removes nothing.
+pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> bool {
+    let is_removal = matches!(work, Work::Remove(_));
+    let made_by = work.made_by();
+    let is_of_kind = match made_by {
+        Work::TerraformModule(_) => kind == "terraform_module",
+        Work::Sandbox(_) | Work::PulumiSandbox(_) => kind == "sandbox",
+        Work::Pulumi(_) => kind == "pulumi",
+        Work::HelmChart(_) => matches!(kind, "helm_chart" | "kubernetes_cluster"),
+        Work::KubernetesManifest(_) => matches!(kind, "kubernetes_manifest" | "kubernetes_cluster"),
+        Work::KubernetesJob(_) => kind == "kubernetes_cluster",
+        Work::ContainerImage(image) => kind == type_of_image(image) && !is_removal,
+        Work::CloudformationStack(_)
+        | Work::CopySecrets(_)
+        | Work::Remove(_)
+        | Work::Action(_)
+        | Work::Build(_)
+        | Work::Preflight(_)
+        | Work::Leftovers(_) => false,
+    };
+    is_of_kind && (components.is_empty() || made_by.component().is_some_and(|name| components.contains(name)))
+}
+
+/// Returns the type of the component that an image comes from, as the statement about the image says.
+fn type_of_image(image: &SyncImage) -> &'static str {
+    let statement = image.artifact.provenance.as_ref().map(|provenance| provenance.statement.peek::<Statement>());
+    let package = statement.and_then(Result::ok).map(|it| it.predicate.build_definition.external_parameters.package);
+    if package == Some(Package::DockerImage) { "docker_build" } else { "container_image" }
+}

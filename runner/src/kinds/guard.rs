@@ -1,0 +1,161 @@
+//! Asks the policies that guard a job about its plan, and stops the job if one of them denies it.
+
+use freehold_policy::input::{self, Operation};
+use freehold_protocol::Digest;
+use freehold_protocol::policy::{PolicyOrigin, PolicyResult};
+use serde_json::{Value, json};
+
+use crate::kinds::bucket::JobBucket;
+use crate::kinds::failure::Failure;
+use crate::kinds::result::{sdk_config, until_stopped};
+use crate::kubernetes::{Change, Id, Object, Plan};
+use crate::policies;
+use crate::work::job::Job;
+
+/// The maximum number of warnings in the log of a job.
+const LINES: usize = 50;
+
+/// Asks about a plan in the JSON form of Terraform's plans.
+pub(super) async fn plan(job: &Job, plan: Value) -> Result<(), Failure> {
+    Box::pin(ask(job, vec![input::plan(plan, &policies::about(job))])).await
+}
+
+/// Asks about changes of resources, each with its address, type, actions and attributes, as a plan has them.
+pub(super) async fn changes(job: &Job, changes: Vec<Value>) -> Result<(), Failure> {
+    plan(job, json!({ "resource_changes": changes })).await
+}
+
+/// Returns one change of a resource in the form of a plan.
+pub(super) fn change(address: &str, kind: &str, actions: &[&str], before: &Value, after: &Value) -> Value {
+    let change = json!({ "actions": actions, "before": before, "after": after, "after_unknown": {} });
+    json!({ "address": address, "type": kind, "change": change })
+}
+
+/// Asks about the objects that a plan for a cluster creates, updates, keeps and deletes. `more` are objects that are made
+/// outside of the plan, such as hooks of a chart.
+pub(super) async fn objects(job: &Job, plan: &Plan, objects: &[Object], more: &[Value]) -> Result<(), Failure> {
+    let about = policies::about(job);
+    let mut documents = Vec::new();
+    for (change, id) in &plan.changes {
+        let object = objects.iter().find(|object| object.id.is_same_object(id)).map(|object| &object.value);
+        let review = match (change, object) {
+            (Change::Create, object) => input::review(Operation::Create, object, None, &about),
+            (Change::Update | Change::Keep, Some(object)) => {
+                input::review(Operation::Update, Some(object), None, &about)
+            }
+            (Change::Delete, _) => input::review(Operation::Delete, None, Some(&named(id)), &about),
+            (Change::Update | Change::Keep, None) | (Change::Stay, _) => continue,
+        };
+        documents.push(review);
+    }
+    documents.extend(more.iter().map(|object| input::review(Operation::Create, Some(object), None, &about)));
+    Box::pin(ask(job, documents)).await
+}
+
+fn named(id: &Id) -> Value {
+    json!({ "apiVersion": id.api_version, "kind": id.kind,
+        "metadata": { "name": id.name, "namespace": id.namespace } })
+}
+
+/// Asks about an image. `metadata` is what the tenant's signed statement says about it.
+pub(super) async fn image(job: &Job, name: &str, digest: &Digest, metadata: Value) -> Result<(), Failure> {
+    let (name, tag) = match name.split_once('@').map_or(name, |(name, _)| name).rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => (name, tag),
+        Some(_) | None => (name, ""),
+    };
+    Box::pin(ask(job, vec![input::image(name, tag, digest.as_str(), metadata, &policies::about(job))])).await
+}
+
+// Boxed by its callers, because the futures of clients are large and a job's future is built of many.
+async fn ask(job: &Job, documents: Vec<Value>) -> Result<(), Failure> {
+    let asked = until_stopped(job, async { policies::ask(job, documents).await.map_err(Failure::new) });
+    let (results, full) = asked.await?;
+    if results.is_empty() {
+        return Ok(());
+    }
+    say(job, &results);
+    keep(job, full).await?;
+    let recorded = until_stopped(job, async { Ok(job.policies.record(results.clone()).await) });
+    recorded.await?.map_err(|why| {
+        Failure::new(format!("what the policies said cannot be written into the audit log: {why}; nothing was changed"))
+    })?;
+    match results.iter().find(|one| one.stops()) {
+        Some(_) => Err(Failure::new(reason(&results))),
+        None => Ok(()),
+    }
+}
+
+fn say(job: &Job, results: &[PolicyResult]) {
+    let silent = results.iter().filter(|one| !one.stops() && one.warn.is_empty()).count();
+    job.log.line(&format!("policies: {} asked, {silent} of them have nothing to say", results.len()));
+    let warnings = results.iter().flat_map(|one| one.warn.iter().map(move |message| (one, message)));
+    for (one, message) in warnings.take(LINES) {
+        job.log.line(&format!("  policy `{}` ({}) warns: {message}", one.name, one.origin.describe()));
+    }
+}
+
+/// Stores what the policies said, with all values and their texts, beside the plan.
+async fn keep(job: &Job, full: Value) -> Result<(), Failure> {
+    if job.config.bucket.is_none() {
+        return Ok(());
+    }
+    let bucket = JobBucket::of(job, &sdk_config(job).await)?;
+    let key = format!("plans/{}/{}.policies.json", job.order.job, job.fence);
+    until_stopped(job, bucket.put(&key, full.to_string())).await
+}
+
+/// Returns why the job stops: each policy that stops it, with its reasons, and the way out.
+fn reason(results: &[PolicyResult]) -> String {
+    let of = |one: &PolicyResult| {
+        let (name, origin) = (&one.name, one.origin.describe());
+        match &one.failed {
+            Some(why) => format!("policy `{name}` ({origin}) cannot be asked: {why}"),
+            None => format!("policy `{name}` ({origin}) denies this: {}", one.deny.join(", ")),
+        }
+    };
+    let stopping: Vec<&PolicyResult> = results.iter().filter(|one| one.stops()).collect();
+    let reasons: Vec<String> = stopping.iter().map(|one| of(one)).collect();
+    let mut ways: Vec<&str> = stopping.iter().map(|one| way_out(one.origin)).collect();
+    ways.dedup();
+    format!("{}; nothing was changed; {}", reasons.join("; "), ways.join(", or "))
+}
+
+const fn way_out(origin: PolicyOrigin) -> &'static str {
+    match origin {
+        PolicyOrigin::Vendor => "change the component or the policy, and deploy the new version",
+        PolicyOrigin::Customer => "change the component, or ask the customer to change the policy in their bucket",
+        PolicyOrigin::BuiltIn => "change the component, or ask the customer to loosen the policy in the install stack",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn result(name: &str, origin: PolicyOrigin, deny: &[&str], failed: Option<&str>) -> PolicyResult {
+        PolicyResult {
+            name: name.into(),
+            origin,
+            contents: Digest::of(b""),
+            deny: deny.iter().map(ToString::to_string).collect(),
+            warn: vec!["w".into()],
+            failed: failed.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn the_reason_names_each_policy_that_stops_the_job() {
+        let results = [
+            result("a", PolicyOrigin::Vendor, &[], None),
+            result("policies/b.rego", PolicyOrigin::Customer, &["x", "y"], None),
+            result("no-strangers", PolicyOrigin::BuiltIn, &[], Some("no-strangers:1:2: why")),
+        ];
+
+        assert_eq!(
+            reason(&results),
+            "policy `policies/b.rego` (of the customer) denies this: x, y; policy `no-strangers` (built in) cannot be asked: \
+             no-strangers:1:2: why; nothing was changed; change the component, or ask the customer to change the policy in \
+             their bucket, or change the component, or ask the customer to loosen the policy in the install stack"
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! A policy that guards a job, before it is asked.
+
+use freehold_protocol::policy::PolicyOrigin;
+
+/// A policy before it is asked.
+#[derive(Debug, Clone)]
+pub(super) struct Guard {
+    pub(super) name: String,
+    pub(super) origin: PolicyOrigin,
+    pub(super) text: Text,
+    /// Whether the customer has loosened it: what it denies is a warning then.
+    pub(super) is_loosened: bool,
+}
+
+/// The text of a policy.
+#[derive(Debug, Clone)]
+pub(super) enum Text {
+    Known(String),
+    /// The text cannot be read, for this reason.
+    Unreadable(String),
+}

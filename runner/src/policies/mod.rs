@@ -1,0 +1,163 @@
+//! The policies that guard a job: the vendor's, which the signed order carries, the customer's own, which are in the install's
+//! bucket, and those of every install. All of them are asked, and the most careful one decides.
+
+mod customers;
+mod guard;
+mod results;
+
+use std::sync::Arc;
+
+use freehold_policy::input::About;
+use freehold_policy::{Answer, Evaluator, LIMITS, PolicyError, PolicyText, built_in};
+use freehold_protocol::app_version::PolicyEngine;
+use freehold_protocol::order::Work;
+use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::sandbox::own_program;
+use crate::work::job::Job;
+use guard::{Guard, Text};
+use results::{Asked, result};
+
+/// Asks all policies that guard the job about these documents. Returns what they said, as the vendor may see it, and in full;
+/// without built-in policies that say nothing.
+///
+/// # Errors
+/// The reason, when the customer's policies cannot be read.
+pub(crate) async fn ask(job: &Job, documents: Vec<Value>) -> Result<(Vec<PolicyResult>, Value), String> {
+    let mut guards: Vec<Guard> = job.order.policies.iter().filter_map(vendors).collect();
+    guards.extend(customers::read(&job.config).await?);
+    guards.extend(built_in::ALL.iter().map(|one| of_install(&job.config, one)));
+    let documents = Arc::new(documents);
+    let (texts, asked) = (guards.clone(), documents.clone());
+    let answers = tokio::task::spawn_blocking(move || answers(&texts, &asked)).await;
+    let answers = answers.map_err(|error| format!("cannot ask policies: {error}"))?;
+    let log = job.log.clone();
+    let redact = move |text: &str| log.redacted(text);
+    let asked = Asked { documents: &documents, redact: &redact };
+    let mut results = Vec::new();
+    let mut full = Vec::new();
+    for (guard, answer) in guards.iter().zip(answers) {
+        let (seen, whole) = result(guard, answer, &asked);
+        // A policy of every install is part of the result only when it has something to say.
+        if guard.origin != PolicyOrigin::BuiltIn || seen.stops() || !seen.warn.is_empty() {
+            results.push(seen);
+            full.push(whole);
+        }
+    }
+    Ok((results, Value::Array(full)))
+}
+
+/// Returns what a job is about, for the documents of its policies.
+pub(crate) fn about(job: &Job) -> About {
+    let (order, config) = (&job.order, &job.config);
+    About {
+        tenant: order.tenant.to_string(),
+        install: order.install.to_string(),
+        account: account(config).unwrap_or_default().to_owned(),
+        region: config.region.clone(),
+        component: order.work.component().map(ToString::to_string).unwrap_or_default(),
+        kind: order.work.made_by().kind().to_owned(),
+        mode: order.mode.as_str().to_owned(),
+        is_removal: matches!(order.work, Work::Remove(_)),
+        maintenance_creates: config.policies.maintenance_creates,
+        maintenance_components: config.policies.maintenance_components.iter().cloned().collect(),
+    }
+}
+
+/// Returns the account of the install: that of its roles, or else the end of the name of its bucket.
+fn account(config: &Config) -> Option<&str> {
+    let arns = config.modes.all().chain(config.roles.values().map(String::as_str)).chain(config.boundary.as_deref());
+    let of_arns = arns.filter_map(|arn| arn.split(':').nth(4)).find(|account| is_account(account));
+    of_arns.or_else(|| config.bucket.as_deref()?.rsplit("--").next().filter(|account| is_account(account)))
+}
+
+fn is_account(text: &str) -> bool {
+    text.len() == 12 && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn vendors(policy: &OrderPolicy) -> Option<Guard> {
+    let text = match policy.engine {
+        // A cluster asks these.
+        PolicyEngine::Kyverno => return None,
+        PolicyEngine::Opa => {
+            policy.text().map_or_else(|error| Text::Unreadable(freehold_aws_errors::chain(&error)), Text::Known)
+        }
+    };
+    Some(Guard { name: policy.name.clone(), origin: PolicyOrigin::Vendor, text, is_loosened: false })
+}
+
+fn of_install(config: &Config, policy: &built_in::BuiltIn) -> Guard {
+    Guard {
+        name: policy.name.to_owned(),
+        origin: PolicyOrigin::BuiltIn,
+        text: Text::Known(policy.policy().text),
+        is_loosened: policy.can_be_loosened && config.policies.loosened.contains(policy.name),
+    }
+}
+
+/// Asks the policies whose text is known, and returns an answer for each. A policy that has to be stopped has that as its
+/// answer; those after it are asked in a new process.
+fn answers(guards: &[Guard], documents: &[Value]) -> Vec<Answer> {
+    let program = match own_program() {
+        Ok(program) => program,
+        Err(error) => return guards.iter().map(|_| Answer::Failed(format!("cannot ask policies: {error}"))).collect(),
+    };
+    let evaluator = Evaluator::new(program, LIMITS);
+    let together: Vec<PolicyText> = guards.iter().filter_map(policy).collect();
+    let mut known = match evaluator.ask(together.clone(), documents.to_vec()) {
+        Ok(answers) => answers,
+        Err(PolicyError::NotStarted(reason)) => vec![Answer::Failed(reason); together.len()],
+        Err(_) => together.into_iter().map(|one| alone(&evaluator, one, documents)).collect(),
+    }
+    .into_iter();
+    let lost = || Answer::Failed("the policy was not asked; this is a mistake in the runner".to_owned());
+    let answer = |guard: &Guard| match &guard.text {
+        Text::Known(_) => known.next().unwrap_or_else(lost),
+        Text::Unreadable(why) => Answer::Failed(why.clone()),
+    };
+    guards.iter().map(answer).collect()
+}
+
+fn policy(guard: &Guard) -> Option<PolicyText> {
+    match &guard.text {
+        Text::Known(text) => Some(PolicyText { file: guard.name.clone(), text: text.clone() }),
+        Text::Unreadable(_) => None,
+    }
+}
+
+fn alone(evaluator: &Evaluator, policy: PolicyText, documents: &[Value]) -> Answer {
+    match evaluator.ask(vec![policy], documents.to_vec()) {
+        Ok(mut answers) => answers.pop().unwrap_or(Answer::Failed("the policy gave no answer".to_owned())),
+        Err(error) => Answer::Failed(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Role;
+
+    #[test]
+    fn the_account_of_an_install_is_that_of_its_roles_or_its_bucket() {
+        let mut config = crate::testing::config("/state", Role::Install);
+        assert_eq!(account(&config), None);
+
+        config.bucket = Some("fh-acme--globex-prod--222222222222".into());
+        assert_eq!(account(&config), Some("222222222222"));
+
+        config.boundary = Some("arn:aws:iam::333333333333:policy/x".into());
+        assert_eq!(account(&config), Some("333333333333"));
+    }
+
+    #[test]
+    fn a_customer_loosens_what_can_be_loosened() {
+        let mut config = crate::testing::config("/state", Role::Install);
+        config.policies.loosened = ["no-strangers".to_owned(), "maintenance-limits".to_owned()].into();
+
+        let loosened: Vec<_> = built_in::ALL.iter().filter(|one| of_install(&config, one).is_loosened).collect();
+
+        assert_eq!(loosened.iter().map(|one| one.name).collect::<Vec<_>>(), ["no-strangers"]);
+    }
+}
