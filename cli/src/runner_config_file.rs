@@ -11,13 +11,14 @@ use toml_edit::{Array, DocumentMut, Table, value};
 
 use crate::error::{Error, Result, ResultExt};
 use crate::inputs::number;
+use crate::policy::Policies;
 
 /// The defaults of a new config: the directory for the runner's key and journal, and the maximum number of jobs that
 /// run at once.
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
 /// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
-const FROM_THE_STACK: [&str; 18] = [
+const FROM_THE_STACK: [&str; 19] = [
     "tenant",
     "install",
     "region",
@@ -32,6 +33,7 @@ const FROM_THE_STACK: [&str; 18] = [
     "boundary",
     "cluster_images",
     "audit_lock",
+    "policies",
     "modes",
     "roles",
     "inputs",
@@ -89,6 +91,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) cluster_images: Option<String>,
     /// The mode and the days of the lock of audit records; absent where `cluster_images` is.
     pub(crate) audit_lock: Option<String>,
+    /// What the customer says about policies; absent for a build runner, and for a stack of an earlier release.
+    pub(crate) policies: Option<Policies>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
     /// The stack's outputs about its network, by key below `.nuon.install_stack.outputs`.
@@ -133,6 +137,9 @@ impl RunnerConfig {
         }
         if let Some(boundary) = &self.boundary {
             file.insert("boundary", value(boundary));
+        }
+        if let Some(policies) = &self.policies {
+            file.insert("policies", policies.table().into());
         }
         if let Some(images) = &self.cluster_images {
             file.insert("cluster_images", value(images));
@@ -236,6 +243,7 @@ mod tests {
             boundary: Some("arn:aws:iam::222222222222:policy/fh-acme--globex--boundary".into()),
             cluster_images: Some("install-registry".into()),
             audit_lock: Some("COMPLIANCE 365".into()),
+            policies: Policies::of(&[("LoosenedPolicies".to_owned(), "no-strangers".to_owned())].into()),
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
             outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
             app_secrets: vec!["api_key".to_owned()],
@@ -269,6 +277,12 @@ mod tests {
         cluster_images = "install-registry"
         audit_lock = "COMPLIANCE 365"
         sandbox = "bubblewrap"
+
+        [policies]
+        customer = true
+        loosened = ["no-strangers"]
+        maintenance_creates = true
+        maintenance_components = []
 
         [modes]
         provision = "arn:aws:iam::222222222222:role/fh-acme--globex--provision"

@@ -15,6 +15,7 @@ use super::consent::ACCEPTED;
 use crate::cloudformation::{Stack, Stacks};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::policy::Policies;
 use crate::runner_config_file::RunnerConfig;
 
 /// The modes, and the stack outputs with their roles. The runner checks whether a mode is on when it assumes the role.
@@ -41,6 +42,7 @@ impl Command {
             boundary: stack.outputs.get("BoundaryArn").cloned(),
             cluster_images: stack.outputs.get("ClusterImages").cloned(),
             audit_lock: audit_lock(&stack),
+            policies: Policies::of(&stack.outputs),
             inputs: answers(&stack),
             outputs: network(&stack),
             app_secrets: app_secrets(&stack),

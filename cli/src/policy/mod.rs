@@ -2,12 +2,15 @@
 
 mod documents;
 mod policies;
+mod stack;
 mod test;
 
 use clap::Subcommand;
 
 use crate::context::Context;
 use crate::error::Result;
+
+pub(crate) use stack::Policies;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum PolicyCommand {

@@ -43,6 +43,7 @@ impl BuildRunner {
             boundary: None,
             cluster_images: None,
             audit_lock: None,
+            policies: None,
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
             app_secrets: Vec::new(),
