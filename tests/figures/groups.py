@@ -213,6 +213,16 @@ GROUPS = (
         folder=ROOT,
     ),
     Group(
+        "policies",
+        "random policies that are asked about random plans, here and of OPA",
+        "10 min",
+        "tests/policies/run --policies {policies} --plans {plans} --seed {seed}",
+        "tests/policies/run --policies 10 --plans 5 --seed {seed}",
+        folder=ROOT,
+        build=(f"{CARGO} --package freehold-policy --bin policy-asker",),
+        short_build=WORKSPACE[:1],
+    ),
+    Group(
         "apps",
         "public apps that are run from the sync to the teardown, and how much of them is real",
         "60 min on busy cores",
