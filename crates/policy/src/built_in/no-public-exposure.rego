@@ -4,8 +4,6 @@ package freehold
 
 public_acls := {"public-read", "public-read-write", "authenticated-read"}
 
-everybody := {"0.0.0.0/0", "::/0"}
-
 web := {80, 443}
 
 changed contains resource if {
@@ -114,13 +112,24 @@ open_ports contains {
 	resource.type == "aws_vpc_security_group_ingress_rule"
 	rule := resource.change.after
 	some key in ["cidr_ipv4", "cidr_ipv6"]
-	rule[key] in everybody
+	is_everybody(rule[key])
 }
 
 is_for_everybody(rule) if {
 	some key in ["cidr_blocks", "ipv6_cidr_blocks"]
 	some range in rule[key]
-	range in everybody
+	is_everybody(range)
+}
+
+# A range of more than 16 million addresses, or in IPv6 of more than a provider has: two halves of the internet are all of it.
+is_everybody(range) if {
+	not contains(range, ":")
+	to_number(split(range, "/")[1]) < 8
+}
+
+is_everybody(range) if {
+	contains(range, ":")
+	to_number(split(range, "/")[1]) < 19
 }
 
 is_web(open) if {

@@ -6,14 +6,26 @@ package freehold
 
 deny contains msg if {
 	some resource in changed
-	some attribute, text in resource.change.after
-	is_string(text)
-	json.is_valid(text)
-	document := json.unmarshal(text)
-	some statement in as_list(document.Statement)
+	not resource.type in narrowing
+	some found in documents(resource.change.after)
+	some statement in as_list(found.document.Statement)
 	statement.Effect == "Allow"
 	some stranger in strangers_of(statement)
-	msg := sprintf("%s: `%s` lets `%s` in, who is outside of the account", [resource.address, attribute, stranger])
+	msg := sprintf("%s: `%s` lets `%s` in, who is outside of the account", [resource.address, found.attribute, stranger])
+}
+
+# Whoever signs for an identity provider comes in as one of its users.
+deny contains msg if {
+	some resource in changed
+	resource.type == "aws_iam_openid_connect_provider"
+	not is_of_cluster(resource.change.after.url)
+	msg := sprintf("%s: it lets in whom `%s` signs for, outside of the account", [resource.address, resource.change.after.url])
+}
+
+deny contains msg if {
+	some resource in changed
+	resource.type in {"aws_iam_saml_provider", "aws_rolesanywhere_trust_anchor"}
+	msg := sprintf("%s: it lets in whom others sign for, outside of the account", [resource.address])
 }
 
 deny contains msg if {
@@ -29,6 +41,42 @@ warn contains msg if {
 	resource.type == "aws_iam_role"
 	resource.change.after_unknown.assume_role_policy == true
 	msg := sprintf("%s: its trust is not known before it is made; the runner judges it then", [resource.address])
+}
+
+warn contains msg if {
+	some resource in changed
+	some attribute in with_policy[resource.type]
+	resource.change.after_unknown[attribute] == true
+	msg := sprintf("%s: its `%s` is not known before it is made, so nobody has judged whom it lets in", [resource.address, attribute])
+}
+
+warn contains msg if {
+	some resource in changed
+	resource.type == "aws_iam_openid_connect_provider"
+	is_of_cluster(resource.change.after.url)
+	msg := sprintf("%s: it lets in the pods of a cluster; its address does not say whose cluster that is", [resource.address])
+}
+
+# The policy of a VPC endpoint narrows what goes through it, and lets nobody in.
+narrowing := {"aws_vpc_endpoint", "aws_vpc_endpoint_policy"}
+
+# Attributes that say who may use a resource.
+with_policy := {
+	"aws_s3_bucket_policy": {"policy"},
+	"aws_sqs_queue": {"policy"},
+	"aws_sqs_queue_policy": {"policy"},
+	"aws_sns_topic": {"policy"},
+	"aws_sns_topic_policy": {"policy"},
+	"aws_kms_key": {"policy"},
+	"aws_kms_key_policy": {"policy"},
+	"aws_secretsmanager_secret": {"policy"},
+	"aws_secretsmanager_secret_policy": {"policy"},
+	"aws_ecr_repository_policy": {"policy"},
+	"aws_efs_file_system_policy": {"policy"},
+	"aws_cloudwatch_event_bus_policy": {"policy"},
+	"aws_backup_vault_policy": {"policy"},
+	"aws_opensearch_domain": {"access_policies"},
+	"aws_opensearch_domain_policy": {"access_policies"},
 }
 
 # Attributes that name an account or a principal with whom a resource is shared.
@@ -52,44 +100,86 @@ changed contains resource if {
 	action in {"create", "update"}
 }
 
+# Documents of policies at any depth of a resource's attributes, as objects or as texts.
+documents(after) := {found |
+	walk(after, [path, value])
+	is_string(value)
+	contains(value, "Statement")
+	json.is_valid(value)
+	found := {"attribute": path[0], "document": json.unmarshal(value)}
+} | {found |
+	walk(after, [path, value])
+	is_object(value)
+	value.Statement
+	found := {"attribute": path[0], "document": value}
+}
+
 # The principals of a statement that are outside. A statement for everybody is for those inside only if its condition says so.
 strangers_of(statement) := {name |
-	some name in aws_principals(statement)
+	some name in principals(statement)
 	is_outside(name)
 	not everybody_inside(name, statement)
 }
 
 everybody_inside(name, statement) if {
 	name == "*"
-	limited(statement)
+	is_limited(statement)
 }
 
-aws_principals(statement) := {"*"} if {
+principals(statement) := {"*"} if {
 	statement.Principal == "*"
-} else := {name | some name in as_list(statement.Principal.AWS)}
-
-# Condition keys that limit who calls, or in whose name.
-limiting := {
-	"aws:principalaccount",
-	"aws:principalarn",
-	"aws:principalorgid",
-	"aws:principalorgpaths",
-	"aws:sourceaccount",
-	"aws:sourcearn",
-	"aws:sourceowner",
-	"aws:sourceorgid",
-	"aws:sourcevpc",
-	"aws:sourcevpce",
-	"kms:calleraccount",
+} else := {"everybody but some"} if {
+	statement.NotPrincipal
+} else := {name |
+	some kind in ["AWS", "Federated", "CanonicalUser"]
+	some name in as_list(statement.Principal[kind])
 }
 
-limited(statement) if {
-	some _, keys in statement.Condition
-	some key, _ in keys
-	lower(key) in limiting
+# Operators that permit only what a condition lists. One that negates, or that permits where the key is absent, limits nothing.
+listing := {"stringequals", "stringequalsignorecase", "stringlike", "arnequals", "arnlike"}
+
+# Condition keys that say of which account the caller is, or in whose name a service calls.
+of_account := {"aws:principalaccount", "aws:sourceaccount", "aws:sourceowner", "kms:calleraccount"}
+
+of_arn := {"aws:principalarn", "aws:sourcearn"}
+
+is_limited(statement) if {
+	some operator, keys in statement.Condition
+	lower(operator) in listing
+	some key, values in keys
+	is_inside(lower(key), values)
 }
+
+is_inside(key, values) if {
+	key in of_account
+	every value in as_list(values) {
+		value == input.freehold.account
+	}
+	count(as_list(values)) > 0
+}
+
+is_inside(key, values) if {
+	key in of_arn
+	every value in as_list(values) {
+		split(value, ":")[4] == input.freehold.account
+	}
+	count(as_list(values)) > 0
+}
+
+is_of_cluster(url) if regex.match(`^(https://)?oidc\.eks\.[a-z0-9-]+\.amazonaws\.com(\.cn)?/id/[0-9A-F]+$`, url)
 
 is_outside(name) if name == "*"
+
+# Canonical users, identity providers of the internet, and whoever is not listed: their names do not say whose they are.
+is_outside(name) if {
+	not regex.match(`^[0-9]{12}$`, name)
+	not startswith(name, "arn:")
+	name != "*"
+	not is_service(name)
+}
+
+# Services of AWS. A pool of Cognito is one too: the condition of such a trust names the pool, and the runner judges the role.
+is_service(name) if regex.match(`^[a-z0-9.-]+\.amazonaws\.com(\.cn)?$`, name)
 
 is_outside(name) if {
 	regex.match(`^[0-9]{12}$`, name)
@@ -104,6 +194,9 @@ is_outside(name) if {
 }
 
 is_known(account) if account == input.freehold.account
+
+# The identities of AWS' content delivery.
+is_known(account) if account == "cloudfront"
 
 is_known(account) if account in log_writers
 

@@ -52,16 +52,33 @@ fn every_policy_says_nothing_about_a_plan_without_changes() {
 
 #[test]
 fn strangers_are_denied_and_those_inside_are_not() {
-    let strict = json!({ "StringEquals": { "aws:SourceAccount": "222222222222" } });
+    let mine = |key: &str, value: Value| json!({ "StringEquals": { key: value } });
+    let everybody = || json!({ "AWS": "*" });
     for (principal, condition, is_denied) in [
         (json!({ "AWS": "arn:aws:iam::333333333333:root" }), json!({}), true),
         (json!({ "AWS": ["222222222222", "333333333333"] }), json!({}), true),
         (json!("*"), json!({}), true),
-        (json!({ "AWS": "*" }), json!({ "Bool": { "aws:SecureTransport": "true" } }), true),
-        (json!({ "AWS": "*" }), strict, false),
+        (everybody(), json!({ "Bool": { "aws:SecureTransport": "true" } }), true),
+        (everybody(), mine("aws:SourceAccount", json!("222222222222")), false),
+        (everybody(), mine("aws:SourceAccount", json!("333333333333")), true),
+        (everybody(), mine("AWS:PrincipalAccount", json!(["222222222222", "333333333333"])), true),
+        (everybody(), mine("aws:PrincipalAccount", json!([])), true),
+        (everybody(), mine("aws:PrincipalOrgID", json!("o-1")), true),
+        (everybody(), json!({ "StringNotEquals": { "aws:PrincipalAccount": "222222222222" } }), true),
+        (everybody(), json!({ "StringEqualsIfExists": { "aws:SourceAccount": "222222222222" } }), true),
+        (everybody(), json!({ "ArnLike": { "aws:SourceArn": "arn:aws:sns:eu-west-1:222222222222:x" } }), false),
+        (everybody(), json!({ "ArnLike": { "aws:SourceArn": "arn:aws:sns:*:*:x" } }), true),
         (json!({ "AWS": "arn:aws:iam::222222222222:role/a" }), json!({}), false),
+        (json!({ "AWS": "arn:aws:iam::cloudfront:user/CloudFront Origin Access Identity E1" }), json!({}), false),
+        (
+            json!({ "CanonicalUser": "79a59df900b949e55d96a1e698fbacedfd6e09d98eacf8f8d5218e7cd47ef2be" }),
+            json!({}),
+            true,
+        ),
         (json!({ "Service": "ec2.amazonaws.com" }), json!({}), false),
         (json!({ "Federated": "arn:aws:iam::222222222222:oidc-provider/x" }), json!({}), false),
+        (json!({ "Federated": "accounts.google.com" }), json!({}), true),
+        (json!({ "Federated": "cognito-identity.amazonaws.com" }), json!({}), false),
     ] {
         let verdict = created("no-strangers", "aws_iam_role", trust(&principal, &condition));
 
@@ -84,6 +101,43 @@ fn the_policy_of_a_bucket_and_a_share_are_judged_too() {
         ["aws_lambda_permission.x: it is shared with `333333333333`, who is outside of the account"]
     );
     assert_eq!(own, Verdict::default());
+}
+
+#[test]
+fn documents_are_found_at_any_depth_and_whatever_permits_whom_it_does_not_list_is_for_everybody() {
+    let statement = json!({ "Effect": "Allow", "NotPrincipal": { "AWS": "222222222222" } });
+    let nested = json!({ "rule": [{ "policy": json!({ "Statement": [statement] }).to_string() }] });
+    let object = json!({ "policy": { "Statement": [{ "Effect": "Allow", "Principal": "*" }] } });
+
+    assert_eq!(
+        created("no-strangers", "aws_x", nested).deny,
+        ["aws_x.x: `rule` lets `everybody but some` in, who is outside of the account"]
+    );
+    assert_eq!(created("no-strangers", "aws:s3/bucketPolicy:BucketPolicy", object.clone()).deny.len(), 1);
+    assert_eq!(created("no-strangers", "aws_vpc_endpoint", object), Verdict::default());
+}
+
+#[test]
+fn whoever_signs_for_an_identity_provider_comes_in() {
+    let cluster = "https://oidc.eks.eu-west-1.amazonaws.com/id/ABC0123456789";
+    for (kind, after, denied, warned) in [
+        ("aws_iam_openid_connect_provider", json!({ "url": "https://ci.example.com" }), 1, 0),
+        ("aws_iam_openid_connect_provider", json!({ "url": format!("https://x.example.com/{cluster}") }), 1, 0),
+        ("aws_iam_openid_connect_provider", json!({ "url": cluster }), 0, 1),
+        ("aws_iam_saml_provider", json!({ "name": "x" }), 1, 0),
+    ] {
+        let verdict = created("no-strangers", kind, after.clone());
+
+        assert_eq!((verdict.deny.len(), verdict.warn.len()), (denied, warned), "{kind} {after} {verdict:?}");
+    }
+}
+
+#[test]
+fn what_is_not_known_yet_is_named() {
+    let mut plan_of_bucket = change("aws_s3_bucket_policy", &["create"], Value::Null, json!({}));
+    plan_of_bucket["resource_changes"][0]["change"]["after_unknown"] = json!({ "policy": true });
+
+    assert_eq!(asked("no-strangers", &plan(plan_of_bucket, &about())).warn.len(), 1);
 }
 
 #[test]
@@ -111,7 +165,10 @@ fn data_and_operators_ports_are_not_public_and_the_product_is_named() {
         ("aws_security_group", ingress(443, 443, "tcp", "0.0.0.0/0"), 0, 1),
         ("aws_security_group", ingress(0, 0, "-1", "0.0.0.0/0"), 1, 0),
         ("aws_security_group", ingress(22, 22, "tcp", "10.0.0.0/8"), 0, 0),
+        ("aws_security_group", ingress(22, 22, "tcp", "128.0.0.0/1"), 1, 0),
         ("aws_vpc_security_group_ingress_rule", json!({ "cidr_ipv6": "::/0", "ip_protocol": "-1" }), 1, 0),
+        ("aws_vpc_security_group_ingress_rule", json!({ "cidr_ipv6": "8000::/1", "ip_protocol": "-1" }), 1, 0),
+        ("aws_vpc_security_group_ingress_rule", json!({ "cidr_ipv6": "fd00::/64", "ip_protocol": "-1" }), 0, 0),
         ("aws_lb", json!({ "internal": false }), 0, 1),
         ("aws_lambda_function_url", json!({ "authorization_type": "NONE" }), 0, 1),
     ] {
