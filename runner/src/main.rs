@@ -72,7 +72,7 @@ struct From {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = sandbox::init::run_if_asked().or_else(freehold_policy::run_if_asked) {
+    if let Some(code) = sandbox::init::run_if_asked() {
         return code;
     }
     let command = Cli::parse().command;

@@ -34,14 +34,16 @@ pub(super) const COMMAND: &str = "box-init";
 /// The time between two checks for ended processes that became children of this process.
 const REAP_EVERY: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Runs one of the programs of a box when the command line names it: the first process, the isolation tests, or the
-/// start of an image build. Returns `None` for other command lines. A program that makes boxes calls this first.
+/// Runs one of the parts that the runner starts in a process of their own, when the command line names it: the first process
+/// of a box, the isolation tests, the start of an image build, or policies. Returns `None` for other command lines. A program
+/// that does jobs calls this first.
 pub fn run_if_asked() -> Option<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let command = arguments.first()?.to_str()?;
     let ended = match (command, arguments.get(1..).unwrap_or_default()) {
         (COMMAND, []) => run(),
         (walls::COMMAND, [outside]) => return outside.to_str().map(walls::run),
+        (freehold_policy::COMMAND, _) => return freehold_policy::run_if_asked(),
         (user_namespace::COMMAND, rest) => Err(user_namespace::become_program(rest.iter().cloned())),
         _ => return None,
     };
