@@ -122,6 +122,9 @@ async fn a_role_of_a_module_is_made_under_the_ceiling_planned_again_changed_and_
     let (changed, log_of_changed) = module.apply(trust(ACCOUNT), permissions("sqs:ListQueues")).await;
     let inline = iam.get_role_policy().role_name("app").policy_name("note");
     let inline = Box::pin(inline.send()).await.unwrap().policy_document;
+    let (planned, _) = module.apply(trust("333333333333"), permissions("sqs:ListQueues")).await;
+    // The runner refuses the trust too, so that a customer who loosens the policy loosens the policy alone.
+    module.bench.change_config(|config| config.policies.loosened = ["no-strangers".to_owned()].into());
     let (stranger, log_of_stranger) = module.apply(trust("333333333333"), permissions("sqs:ListQueues")).await;
     let trusts = role(&iam).await.unwrap().assume_role_policy_document;
     let (removed, log_of_removed) = module.remove().await;
@@ -140,6 +143,7 @@ async fn a_role_of_a_module_is_made_under_the_ceiling_planned_again_changed_and_
     assert!(log_of_changed.contains("0 to create, 1 to update, 0 to replace, 0 to delete"), "{log_of_changed}");
     assert!(inline.contains("sqs%3AListQueues"), "{inline}");
     assert_eq!(outputs(changed), seen);
+    assert!(matches!(&planned, Outcome::Blocked { reason, .. } if reason.contains("`no-strangers`")), "{planned:?}");
     let (why, partial) = reason(stranger);
     assert!(why.contains("`terraform apply`") && partial, "{why}");
     assert!(log_of_stranger.contains("outside of the account"), "{log_of_stranger}");
