@@ -27,7 +27,7 @@ pub use copy::{Copied, CopyOptions, copy};
 pub use error::RegistryError;
 pub use http::{client, client_builder};
 pub use manifest::{EMPTY, EMPTY_TYPE, MANIFEST_TYPE, Manifest, Parts, digest_tag};
-pub use platform::{Platform, PlatformError, Platforms};
+pub use platform::{Platform, PlatformError, Platforms, manifest_for};
 pub use push::{Moved, missing_blobs, push_manifests, push_missing_blobs, push_top_manifest};
 pub use reference::{Reference, ReferenceError, Version};
 pub use referrers::{Referrer, push_referrer, read_referrer, referrers};

@@ -109,6 +109,28 @@ impl Entry {
     }
 }
 
+/// Returns the digest of the image in `index` that is for the platform `wanted`.
+///
+/// # Errors
+/// [`PlatformError`] when `index` does not have the platform.
+pub fn manifest_for(index: &Manifest, wanted: &Platform) -> Result<Digest, PlatformError> {
+    #[derive(Deserialize)]
+    struct Index {
+        manifests: Vec<Entry>,
+    }
+    let index: Index =
+        serde_json::from_slice(&index.bytes).map_err(|error| PlatformError::Unreadable(error.to_string()))?;
+    let images: Vec<(&Entry, &Found)> = index
+        .manifests
+        .iter()
+        .filter(|entry| entry.attests().is_none())
+        .filter_map(|entry| Some((entry, entry.platform.as_ref()?)))
+        .collect();
+    let found: Vec<&Found> = images.iter().map(|(_, found)| *found).collect();
+    let image = images.iter().find(|(_, found)| wanted.matches(found));
+    image.map(|(entry, _)| entry.digest.clone()).ok_or_else(|| missing(wanted, &found))
+}
+
 /// Returns a new index with the chosen platforms of `index` and the attestations of their images; `None` when all
 /// platforms are chosen. The same index and the same choice always give the same bytes.
 ///
@@ -149,18 +171,18 @@ pub(crate) fn check_config(config: &[u8], chosen: &BTreeSet<Platform>) -> Result
 }
 
 fn have_all(chosen: &BTreeSet<Platform>, found: &[&Found]) -> Result<(), PlatformError> {
-    match chosen.iter().find(|wanted| !found.iter().any(|found| wanted.matches(found))) {
-        None => Ok(()),
-        Some(wanted) => {
-            let names: BTreeSet<String> = found.iter().map(|found| format!("`{found}`")).collect();
-            let had = if names.is_empty() {
-                "no named platform".to_owned()
-            } else {
-                names.into_iter().collect::<Vec<_>>().join(", ")
-            };
-            Err(PlatformError::Missing { wanted: wanted.clone(), had })
-        }
-    }
+    let absent = chosen.iter().find(|wanted| !found.iter().any(|found| wanted.matches(found)));
+    absent.map_or(Ok(()), |wanted| Err(missing(wanted, found)))
+}
+
+fn missing(wanted: &Platform, found: &[&Found]) -> PlatformError {
+    let names: BTreeSet<String> = found.iter().map(|found| format!("`{found}`")).collect();
+    let had = if names.is_empty() {
+        "no named platform".to_owned()
+    } else {
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    PlatformError::Missing { wanted: wanted.clone(), had }
 }
 
 /// Returns `value` with the keys of all objects sorted, independent of the order that the JSON library keeps.
@@ -209,6 +231,23 @@ mod tests {
         let kept: Vec<Digest> = one.parts().expect("parts").manifests.into_iter().map(|m| m.digest).collect();
         assert_eq!(kept, [digest("amd64"), digest("attestation")]);
         assert!(String::from_utf8_lossy(&one.bytes).contains(r#""annotations":{"a":"1","b":"2"}"#));
+    }
+
+    #[test]
+    fn the_image_of_a_platform_is_found_by_its_usual_variant_too() {
+        let found = |wanted: &str| manifest_for(&index(), &wanted.parse().expect("platform"));
+
+        assert_eq!(found("linux/arm64").expect("found"), digest("arm64"));
+        assert_eq!(found("linux/arm64/v8").expect("found"), digest("arm64"));
+        assert_eq!(found("linux/amd64").expect("found"), digest("amd64"));
+        assert!(found("unknown/unknown").is_err(), "an attestation is no image");
+
+        let entry = json!({ "mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest("arm64"), "size": 7,
+            "platform": { "os": "linux", "architecture": "arm64", "variant": "" } });
+        let plain =
+            json!({ "schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [entry] });
+        let plain = Manifest::new(None, Bytes::from(plain.to_string())).expect("index");
+        assert_eq!(manifest_for(&plain, &"linux/arm64/v8".parse().expect("platform")).expect("found"), digest("arm64"));
     }
 
     #[test]

@@ -4,11 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use freehold_oci::{BlobSource, Manifest, Repository, Version, fetch};
+use freehold_oci::{BlobSource, Manifest, Repository, Version, fetch, manifest_for};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{Descriptor, Order, RunAction, ToolImage as Ordered, Work};
 use freehold_protocol::terraform::own_platform;
-use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use crate::config::SandboxKind;
@@ -235,26 +234,14 @@ async fn pull(job: &Job, wanted: &Wanted<'_>) -> Result<ToolImage, Failure> {
 
 /// Returns the manifest of the image for this machine.
 async fn manifest(repository: &Repository, digest: &Digest) -> Result<Manifest, Failure> {
-    #[derive(Deserialize)]
-    struct Index {
-        manifests: Vec<Entry>,
-    }
-    #[derive(Deserialize)]
-    struct Entry {
-        digest: Digest,
-        platform: Option<ImageConfig>,
-    }
     let top = repository.manifest(&Version::Digest(digest.clone())).await?;
     if !top.is_index() {
         return Ok(top);
     }
-    let index: Index =
-        serde_json::from_slice(&top.bytes).map_err(|error| Failure::because("could not read its index", &error))?;
-    let own = |entry: &&Entry| entry.platform.as_ref().is_some_and(is_own);
-    let Some(entry) = index.manifests.iter().find(own) else {
-        return Err(Failure::new(format!("it has no image for `{}`, the platform of this machine", slashed())));
-    };
-    Ok(repository.manifest(&Version::Digest(entry.digest.clone())).await?)
+    let cannot = |error: &dyn std::error::Error| Failure::because("it has no image for this machine", error);
+    let own = slashed().parse().map_err(|error| cannot(&error))?;
+    let image = manifest_for(&top, &own).map_err(|error| cannot(&error))?;
+    Ok(repository.manifest(&Version::Digest(image)).await?)
 }
 
 fn is_own(platform: &ImageConfig) -> bool {

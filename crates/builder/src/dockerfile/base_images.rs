@@ -3,14 +3,13 @@
 use std::path::Path;
 
 use bytes::Bytes;
-use freehold_oci::{BlobSource, Manifest, Platform, Repository, Version, fetch as fetch_blob};
+use freehold_oci::{BlobSource, Manifest, Platform, Repository, Version, fetch as fetch_blob, manifest_for};
 use freehold_protocol::Digest;
 use freehold_protocol::order::{BuildArtifact, Descriptor};
 use freehold_runner::kinds::failure::Failure;
 use freehold_runner::kinds::result::sdk_config;
 use freehold_runner::registry::ecr_repository;
 use freehold_runner::work::job::Job;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::read::{Named, own_architecture};
@@ -70,41 +69,12 @@ async fn image_of(source: &Repository, top: Manifest, named: &Named) -> Result<M
     if !top.is_index() {
         return Ok(top);
     }
-    let index: Index = serde_json::from_slice(&top.bytes)
-        .map_err(|error| Failure::because(&format!("`{}` is not an image index", named.image), &error))?;
     let wanted =
         if named.platform.is_empty() { format!("linux/{}", own_architecture()) } else { named.platform.clone() };
     let wanted: Platform = wanted.parse().map_err(|error| Failure::because("`--platform` cannot be used", &error))?;
-    let entry =
-        index.manifests.into_iter().find(|entry| entry.platform.as_ref().is_some_and(|found| found.is(&wanted)));
-    let entry = entry.ok_or_else(|| Failure::new(format!("image `{}` has no platform `{wanted}`", named.image)))?;
-    Ok(source.manifest(&Version::Digest(entry.digest)).await?)
-}
-
-#[derive(Deserialize)]
-struct Index {
-    manifests: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    digest: Digest,
-    platform: Option<Found>,
-}
-
-#[derive(Deserialize)]
-struct Found {
-    os: String,
-    architecture: String,
-    variant: Option<String>,
-}
-
-impl Found {
-    fn is(&self, wanted: &Platform) -> bool {
-        self.os == wanted.os
-            && self.architecture == wanted.architecture
-            && (wanted.variant.is_none() || wanted.variant == self.variant)
-    }
+    let image = manifest_for(&top, &wanted)
+        .map_err(|error| Failure::because(&format!("base image `{}` cannot be used", named.image), &error))?;
+    Ok(source.manifest(&Version::Digest(image)).await?)
 }
 
 /// Fetches the blobs of `image` and writes its image layout (OCI image specification 1.1, "Image Layout").
