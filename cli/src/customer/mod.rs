@@ -9,7 +9,7 @@ mod man_page;
 mod own_install;
 mod permissions;
 mod question;
-mod release;
+mod runner_checksum;
 mod stop;
 mod stop_check;
 mod verify_template;

@@ -59,7 +59,8 @@ pub(super) struct Launched {
 struct Role {
     role: String,
     switch: String,
-    /// Whether the role can be taken now; for a template that is not launched, after a launch with its defaults.
+    /// Whether the role can be assumed now. For a template that is not launched: whether it could be after a launch with the
+    /// defaults.
     open: bool,
     /// The ARNs of the managed policies of AWS.
     managed: Vec<String>,

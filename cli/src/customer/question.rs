@@ -79,7 +79,8 @@ impl Question {
             }
             Self::Changed => {
                 "The contract that you agreed to and the new one, each with the vendor's signature; the template of the \
-                 launched stack and the new template, line by line. Of the steps of an action, the terms have a digest: that they changed shows, not how."
+                 launched stack and the new template, line by line. The terms have only a digest of an action's steps, so the \
+                 comparison shows that steps changed, but not how."
             }
             Self::Asked => {
                 "The record of each start, and of each job that ended before it started, and the signed order that it \

@@ -39,7 +39,8 @@ fn signed_sums(sums: &Path, key: &Path) -> Result<String> {
             signature.display(),
             sums.display(),
             key.display()
-        )));
+        ))
+        .or("do not launch the template; ask whoever makes the releases for the signed checksums and the public key"));
     }
     String::from_utf8(bytes).map_err(|_| Error::invalid(format!("`{}` is not text", sums.display())).or(WAY_OUT))
 }

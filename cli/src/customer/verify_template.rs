@@ -10,7 +10,7 @@ use freehold_protocol::envelope::PublicKey;
 use freehold_stackcheck::{Added, Agreed, Checked, Finding, Names, Overview, Own, RULES, RoleOverview, verify};
 use serde::Serialize;
 
-use super::release::runner_of_release;
+use super::runner_checksum::runner_of_release;
 use crate::context::Context;
 use crate::contract;
 use crate::error::{Error, Kind, Result};

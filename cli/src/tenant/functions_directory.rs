@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use freehold_protocol::Digest;
 
 use super::code::{self, Code, WAY_OUT};
-use super::release::{self, Release};
+use super::code_checksums::{self, Release};
 use crate::error::{Error, Kind, Result};
 use crate::output::note;
 
@@ -17,7 +17,7 @@ pub(super) fn code(named: Option<&Path>) -> Result<Vec<Code>> {
     let directory = named.map_or_else(find, |directory| Ok(directory.to_owned()))?;
     let code = code::find(&directory)?;
     let program = || Some(Digest::of(&std::fs::read(std::env::current_exe().ok()?).ok()?));
-    if let Some(remark) = remark(release::of(&directory, &code, program)?, &directory, named.is_some())? {
+    if let Some(remark) = remark(code_checksums::of(&directory, &code, program)?, &directory, named.is_some())? {
         note(&remark);
     }
     Ok(code)

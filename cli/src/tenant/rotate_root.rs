@@ -54,10 +54,10 @@ pub(crate) struct RotateRoot {
     /// Only announce `--second`; the root key stays.
     #[arg(long, requires = "second")]
     announce: bool,
-    /// The old key is lost or stolen: it does not sign, and nothing that leads to it counts if it is sent from now on.
+    /// The old key is lost or stolen: it does not sign, and no message under it counts if it is sent from now on.
     #[arg(long, conflicts_with = "announce")]
     lost: bool,
-    /// For how many minutes what leads to the old key may still be sent; 60 by default.
+    /// Minutes during which messages under the old root key may still be sent; 60 by default.
     #[arg(long, value_name = "MINUTES", value_parser = number::<0, 1440>, conflicts_with = "lost")]
     overlap_minutes: Option<u32>,
 }
@@ -74,7 +74,7 @@ struct Done {
     root_key: PublicKey,
     #[serde(skip_serializing_if = "Option::is_none")]
     former: Option<PublicKey>,
-    /// Until when what leads to the former key may be sent.
+    /// Until when messages under the former key may be sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     until: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -253,7 +253,7 @@ impl Keys {
             return Ok(signature);
         }
         let policy = self.policy(&key.arn).await?;
-        self.put_policy(&key.arn, &with_signer(&policy, &self.caller)?).await?;
+        self.put_policy(&key.arn, &with_signer(&key.arn, &policy, &self.caller)?).await?;
         let mut signed = self.sign(key, message).await;
         for _ in 0..TRIES {
             if signed.is_ok() {
@@ -269,7 +269,10 @@ impl Keys {
     async fn policy(&self, arn: &str) -> Result<String> {
         let found = self.client.get_key_policy().key_id(arn).policy_name("default").send().await;
         let found = found.doing(format!("read the policy of KMS key `{arn}`"))?;
-        found.policy.ok_or_else(|| Error::failed(format!("KMS key `{arn}` has no policy")))
+        found.policy.ok_or_else(|| {
+            Error::failed(format!("KMS key `{arn}` has no policy"))
+                .or("ask the administrator of the key for its policy")
+        })
     }
 
     async fn put_policy(&self, arn: &str, policy: &str) -> Result<()> {
@@ -285,8 +288,8 @@ impl Keys {
 type SignError = aws_sdk_kms::error::SdkError<aws_sdk_kms::operation::sign::SignError>;
 
 /// Returns a key policy that also lets `caller` sign.
-fn with_signer(policy: &str, caller: &str) -> Result<String> {
-    let unreadable = || Error::quoting(Kind::Failed, format!("a key policy cannot be read: {policy}"));
+fn with_signer(arn: &str, policy: &str, caller: &str) -> Result<String> {
+    let unreadable = || Error::quoting(Kind::Failed, format!("the policy of KMS key `{arn}` cannot be read: {policy}"));
     let mut policy: Value = serde_json::from_str(policy).map_err(|_| unreadable())?;
     let statements = policy.get_mut("Statement").and_then(Value::as_array_mut).ok_or_else(unreadable)?;
     statements.push(json!({
@@ -302,7 +305,7 @@ fn text(done: &Done) -> String {
     };
     match (&done.former, done.until) {
         (Some(former), Some(until)) => format!(
-            "the root key of tenant `{}` is {}\nwhat leads to {former} counts if it is sent until {}{second}",
+            "the root key of tenant `{}` is {}\nmessages under {former} count if they are sent until {}{second}",
             done.tenant,
             done.root_key,
             time(until)
@@ -362,12 +365,12 @@ mod tests {
 
     #[test]
     fn the_caller_is_let_in_beside_the_functions() {
-        let policy = with_signer(r#"{"Statement":[{"Sid":"a"}]}"#, "arn:aws:iam::1:role/x").unwrap();
+        let policy = with_signer("key", r#"{"Statement":[{"Sid":"a"}]}"#, "arn:aws:iam::1:role/x").unwrap();
 
         let policy: Value = serde_json::from_str(&policy).unwrap();
         assert_eq!(policy["Statement"][0]["Sid"], "a");
         assert_eq!(policy["Statement"][1]["Principal"]["AWS"], "arn:aws:iam::1:role/x");
         assert_eq!(policy["Statement"][1]["Action"], "kms:Sign");
-        assert!(with_signer("{}", "x").is_err());
+        assert!(with_signer("key", "{}", "x").is_err());
     }
 }

@@ -35,9 +35,9 @@ Examples:
 
 The runners of an install write one chain. Each record has the signature of its runner and the digest of the record before it,
 so the command finds records that are missing, changed, exchanged, of another key or of another install, and names the first
-one that is wrong. Reports and the control plane's receipts name records too, so a chain without such a record was cut. Behind
-the last of them a cut chain looks like a shorter one: note the last record that the command prints, and pass it as `--seen`
-the next time. Exit code 1 when something is wrong."))]
+one that is wrong. Reports and the control plane's receipts name records too, so a chain without such a record was cut. A chain
+that is cut behind the last of these records cannot be told from a shorter one: note the last record that the command prints,
+and pass it as `--seen` the next time. Exit code 1 when something is wrong."))]
 pub(crate) struct Verify {
     #[command(flatten)]
     records: Records,

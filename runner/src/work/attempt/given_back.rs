@@ -15,7 +15,7 @@ impl Attempt<'_> {
         self.agent.server_now(known) > time
     }
 
-    /// Returns whether the time for what was decided about the order has passed, so that the order is given back.
+    /// Returns whether it is too late to start or resume the order, so that it is given back.
     pub(super) fn is_too_late(&self, decision: &Decision) -> bool {
         let order = &self.held.order;
         match decision {

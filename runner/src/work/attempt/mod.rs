@@ -1,13 +1,13 @@
 //! One attempt, from admission until the message is deleted: first the journal, then the job, then the durable report.
 
-mod again;
 mod attempt_directory;
+mod earlier_machine;
 mod given_back;
 mod iam_audit;
 mod job_audit;
 mod policy_audit;
 mod refused_connections;
-mod seen;
+mod repeated_outcome;
 mod start;
 mod strangers;
 
