@@ -40,17 +40,36 @@ pub(super) fn contract(
     }));
     parts.push(lines.join("\n"));
     parts.extend(inputs(terms, out));
-    let mut lines = vec![title("hosts contacted")];
+    parts.push(hosts_contacted(title("hosts contacted"), terms, hosts));
+    if let Some(component) = &terms.tool_image {
+        parts.push(format!("{}\n  run in the image of component `{component}`", title("programs of jobs")));
+    }
+    parts.extend(actions(contract, out));
+    parts.extend(policies(terms, out));
+    let mut table = Table::new(&["COMPONENT", "ARTIFACT"]);
+    for (component, artifact) in &contract.artifacts {
+        table.row([component.to_string(), artifact.to_string()]);
+    }
+    parts.push(out.table(&table));
+    parts.join("\n\n")
+}
+
+/// Returns the hosts that jobs contact.
+fn hosts_contacted(title: String, terms: &Terms, hosts: Option<&Hosts>) -> String {
+    let mut lines = vec![title];
     lines.extend(terms.hosts.iter().map(|host| {
         let places = hosts.and_then(|hosts| hosts.get(host));
         let by = places.map(|places| format!("  by {}", places.iter().cloned().collect::<Vec<_>>().join(", ")));
         let inside = if terms.inside_hosts.contains(host) { "  may be in a private network" } else { "" };
         format!("  {}{inside}{}", clean(host), clean(&by.unwrap_or_default()))
     }));
-    parts.push(lines.join("\n"));
-    if let Some(component) = &terms.tool_image {
-        parts.push(format!("{}\n  run in the image of component `{component}`", title("programs of jobs")));
-    }
+    lines.join("\n")
+}
+
+/// Returns tables of the actions and of their schedules.
+fn actions(contract: &Contract, out: Output) -> Vec<String> {
+    let terms = &contract.terms;
+    let mut tables = Vec::new();
     if !terms.actions.is_empty() {
         let mut table = Table::new(&["ACTION", "DOES", "STEPS"]);
         for action in &terms.actions {
@@ -63,7 +82,7 @@ pub(super) fn contract(
                 .unwrap_or_default();
             table.row([action.name.to_string(), clean(&does(action)), steps]);
         }
-        parts.push(out.table(&table));
+        tables.push(out.table(&table));
     }
     if terms.actions.iter().any(|action| !action.schedules.is_empty()) {
         let mut table = Table::new(&["RUNS BY ITSELF", "SCHEDULE (UTC)", "ROLE"]);
@@ -72,30 +91,25 @@ pub(super) fn contract(
                 table.row([action.name.to_string(), clean(schedule), clean(&action.role)]);
             }
         }
-        parts.push(out.table(&table));
+        tables.push(out.table(&table));
     }
-    if !terms.policies.is_empty() {
-        let mut table = Table::new(&["POLICY", "JUDGES", "ENGINE", "CONTENTS"]);
-        for policy in &terms.policies {
-            let engine = match policy.engine {
-                PolicyEngine::Kyverno => "kyverno",
-                PolicyEngine::Opa => "opa",
-            };
-            table.row([
-                clean(&policy.name),
-                clean(&policy.kind),
-                engine.to_owned(),
-                policy.contents.short().to_owned(),
-            ]);
-        }
-        parts.push(out.table(&table));
+    tables
+}
+
+/// Returns a table of the policies, if there are any.
+fn policies(terms: &Terms, out: Output) -> Option<String> {
+    if terms.policies.is_empty() {
+        return None;
     }
-    let mut table = Table::new(&["COMPONENT", "ARTIFACT"]);
-    for (component, artifact) in &contract.artifacts {
-        table.row([component.to_string(), artifact.to_string()]);
+    let mut table = Table::new(&["POLICY", "JUDGES", "ENGINE", "CONTENTS"]);
+    for policy in &terms.policies {
+        let engine = match policy.engine {
+            PolicyEngine::Kyverno => "kyverno",
+            PolicyEngine::Opa => "opa",
+        };
+        table.row([clean(&policy.name), clean(&policy.kind), engine.to_owned(), policy.contents.short().to_owned()]);
     }
-    parts.push(out.table(&table));
-    parts.join("\n\n")
+    Some(out.table(&table))
 }
 
 /// Returns tables of the customer's inputs and of the secrets.

@@ -9,50 +9,65 @@ use freehold_app::workflow::start_due_actions::{StartDueActions, Started};
 use freehold_app::workflow::sweep::Sweep;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
-use lambda_runtime::{Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::Value;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     init_logs();
-    let settings = Settings::read()?;
-    let store = settings.store()?;
-    let start = StartDueActions {
-        versions: settings.versions(&store)?,
-        store: store.clone(),
-        machines: settings.machines()?,
-        clock: settings.clock(),
-    };
-    let letters = PutBackMessages {
-        store: store.clone(),
-        letters: settings.dead_letters()?,
-        orders_letters: settings.orders_dead_letters()?,
-        clock: settings.clock(),
-    };
-    let forgotten = RemoveForgotten {
-        store: store.clone(),
-        queues: settings.queue_admin()?,
-        callbacks: settings.callbacks(),
-        letters,
-        clock: settings.clock(),
-    };
-    let queues = TurnQueues { store: store.clone(), queues: settings.queue_admin()? };
-    let sweep = Sweep {
-        store,
-        outbox: settings.outbox()?,
-        callbacks: settings.callbacks(),
-        machines: settings.machines()?,
-        build_machine: settings.build_machine(),
-        clock: settings.clock(),
-    };
-    let (sweep, start, forgotten, queues) = (&sweep, &start, &forgotten, &queues);
-    lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| async move {
+    let minute = &Minute::new(&Settings::read()?)?;
+    lambda_runtime::run(service_fn(|_: LambdaEvent<Value>| minute.run())).await
+}
+
+/// The work of each minute.
+struct Minute {
+    start: StartDueActions,
+    sweep: Sweep,
+    queues: TurnQueues,
+    forgotten: RemoveForgotten,
+}
+
+impl Minute {
+    fn new(settings: &Settings) -> Result<Self, Error> {
+        let store = settings.store()?;
+        let start = StartDueActions {
+            versions: settings.versions(&store)?,
+            store: store.clone(),
+            machines: settings.machines()?,
+            clock: settings.clock(),
+        };
+        let letters = PutBackMessages {
+            store: store.clone(),
+            letters: settings.dead_letters()?,
+            orders_letters: settings.orders_dead_letters()?,
+            clock: settings.clock(),
+        };
+        let forgotten = RemoveForgotten {
+            store: store.clone(),
+            queues: settings.queue_admin()?,
+            callbacks: settings.callbacks(),
+            letters,
+            clock: settings.clock(),
+        };
+        let queues = TurnQueues { store: store.clone(), queues: settings.queue_admin()? };
+        let sweep = Sweep {
+            store,
+            outbox: settings.outbox()?,
+            callbacks: settings.callbacks(),
+            machines: settings.machines()?,
+            build_machine: settings.build_machine(),
+            clock: settings.clock(),
+        };
+        Ok(Self { start, sweep, queues, forgotten })
+    }
+
+    async fn run(&self) -> Result<(), Diagnostic> {
         // Due actions come first, because they are due in this minute. Lost effects have already waited for longer.
-        let due = start.start().await.map_err(|error| {
+        let due = self.start.start().await.map_err(|error| {
             log_failure("cannot start due actions", &error);
             diagnostic(&error)
         });
-        let swept = sweep.sweep().await.map_err(|error| {
+        let swept = self.sweep.sweep().await.map_err(|error| {
             log_failure("sweep failed", &error);
             diagnostic(&error)
         })?;
@@ -69,10 +84,10 @@ async fn main() -> Result<(), Error> {
             "Swept"
         );
         // The next sweep tries again, so a failure here fails no other work.
-        if let Err(error) = queues.turn().await {
+        if let Err(error) = self.queues.turn().await {
             log_failure("could not look for orders queues to close or to open", &error);
         }
-        match forgotten.remove().await {
+        match self.forgotten.remove().await {
             Ok(Removed { forgotten, pending, failed, unseen, put_back }) => {
                 if put_back > 0 {
                     tracing::warn!(put_back, "Put messages back from the dead-letter queue");
@@ -93,7 +108,6 @@ async fn main() -> Result<(), Error> {
         if due != Started::default() {
             tracing::info!(started = due.started, skipped = due.skipped, failed = due.failed, "Started due actions");
         }
-        Ok::<_, lambda_runtime::Diagnostic>(())
-    }))
-    .await
+        Ok(())
+    }
 }
