@@ -6,7 +6,7 @@ use freehold_protocol::Envelope;
 
 use crate::error::{Error, Result};
 
-const WAY_OUT: &str = "pass the file that `freehold contract show APP -o FILE` wrote";
+pub(super) const WAY_OUT: &str = "pass the file that `freehold contract show APP -o FILE` wrote";
 
 /// Returns the envelope in the file. Does not check its signature.
 pub(super) fn read(path: &Path) -> Result<Envelope> {

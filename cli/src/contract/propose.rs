@@ -84,9 +84,10 @@ struct PolicyProposal {
 
 impl Propose {
     pub(super) fn run(&self, context: &Context) -> Result<()> {
-        let contract: SignedContract = envelope_file::read(&self.file)?
-            .peek()
-            .map_err(|error| Error::invalid(format!("`{}` is not a signed contract: {error}", self.file.display())))?;
+        let contract: SignedContract = envelope_file::read(&self.file)?.peek().map_err(|error| {
+            Error::invalid(format!("`{}` is not a signed contract: {error}", self.file.display()))
+                .or(envelope_file::WAY_OUT)
+        })?;
         let records = records_in(&self.audit)?;
         if !records.iter().any(|record| matches!(record.event, AuditEvent::Started { .. })) {
             return Err(Error::invalid(format!(

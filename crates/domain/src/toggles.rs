@@ -34,7 +34,8 @@ pub enum ToggleError {
     #[error("app `{app}` has no component `{component}`; {}", .known.way_out("components"))]
     Unknown { app: String, component: ComponentName, known: Known },
     #[error(
-        "component `{0}` cannot be switched: every install has it, because its config does not have `toggleable = true`"
+        "component `{0}` cannot be switched: every install has it, because its config does not have `toggleable = true`; \
+         to let installs leave it out, set it there and run `freehold app sync`"
     )]
     Fixed(ComponentName),
     #[error("{0}")]
@@ -148,7 +149,8 @@ mod tests {
         assert_eq!(refused(json!({ "cach": true })), "app `demo` has no component `cach`; did you mean `cache`?");
         assert_eq!(
             refused(json!({ "api": false })),
-            "component `api` cannot be switched: every install has it, because its config does not have `toggleable = true`"
+            "component `api` cannot be switched: every install has it, because its config does not have `toggleable = true`; \
+             to let installs leave it out, set it there and run `freehold app sync`"
         );
         assert_eq!(
             refused(json!({ "db": false })),

@@ -28,7 +28,7 @@ impl Payload for Succession {
     const TYPE: &'static str = "application/vnd.freehold.succession.v1+json";
 }
 
-/// One root, and until when what leads to it may be sent.
+/// One root, and until when messages under it may be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Root {
     key: PublicKey,

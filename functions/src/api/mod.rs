@@ -284,7 +284,7 @@ fn body_of(request: ApiGatewayV2httpRequest, most: usize) -> Result<String, AppE
     let body = request.body.unwrap_or_default();
     if body.len() > most {
         return Err(AppError::invalid(format!(
-            "request body has {} bytes, more than the maximum of {most}",
+            "request body has {} bytes, more than the maximum of {most}; send less",
             body.len()
         )));
     }

@@ -288,7 +288,7 @@ impl Kept {
         kept
     }
 
-    /// Returns the keyed digest of each output, whose value counts as its JSON text.
+    /// Returns the keyed digest of each output, over its value as JSON.
     fn digests(&self) -> BTreeMap<String, Digest> {
         let digest = |name: &str, value: &Value| keyed_digest(&self.key, name, &value.to_string());
         self.outputs.iter().map(|(name, value)| (name.clone(), digest(name, value))).collect()

@@ -46,7 +46,7 @@ impl Admission {
         Self { slots: Arc::new(slots), things: Mutex::default() }
     }
 
-    /// Returns the last place in the line of the thing that `group` changes.
+    /// Adds an order to the end of the line of the thing that `group` changes, and returns its place.
     pub fn ticket(&self, group: &Group) -> Ticket {
         let mut things = self.things.lock().unwrap_or_else(PoisonError::into_inner);
         let line = things.entry(group.thing().to_owned()).or_default().clone();

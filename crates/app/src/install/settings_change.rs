@@ -16,7 +16,7 @@ use crate::table::{self, Decided, Stored, put};
 pub(super) enum Changed {
     Nothing,
     Something,
-    /// Only sensitive inputs, which the first deploy may wait for also after its runner has come.
+    /// Only sensitive inputs. The first deploy may still wait for them after the runner has announced itself.
     SensitiveInputs,
 }
 

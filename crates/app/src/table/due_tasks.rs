@@ -60,7 +60,7 @@ impl Record for Due {
     }
 }
 
-/// The newest run of an action by cron that the install refused. The next run that starts removes it.
+/// The newest scheduled run of an action that the install refused. The next run that starts removes this row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedRun {
     pub install: InstallId,

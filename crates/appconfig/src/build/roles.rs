@@ -138,7 +138,7 @@ const GRANTS: [&str; 3] = ["managed_policy_name", "contents", "gcp_predefined_ro
 /// Keys under which a policy grants permissions in other clouds.
 const OTHER_GRANTS: [&str; 3] = ["gcp_permissions", "azure_actions", "azure_built_in_roles"];
 
-/// AWS managed policies to whose names no other one has a similar name.
+/// AWS managed policies whose names resemble no other policy's name.
 const DISTINCT: [&str; 3] = ["AdministratorAccess", "PowerUserAccess", "AWSCloudFormationFullAccess"];
 
 struct Reader<'a> {

@@ -257,7 +257,7 @@ fn unnamed(path: &[String], checked: &Checked, index: &Index) -> Vec<Reference> 
     if takes_in(path, &["nuon", "secrets"]) {
         found.extend(index.secrets.keys().cloned().map(Reference::Secret));
     }
-    // The sandbox is made before all components, and a job has the outputs of its own part in any case.
+    // The sandbox is made before all components, so it reads none of their outputs.
     if checked.kind == Kind::Sandbox {
         return found;
     }

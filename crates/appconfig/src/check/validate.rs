@@ -208,7 +208,7 @@ impl Validator<'_> {
         }
     }
 
-    /// Reports a text that is the path of a file, without `./` at its start. Only a `readme` may be such a text. The keys
+    /// Reports a value that is the path of an existing file but lacks `./`. For a `readme` this is only a warning. The keys
     /// that only name files are checked by the builder of the component.
     fn path_as_text(&mut self, node: &Node, text: &str, key: &str) {
         let is_path = || {

@@ -353,7 +353,7 @@ impl Install {
         self.retired.insert(key);
     }
 
-    /// Forgets the keys that were replaced before all others, until `kept` of them are left.
+    /// Forgets the oldest replaced keys until `kept` keys are left.
     fn forget_oldest_keys(&mut self, kept: usize) {
         while self.retired.len() > kept {
             let replaced = |key: &KeyId| self.replaced_at.get(key).copied().unwrap_or_default();

@@ -52,7 +52,7 @@ pub struct Envelope {
     /// The signatures. Messages have one.
     pub signatures: Vec<EnvelopeSignature>,
     /// Texts that travel with the message. No signature covers them: the payload names each by its digest. Those of a
-    /// certificate are the successions of root keys that lead to its own, and each proves itself.
+    /// certificate are the signed statements that lead from an earlier root key to the one that signed it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<String>,
 }

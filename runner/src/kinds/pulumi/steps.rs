@@ -31,8 +31,8 @@ struct Step {
     new: Option<Options>,
 }
 
-/// The options of a resource, such as `protect`: its state (`ResourceV3` in Pulumi's package `apitype`) without its
-/// inputs and outputs, whose changes the saved plan has, and without what a preview does not fill in.
+/// The options of a resource, such as `protect`: its state (`ResourceV3` in Pulumi's package `apitype`) except
+/// inputs, outputs and what a preview leaves empty. The saved plan has the changes of inputs and outputs.
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Options {

@@ -10,7 +10,7 @@ use crate::AppError;
 use crate::ports::Expect;
 use crate::table::{Stored, UnknownReports, load, put_until, unknown_reports_key};
 
-/// The time for which the receives of reports of unknown keys are counted together, in seconds.
+/// The window in which reports of unknown keys are counted, in seconds.
 const WINDOW_SECS: u64 = 3600;
 /// The maximum number of receives of such reports of one sender in that time. A report that waits is received about ten
 /// times in the first hour and four times in each later hour.
