@@ -28,6 +28,10 @@ pub(crate) struct Run {
     /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
+    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
+    /// customer names.
+    #[arg(long)]
+    now: bool,
     /// Start the action and return at once.
     #[arg(long)]
     no_wait: bool,
@@ -38,7 +42,7 @@ impl ActionCommand {
         let Self::Run(args) = self;
         let api = context.api().await?;
         let path = ["v1", "installs", args.install.as_str(), "actions", args.action.as_str(), "runs"];
-        let started: WorkflowStarted = api.post(&path, &RunActionRequest { role: args.role }).await?;
+        let started: WorkflowStarted = api.post(&path, &RunActionRequest { role: args.role, now: args.now }).await?;
         let version = started.number.map(|number| format!(" (version {number})")).unwrap_or_default();
         let subject = format!("action `{}` of `{}`{version}", args.action, args.install);
         follow(&api, context.out, &started.workflow, &subject, !args.no_wait).await

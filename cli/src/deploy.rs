@@ -27,6 +27,7 @@ Examples:
   freehold deploy globex --sandbox                 the sandbox, changed or not, and the components that read its outputs
   freehold deploy globex --all --version 7
   freehold deploy globex --release 2026.11
+  freehold deploy globex --now                     also while the customer's change windows are closed
 
 Inputs that are changed here are kept for later deploys, also when a job of this deploy fails. Deploying another version
 or release does not restore former inputs. A deploy that ends before its first job leaves the inputs as they were.
@@ -58,6 +59,10 @@ pub(crate) struct Deploy {
     /// of a role as `freehold contract show` lists it, such as `break-glass-admin`.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
+    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
+    /// customer names.
+    #[arg(long)]
+    now: bool,
     /// Start the deploy and return at once.
     #[arg(long)]
     no_wait: bool,
@@ -76,7 +81,7 @@ impl Deploy {
         let (release, role) = (self.release.clone(), self.role.clone());
         let sandbox = self.sandbox.then(ComponentName::sandbox);
         let components = self.components.iter().cloned().chain(sandbox).collect();
-        let body = DeployComponentsRequest { version, release, inputs, components, all: self.all, role };
+        let body = DeployComponentsRequest { version, release, inputs, components, all: self.all, role, now: self.now };
         let path = ["v1", "installs", self.install.as_str(), "deploys"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
         let subject = format!("deploy of `{}`", self.install);

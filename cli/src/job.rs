@@ -112,6 +112,9 @@ impl Logs {
 fn without_log(view: &JobView) -> String {
     let JobView { job, install, state, .. } = view;
     match state.as_str() {
+        "waiting_for_window" => format!(
+            "job `{job}` has no log yet, because it waits for the customer's window; `freehold job show {job}` shows until when"
+        ),
         "queued" | "waiting_for_runner" => format!(
             "job `{job}` has no log yet, because no runner has started it; `freehold install show {install}` shows when \
              the runner last reported"
@@ -128,7 +131,10 @@ fn show(view: &JobView, out: Output) -> String {
     let mut parts = vec![format!("{}  {}  {}", view.job, view.node, out.state(&view.state))];
     let role = view.role.as_ref().map(|role| format!(", role {role}")).unwrap_or_default();
     parts.push(format!("install {}, {}, mode {}{role}", view.install, view.workflow, view.mode.as_str()));
-    if let Some(since) = view.waits_since {
+    if view.state == "waiting_for_window" {
+        let until = view.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
+        parts.push(format!("waits for the customer's window{until}"));
+    } else if let Some(since) = view.waits_since {
         let until = view.waits_until.map(|until| format!(", at most until {}", time(until))).unwrap_or_default();
         let install = &view.install;
         parts.push(format!(

@@ -46,6 +46,10 @@ pub(crate) struct Teardown {
     /// of a role as `freehold contract show` lists it.
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
+    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
+    /// customer names.
+    #[arg(long)]
+    now: bool,
     /// The install's name, to confirm without being asked.
     #[arg(long, value_name = "NAME")]
     confirm: Option<String>,
@@ -63,6 +67,7 @@ impl Teardown {
             sandbox: self.sandbox,
             destroy_data: self.destroy_data,
             role: self.role.clone(),
+            now: self.now,
         };
         let path = ["v1", "installs", self.install.as_str(), "teardown"];
         let started: WorkflowStarted = api.post(&path, &body).await?;
@@ -164,6 +169,7 @@ mod tests {
             sandbox: false,
             destroy_data: true,
             role: None,
+            now: false,
             confirm: Some(confirm.to_owned()),
             no_wait: false,
         }

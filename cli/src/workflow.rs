@@ -92,10 +92,10 @@ impl WorkflowCommand {
 pub(crate) fn cancelled(what: &str, state: &str, active: &[&str], see: &str) -> Result<String> {
     match (state, active) {
         ("cancelled", _) => Ok(format!("`{what}` has already ended: cancelled")),
-        ("pending" | "running" | "queued" | "waiting_for_runner", []) => {
+        ("pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window", []) => {
             Ok(format!("`{what}` was asked to stop; none of its jobs is running; it ends within about a minute"))
         }
-        ("pending" | "running" | "queued" | "waiting_for_runner", active) => Ok(format!(
+        ("pending" | "running" | "queued" | "waiting_for_runner" | "waiting_for_window", active) => Ok(format!(
             "`{what}` was asked to stop; running now: `{}`; a running job receives the request after its next report, \
              or within about a minute, and keeps its result if it ends before that; see `freehold {see} {what}`",
             active.join("`, `")
@@ -142,11 +142,18 @@ fn state_of(node: &NodeView) -> String {
     }
 }
 
+/// Returns until when a node waits for the customer's window.
+fn awaited_window(node: &NodeView) -> String {
+    let until = node.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
+    format!("for the customer's window{until}")
+}
+
 fn show(view: &WorkflowView, out: Output) -> String {
     let mut table = Table::new(&["NODE", "STATE", "JOB", "AFTER", "REASON"]);
     for node in &view.nodes {
         let job = node.job.as_ref().map(ToString::to_string).unwrap_or_default();
         let reason = match node.waits_since {
+            Some(_) if node.state == "waiting_for_window" => awaited_window(node),
             Some(since) => format!("since {}", time(since)),
             None => brief(&node.reason, IN_A_TABLE),
         };

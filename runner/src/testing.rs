@@ -39,6 +39,10 @@ impl AccountDouble {
         *self.stack.lock().unwrap() = StackState::Gone;
     }
 
+    pub(crate) fn become_stack(&self, state: StackState) {
+        *self.stack.lock().unwrap() = state;
+    }
+
     /// Gives the stack this one parameter.
     pub(crate) fn set(&self, parameter: &str, value: &str) {
         *self.stack.lock().unwrap() = StackState::Launched([(parameter.to_owned(), value.to_owned())].into());
@@ -101,6 +105,7 @@ pub(crate) fn order(n: u32, serial: u64) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        now: false,
         runner: None,
         redelivery: Redelivery::Resume,
         work: Work::Action(RunAction {

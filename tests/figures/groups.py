@@ -168,6 +168,15 @@ GROUPS = (
         build=WORKSPACE,
     ),
     Group(
+        "windows",
+        "decisions about change windows in 20 time zones, and whether Python's time zones say the same",
+        "2 min",
+        "tests/figures/windows --times 10000 --seed {seed}",
+        "tests/figures/windows --times 500 --seed {seed}",
+        folder=ROOT,
+        build=(f"{CARGO} -p freehold-windows -p freehold-features --example window-decisions",),
+    ),
+    Group(
         "iam",
         "decisions of an IAM simulator about what the templates permit",
         "5 min",

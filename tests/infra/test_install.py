@@ -358,6 +358,7 @@ class Install(unittest.TestCase):
             set(outputs),
             {
                 "AcceptedContract",
+                "Changes",
                 "ClusterImages",
                 "AuditLock",
                 "AuditLockDays",

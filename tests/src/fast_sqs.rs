@@ -62,6 +62,10 @@ struct Stored {
     receives: u32,
 }
 
+/// CloudFormation's answer when there is no install stack. A runner then has no rules about when changes may start.
+const NO_STACKS: &str = "<DescribeStacksResponse xmlns=\"http://cloudformation.amazonaws.com/doc/2010-05-15/\">\
+    <DescribeStacksResult><Stacks/></DescribeStacksResult></DescribeStacksResponse>";
+
 impl FastSqs {
     /// Starts a server on `listen`.
     ///
@@ -72,7 +76,9 @@ impl FastSqs {
         let address = listener.local_addr()?;
         let queues = Arc::new(Queues::default());
         let accepting = tokio::spawn(accept(listener, queues.clone())).abort_handle();
-        Ok(Self { address, queues, accepting })
+        let server = Self { address, queues, accepting };
+        server.answer_also("DescribeStacks", "text/xml", NO_STACKS);
+        Ok(server)
     }
 
     /// Returns the URL to use as `AWS_ENDPOINT_URL`.

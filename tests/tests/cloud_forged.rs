@@ -240,6 +240,7 @@ fn reports(world: &World, install: &Value, job: &str) -> anyhow::Result<Vec<Stri
         accepted_contract: None,
         proof: None,
         sealing_key: None,
+        changes: None,
     });
     let seal = |report: &Report| Envelope::seal(report, &[&stranger]);
     let mut unsigned = seal(&report(world.tenant(), failed.clone())?)?;

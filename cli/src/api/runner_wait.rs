@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Api;
 use crate::error::Result;
-use crate::output::duration;
+use crate::output::{duration, time};
 use crate::progress::Progress;
 
 /// The wait after which the first line is printed, in seconds. A runner normally takes an order sooner.
@@ -37,6 +37,11 @@ impl Waiting {
             return;
         }
         self.next = Instant::now() + LOOK;
+        if let Some(text) = window(view) {
+            let plain = self.due_secs > 0;
+            self.due_secs = 0;
+            return progress.waiting(&text, plain);
+        }
         let since = oldest_untaken(api, view).await;
         let Some(now) = now() else { return };
         match since {
@@ -61,12 +66,25 @@ pub(crate) async fn describe_wait(api: &Api, view: &WorkflowView) -> Option<Stri
     if view.ended_at.is_some() {
         return None;
     }
+    if let Some(text) = window(view) {
+        return Some(text);
+    }
     let now = now()?;
     let waited = now.since(oldest_untaken(api, view).await.ok()??);
     if waited < PATIENCE_SECS * 1000 {
         return None;
     }
     sentence(api, view, waited, now).await.ok()
+}
+
+/// Returns the sentence about the customer's window that the workflow waits for, if none of its jobs works.
+fn window(view: &WorkflowView) -> Option<String> {
+    let node = view.nodes.iter().find(|node| node.state == "waiting_for_window")?;
+    if view.ended_at.is_some() || view.nodes.iter().any(|node| is_open(&node.state)) {
+        return None;
+    }
+    let until = node.opens_at.map(|at| format!(" until {}", time(at))).unwrap_or_default();
+    Some(format!("waits for the customer's window{until}: {}", node.reason))
 }
 
 /// Returns whether a node with this state has a job that has not ended.

@@ -131,7 +131,10 @@ fn way_out(view: &WorkflowView) -> Option<String> {
 }
 
 fn is_bad(node: &NodeView) -> bool {
-    !matches!(node.state.as_str(), "waiting" | "active" | "waiting_for_runner" | "skipped" | "succeeded" | "cancelled")
+    !matches!(
+        node.state.as_str(),
+        "waiting" | "active" | "waiting_for_runner" | "waiting_for_window" | "skipped" | "succeeded" | "cancelled"
+    )
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod runner_checksum;
 mod stop;
 mod stop_check;
 mod verify_template;
+mod windows;
 
 use clap::Subcommand;
 
@@ -41,6 +42,10 @@ pub(crate) enum CustomerCommand {
     RevokeSessions(stop::RevokeSessions),
     Close(stop::Close),
     Open(stop::Open),
+    #[command(name = "windows")]
+    ShowWindows(windows::ShowWindows),
+    Hold(windows::Hold),
+    LiftHold(windows::LiftHold),
     Stopped(stop_check::Stopped),
     Gone(gone::Gone),
     Man(man::Man),
@@ -64,6 +69,9 @@ impl CustomerCommand {
             Self::RevokeSessions(args) => args.run(context).await,
             Self::Close(args) => args.run(context).await,
             Self::Open(args) => args.run(context).await,
+            Self::ShowWindows(args) => args.run(context).await,
+            Self::Hold(args) => args.run(context).await,
+            Self::LiftHold(args) => args.run(context).await,
             Self::Stopped(args) => args.run(context).await,
             Self::Gone(args) => args.run(context).await,
             Self::Man(args) => args.run(context, root),

@@ -207,7 +207,7 @@ fn role_of(switch: &str) -> String {
 type Parameters = Vec<(String, String)>;
 
 /// Sets the parameters that `changes` returns for the install stack, and prints what this does.
-async fn set(
+pub(super) async fn set(
     context: &Context,
     install: &InstallId,
     changes: &dyn Fn(&Stack) -> Result<Parameters>,

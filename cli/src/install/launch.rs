@@ -66,11 +66,12 @@ impl Launch {
         let value = json!({ "stack": name, "changed": outcome != Outcome::Unchanged, "outputs": stack.outputs });
         context.out.show(&value, |_| {
             let was = former.as_ref();
-            let changed = was.is_none_or(|was| was.outputs != stack.outputs);
+            let changed = was.is_none_or(|was| config_of(&was.outputs) != config_of(&stack.outputs));
             let next = next(outcome, &self.install, &stack.parameters, changed);
             let consent = consent::about_consent(was, &stack);
             let consent = consent.map(|sentence| format!("\n{sentence}")).unwrap_or_default();
-            let outputs = if changed { outputs(&stack.outputs, context) } else { String::new() };
+            let is_other = was.is_none_or(|was| was.outputs != stack.outputs);
+            let outputs = if is_other { outputs(&stack.outputs, context) } else { String::new() };
             format!("{outputs}stack `{name}` {state}{consent}\nnext: {next}")
         })
     }
@@ -140,6 +141,11 @@ fn no_bucket(error: Error, size: usize) -> Error {
     error.within(why).or(
         "pass `--template-bucket NAME` with a bucket that you may write to, or launch the template in the CloudFormation console",
     )
+}
+
+/// Returns the outputs that are in a runner's config file. The runner reads the rules about changes from the stack itself.
+fn config_of(outputs: &BTreeMap<String, String>) -> BTreeMap<&String, &String> {
+    outputs.iter().filter(|(name, _)| *name != "Changes").collect()
 }
 
 /// Returns the table of the stack's outputs, with an empty line below it.

@@ -1,7 +1,7 @@
 //! `freehold install list` and `show`: lists the installs, and shows one install.
 
 use freehold_protocol::InstallId;
-use freehold_protocol::api::{ConnectionView, InstallView, PartialView, RunnerView};
+use freehold_protocol::api::{ChangesView, ConnectionView, InstallView, PartialView, RunnerView};
 use freehold_protocol::audit::verify::Position;
 
 use crate::context::Context;
@@ -69,6 +69,15 @@ fn partly(view: &InstallView, partial: &PartialView) -> String {
     format!("{state}{since}{by}; {again}{reason}")
 }
 
+/// Returns whether changes may start, until when, and the customer's windows.
+fn changes_text(changes: &ChangesView) -> String {
+    let until = changes.until.map(|until| format!(" until {}", time(until))).unwrap_or_default();
+    if changes.open {
+        return format!("may start{until}; windows `{}`, freezes `{}`", changes.windows, changes.freezes);
+    }
+    format!("wait for the customer's window{until}; {}", changes.reason)
+}
+
 fn render(view: &InstallView, out: Output) -> String {
     let mut facts = Table::new(&["INSTALL", ""]);
     let mut fact = |name: &str, value: String| facts.row([name.to_owned(), value]);
@@ -103,6 +112,9 @@ fn render(view: &InstallView, out: Output) -> String {
     if let Some(known) = &view.connection {
         let reason = if known.reason.is_empty() { String::new() } else { format!("; {}", known.reason) };
         fact("connection", format!("{} since {}{reason}", out.state(&known.state), time(known.since)));
+    }
+    if let Some(changes) = &view.changes {
+        fact("changes", changes_text(changes));
     }
     if let Some(url) = &view.orders_queue_url {
         fact("orders", url.clone());

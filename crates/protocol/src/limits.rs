@@ -68,6 +68,9 @@ pub const CLAIM_WINDOW_SECS: u64 = 60 * 60;
 /// comes back receives the expired order and gives it back, so that the job gets a new one.
 pub const MAX_WAIT_SECS: u64 = 13 * 24 * 60 * 60;
 
+/// The time that a job waits for the customer's change window, in seconds. Nothing is in a queue meanwhile.
+pub const MAX_WINDOW_WAIT_SECS: u64 = 60 * 24 * 60 * 60;
+
 /// The time between `not_after` and the moment when a job without a result is marked as lost, in seconds: one lease and
 /// a margin for late reports.
 pub const LOST_GRACE_SECS: u64 = 120;

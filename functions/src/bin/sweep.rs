@@ -78,6 +78,7 @@ impl Minute {
             resent = swept.resent,
             lost = swept.lost,
             waiting = swept.waiting,
+            opened = swept.opened,
             stuck_workflows = swept.stuck,
             builds = swept.builds,
             failed = swept.failed,

@@ -1,6 +1,6 @@
-//! Announces the runner to the control plane by a hello: at each start, when a secret of the app has changed, when it takes
-//! orders again after it had said that it takes none, and at growing intervals of up to an hour. Each hello has a new proof
-//! of the runner's role, which is valid for 15 minutes.
+//! Announces the runner to the control plane by a hello: at each start, when a secret of the app or a rule about changes is
+//! another one, when it takes orders again after it had said that it takes none, and at growing intervals of up to an hour.
+//! Each hello has a new proof of the runner's role, which is valid for 15 minutes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use freehold_protocol::Digest;
 use freehold_protocol::envelope::PublicKey;
-use freehold_protocol::report::{Hello, RoleProof};
+use freehold_protocol::report::{ChangeTimes, Hello, RoleProof};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -18,7 +18,9 @@ use crate::identity::denial::Refused;
 use crate::identity::role_proof::{ProveError, RoleProver};
 use crate::operate::watchdog::Beat;
 use crate::repeat::Repeat;
+use crate::wire::clock;
 use crate::work::agent::Agent;
+use crate::work::change_rules::is_same_rule;
 
 /// The time after which the first hello of a process is repeated. Each later pause is twice as long, up to [`LONGEST`].
 /// So if the control plane cannot accept hellos when the runner starts, the pause before the next hello is about as
@@ -30,6 +32,8 @@ const LONGEST: Duration = Duration::from_secs(60 * 60);
 const FRESH: Duration = Duration::from_secs(5 * 60);
 /// The longest pause between two signs of progress of the loop ([`Beat::alive`]).
 const ROUND: Duration = Duration::from_secs(10 * 60);
+/// The same while the customer holds all changes.
+const HELD_ROUND: Duration = Duration::from_secs(60);
 /// The time after which a runner that has never enrolled ends, if it has no credentials of a role.
 const GIVE_UP: Duration = Duration::from_secs(5 * 60);
 /// The time after which a runner that has never enrolled ends, if the reports queue refuses it.
@@ -39,6 +43,14 @@ const LOOK: Duration = Duration::from_secs(30);
 
 /// The keyed digests of the app's secrets, by secret name; `None` when they are not known.
 type Digests = Option<BTreeMap<String, Digest>>;
+
+/// What a hello says that may change while the runner works.
+#[derive(Debug)]
+struct Announced {
+    digests: Digests,
+    /// When changes may start; `None` if at any time.
+    changes: Option<ChangeTimes>,
+}
 
 /// The result of sending a hello.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,13 +66,17 @@ enum Sent {
 
 /// Announces the runner at the start, again whenever a secret of the app has changed, and repeatedly.
 pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Beat) {
-    let mut announced = digests(&agent).await;
+    let mut announced = Announced { digests: digests(&agent).await, changes: changes(&agent, None).await };
     announce(&agent, &prover, (&key, &announced), &beat).await;
     let (mut last, mut pause) = (Instant::now(), REPEAT);
     loop {
+        // While the customer holds all changes, the control plane is told within a minute that they continue.
+        let is_held = announced.changes.as_ref().is_some_and(|times| times.held);
+        let round = if is_held { HELD_ROUND } else { ROUND };
         let is_back = tokio::select! {
-            () = tokio::time::sleep(ROUND.min(pause.saturating_sub(last.elapsed()))) => false,
+            () = tokio::time::sleep(round.min(pause.saturating_sub(last.elapsed()))) => false,
             () = agent.presence.is_back() => true,
+            () = agent.changes.has_kept_back() => false,
         };
         beat.alive();
         // A hello would say that this runner takes orders.
@@ -68,13 +84,20 @@ pub async fn run(agent: Arc<Agent>, prover: RoleProver, key: PublicKey, beat: Be
             last = Instant::now();
             continue;
         }
-        let now = digests(&agent).await;
-        if is_back {
-            announced = now.or(announced);
-            pause = REPEAT;
-        } else if now.is_some() && now != announced {
-            info!("A secret of the app changed: this runner announces itself again");
-            announced = now;
+        let now = Announced {
+            digests: digests(&agent).await.or_else(|| announced.digests.clone()),
+            changes: changes(&agent, announced.changes.as_ref()).await,
+        };
+        let is_other_secret = now.digests != announced.digests;
+        let is_other_rule = !is_same_rule(now.changes.as_ref(), announced.changes.as_ref());
+        announced = now;
+        if is_back || is_other_secret || is_other_rule {
+            if is_other_secret {
+                info!("A secret of the app changed: this runner announces itself again");
+            }
+            if is_other_rule {
+                info!("The customer's rules about changes are others: this runner announces itself again");
+            }
             pause = REPEAT;
         } else if last.elapsed() >= pause {
             pause = LONGEST.min(pause * 2);
@@ -101,14 +124,28 @@ async fn digests(agent: &Agent) -> Digests {
     }
 }
 
-async fn announce(agent: &Agent, prover: &RoleProver, (key, digests): (&PublicKey, &Digests), beat: &Beat) {
+/// Returns when changes may start, as the stack says now, or as it was `known` if the stack cannot be read.
+async fn changes(agent: &Agent, known: Option<&ChangeTimes>) -> Option<ChangeTimes> {
+    if agent.standing.stack_name().is_empty() {
+        return None;
+    }
+    match agent.changes.read(&agent.standing).await {
+        Ok(rules) => rules.announced(agent.clock.now(Instant::now()).unwrap_or_else(clock::local)),
+        Err(reason) => {
+            warn!("{reason}");
+            known.cloned()
+        }
+    }
+}
+
+async fn announce(agent: &Agent, prover: &RoleProver, (key, announced): (&PublicKey, &Announced), beat: &Beat) {
     let mut backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
     let started = Instant::now();
     while agent.fatal.get().is_none() && !agent.is_revoked() {
         beat.alive();
         match prover.prove(&agent.config, key).await {
             Ok(proof) => {
-                if let Some(number) = hello(agent, (key, digests), proof) {
+                if let Some(number) = hello(agent, (key, announced), proof) {
                     match accepted(agent, number, beat).await {
                         Sent::Taken => {
                             info!(runner.key = %key.key_id(), "Announced this runner with key `{}`", key.key_id());
@@ -178,17 +215,18 @@ async fn accepted(agent: &Agent, number: u64, beat: &Beat) -> Sent {
 }
 
 /// Puts a hello into the spool, and returns its number.
-fn hello(agent: &Agent, (key, digests): (&PublicKey, &Digests), proof: RoleProof) -> Option<u64> {
+fn hello(agent: &Agent, (key, announced): (&PublicKey, &Announced), proof: RoleProof) -> Option<u64> {
     let hello = Hello {
         public_key: key.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         slots: agent.config.slots,
         host: host(),
         inputs: agent.config.inputs.clone(),
-        secrets: digests.clone(),
+        secrets: announced.digests.clone(),
         accepted_contract: agent.config.accepted_contract.clone(),
         proof: Some(proof),
         sealing_key: Some(agent.sensitive_inputs.sealing_key()),
+        changes: announced.changes.clone(),
     };
     agent.reporter.hello(hello).inspect_err(|error| error!("{}", aws::explain(error))).ok()
 }

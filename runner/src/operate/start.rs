@@ -227,6 +227,7 @@ fn assemble(
         fatal: OnceLock::new(),
         replaced_by: OnceLock::new(),
         presence: Presence::default(),
+        changes: Default::default(),
     })
 }
 

@@ -253,7 +253,7 @@ pub struct Refused {
 impl Refused {
     /// Returns the refusal of the message with digest `message`.
     pub fn of(self, message: Digest, job: Option<(JobId, Fence)>) -> Refusal {
-        Refusal { reason: self.reason, detail: self.detail, message, job, given_back: false }
+        Refusal { reason: self.reason, detail: self.detail, message, job, given_back: false, until: None }
     }
 }
 

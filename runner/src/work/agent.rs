@@ -30,6 +30,7 @@ use crate::wire::inbox::{Inbox, InboxError};
 use crate::wire::report::Reporter;
 use crate::wire::verify::Trust;
 use crate::work::admission::Admission;
+use crate::work::change_rules::ChangeRules;
 use crate::work::in_flight::InFlight;
 use crate::work::job::{Job, StopReason};
 use crate::work::journal::Journal;
@@ -81,6 +82,8 @@ pub struct Agent {
     pub fatal: OnceLock<String>,
     /// What the control plane was told about the runner's absence.
     pub presence: Presence,
+    /// The customer's rules about when changes may start.
+    pub changes: ChangeRules,
     /// The key that has replaced this runner's key. Empty while the key is in use.
     pub replaced_by: OnceLock<KeyId>,
 }

@@ -3,6 +3,7 @@
 pub mod admission;
 pub mod agent;
 pub mod attempt;
+pub mod change_rules;
 pub mod control;
 pub mod first_box;
 pub mod in_flight;

@@ -233,6 +233,7 @@ fn order(work: Work) -> Order {
         mode: Mode::Provision,
         role: None,
         asked_by: None,
+        now: false,
         runner: None,
         redelivery: Redelivery::Resume,
         work,

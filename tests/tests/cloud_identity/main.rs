@@ -60,6 +60,7 @@ fn hello(key: &SigningKey, proof: Option<RoleProof>) -> anyhow::Result<String> {
         accepted_contract: None,
         proof,
         sealing_key: None,
+        changes: None,
     };
     let (tenant, install) = ("acme".parse()?, "globex".parse()?);
     let report = Report { tenant, install, runner, at: now()?, head: None, body: ReportBody::Hello(hello) };

@@ -25,6 +25,9 @@ pub(super) struct Run {
     pub(super) role: Option<RoleKey>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) asked_by: Option<AskedBy>,
+    /// Whether the order asks to pass the customer's change windows.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) now: bool,
     /// The digest of the signed order.
     pub(super) order: Digest,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,13 +88,17 @@ pub(super) fn runs(copy: &RecordsCopy, roots: Option<&Roots>) -> Vec<Run> {
                     mode,
                     role,
                     asked_by,
+                    now: false,
                     order,
                     end: None,
                     doubt: None,
                     signed: None,
                 };
                 match proven(&run, copy, roots) {
-                    Ok(order) => run.signed = Some(order),
+                    Ok(order) => {
+                        run.now = order.now;
+                        run.signed = Some(order);
+                    }
                     Err(why) => run.doubt = Some(why),
                 }
                 runs.push(run);

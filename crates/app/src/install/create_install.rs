@@ -79,6 +79,7 @@ impl CreateInstall {
             request: Request::deploy_latest(),
             digest: None,
             asked_by: by.clone(),
+            now: false,
         };
         let workflow = workflow_of(&install, new, serial, now);
         let entry = InstallEntry { install: id.clone(), account: install.account.clone() };

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::install::change_gate::Gate;
 use freehold_domain::install::connection::Connection;
 use freehold_domain::install::{Install, Serves};
 use freehold_domain::toggles;
 use freehold_domain::workflow::WorkflowKind;
-use freehold_protocol::api::{ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView};
+use freehold_protocol::api::{
+    ChangesView, ConnectionView, DeployedView, InstallView, LeftoversView, Page, PartialView, RunnerView,
+};
+use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::time::rfc3339;
 use freehold_protocol::{InstallId, Timestamp};
 use futures_util::future::try_join_all;
@@ -18,8 +22,8 @@ use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
-    self, Contact, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun, install_pk, load,
-    load_all,
+    self, ChangeTimesRecord, Contact, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun,
+    install_pk, load, load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -93,6 +97,8 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
     let last_contact = heard_of(store, &install).await?;
     let contact = load::<Contact>(store, &table::contact_key(&install.id)).await?.map(|found| found.value);
     let connection = contact.as_ref().map(|found| connection_view(found.contact.connection(last_contact, now)));
+    let times = load::<ChangeTimesRecord>(store, &table::changes_key(&install.id)).await?;
+    let changes = times.and_then(|found| found.value.times).map(|times| changes_view(times, now));
     let audit = contact.and_then(|contact| contact.head).map(|reported| reported.head);
     let live = match &install.live {
         // The workflows of an install that is being forgotten are removed before the install.
@@ -124,6 +130,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         version,
         live: install.live,
         connection: connection.filter(|_| install.runner.is_some()),
+        changes,
         runner: install.runner.map(|runner| RunnerView {
             key: runner.public_key.key_id(),
             version: runner.version,
@@ -146,6 +153,14 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
 fn connection_view(connection: Connection) -> ConnectionView {
     let Connection { state, since, reason } = connection;
     ConnectionView { state: state.as_str().to_owned(), since, reason }
+}
+
+fn changes_view(times: ChangeTimes, now: Timestamp) -> ChangesView {
+    let (open, until, reason) = match Gate::at(&times, now) {
+        Gate::Open { until } => (true, until, String::new()),
+        Gate::Closed { until, reason } => (false, until, reason),
+    };
+    ChangesView { open, until, reason, windows: times.windows, freezes: times.freezes }
 }
 
 fn skipped_text(run: &SkippedRun) -> String {

@@ -31,7 +31,8 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
     JobView {
         state: state_word(&job, now).to_owned(),
         waits_since,
-        waits_until: (!job.state.is_terminal()).then(|| job.wait_until()),
+        waits_until: (!job.state.is_terminal()).then(|| job.waits_until()),
+        opens_at: job.opens_at(),
         reason: job.reason().unwrap_or_default(),
         fence: job.state.fence(),
         outputs,
@@ -60,7 +61,8 @@ pub fn job_view(job: Job, now: Timestamp) -> JobView {
 
 /// Returns the word for a job's state at the time `now`.
 pub(super) fn state_word(job: &Job, now: Timestamp) -> &'static str {
-    if job.waits_since(now).is_some() { "waiting_for_runner" } else { job.state.as_str() }
+    let is_unclaimed = matches!(job.state, JobState::Queued { .. }) && job.waits_since(now).is_some();
+    if is_unclaimed { "waiting_for_runner" } else { job.state.as_str() }
 }
 
 /// Returns the log chunks after the cursor. A page is marked as the last page only if the job has ended and the page

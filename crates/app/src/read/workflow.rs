@@ -1,6 +1,6 @@
 //! Shows and lists workflows.
 
-use freehold_domain::job::Job;
+use freehold_domain::job::{Job, JobState};
 use freehold_domain::workflow::{NodeState, Request, Workflow, WorkflowState};
 use freehold_protocol::api::{NodeView, Page, WorkflowView};
 use freehold_protocol::{InstallId, JobId, Timestamp, WorkflowId};
@@ -45,6 +45,10 @@ pub async fn show_workflow(store: &dyn Store, id: &WorkflowId, now: Timestamp) -
         let node = view.nodes.iter_mut().find(|node| node.job.as_ref() == Some(&job.id));
         if let Some(node) = node.filter(|_| waits_since.is_some()) {
             node.waits_since = waits_since;
+            node.opens_at = job.opens_at();
+            if let JobState::WaitingForWindow { reason, .. } = &job.state {
+                node.reason.clone_from(reason);
+            }
             node.state = state_word(&job, now).to_owned();
         }
     }
@@ -102,6 +106,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
                     dependencies: node.dependencies.iter().cloned().collect(),
                     job,
                     waits_since: None,
+                    opens_at: None,
                     reason,
                     retried: node.retried,
                 }

@@ -9,6 +9,7 @@ use freehold_domain::install::connection;
 use freehold_domain::plan::Deployed;
 use freehold_domain::reports::head::ReportedHead;
 use freehold_protocol::order::leftovers::Leftovers;
+use freehold_protocol::report::ChangeTimes;
 use freehold_protocol::{AccountId, ComponentName, Digest, InstallId, JobId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -44,6 +45,17 @@ pub struct QueueTurn {
 
 /// The partition of all [`QueueTurn`] rows.
 pub const QUEUE_TURNS: &str = "queue_turns";
+
+/// When the customer of an install lets changes start, as its runner announced it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeTimesRecord {
+    pub install: InstallId,
+    /// The time at which the runner announced it.
+    pub at: Timestamp,
+    /// Absent when changes may start at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<ChangeTimes>,
+}
 
 /// A component that is deployed, or for which an unsuccessful deploy may have created resources, and its install.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -114,6 +126,11 @@ pub fn contact_key(install: &InstallId) -> Key {
     key(install_pk(install), "contact")
 }
 
+/// Returns the key of the row of an install's change windows.
+pub fn changes_key(install: &InstallId) -> Key {
+    key(install_pk(install), "changes")
+}
+
 /// Returns the key of a deployed component's row.
 pub fn deployed_key(install: &InstallId, component: &ComponentName) -> Key {
     key(install_pk(install), format!("component#{component}"))
@@ -134,6 +151,12 @@ impl Record for InstallEntry {
 impl Record for Contact {
     fn key(&self) -> Key {
         contact_key(&self.install)
+    }
+}
+
+impl Record for ChangeTimesRecord {
+    fn key(&self) -> Key {
+        changes_key(&self.install)
     }
 }
 

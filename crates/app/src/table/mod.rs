@@ -10,6 +10,7 @@
 //! | `installs` | install | the list of installs |
 //! | `install#<install>` | `state`, `contact`, `component#<c>`, `workflow#<time>#<id>`, `former`, `notice#<key>` | the install |
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
+//! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
 //! | `queue_turns` | install | installs whose orders queue is to be closed or opened, for `sweep` |
@@ -58,9 +59,9 @@ pub use forgotten_installs::{Forgetting, GoneInstalls, forgetting_key, gone_inst
 pub use grant::{BurntGrant, grant_key, grants_pk};
 pub use graph::{find_workflow, graph_write, put_workflow, workflow, workflow_pk};
 pub use install::{
-    Contact, CopiedSecrets, DeployedRecord, InstallEntry, LeftoversRecord, QUEUE_TURNS, QueueTurn, contact_key,
-    copied_secrets_key, deployed, deployed_among, deployed_key, install, install_entry_key, install_key, install_pk,
-    leftovers_key, name_prefixes, parts, prefix_key, sandbox_outputs,
+    ChangeTimesRecord, Contact, CopiedSecrets, DeployedRecord, InstallEntry, LeftoversRecord, QUEUE_TURNS, QueueTurn,
+    changes_key, contact_key, copied_secrets_key, deployed, deployed_among, deployed_key, install, install_entry_key,
+    install_key, install_pk, leftovers_key, name_prefixes, parts, prefix_key, sandbox_outputs,
 };
 pub use job::{LOG_TTL_SECS, LogRecord, Sending, job, job_key, job_pk, sending_key};
 pub use record::{PAGE, Record, Stored, load, load_all, load_all_stored, parse, put, put_until};

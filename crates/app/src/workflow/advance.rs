@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use freehold_domain::build::{Build, BuildState};
-use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step};
+use freehold_domain::job::{Job, JobEvent, JobState, Rejected, Step, WindowEvent};
 use freehold_domain::plan::{Deployed, PartialBy};
 use freehold_domain::sensitive_outputs::SensitiveOutputs;
 use freehold_domain::workflow::{Advance, Deploys, Target, Use, Workflow, WorkflowKind};
@@ -104,7 +104,8 @@ fn is_its_cancel(job: &Job, event: &JobEvent) -> bool {
             JobState::Cancelled { dispatch, .. },
             JobEvent::Finished { fence, outcome: Outcome::Cancelled, .. }
             | JobEvent::Refused { fence, .. }
-            | JobEvent::Returned { fence, .. },
+            | JobEvent::Returned { fence, .. }
+            | JobEvent::Window(WindowEvent::Refused { fence, .. }),
         ) if fence.dispatch == *dispatch
     )
 }

@@ -90,6 +90,7 @@ impl DeployComponents {
             },
             digest: Some(digest),
             asked_by: asked.by.clone(),
+            now: request.now,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(id)

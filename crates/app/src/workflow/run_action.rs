@@ -79,6 +79,7 @@ impl RunAction {
             },
             digest: Some(digest),
             asked_by: asked.by.clone(),
+            now: request.now,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
         Ok(started(id, &version))

@@ -33,6 +33,8 @@ pub struct NewWorkflow {
     /// The digest of the request's body; `None` for work that no request with an idempotency key asked for.
     pub digest: Option<Digest>,
     pub asked_by: AskedBy,
+    /// Whether changes are to start also while the customer's change windows are closed.
+    pub now: bool,
 }
 
 /// Returns the workflow `id` if an earlier request created it. Starts its execution if the workflow has not ended.
@@ -115,6 +117,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         request: new.request,
         request_digest: new.digest,
         asked_by: Some(new.asked_by),
+        now: new.now,
         version: None,
         tool_image: None,
         cancel_requested: None,

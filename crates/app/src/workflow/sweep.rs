@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use freehold_domain::job::{Job, JobEvent, JobState};
+use freehold_domain::job::{Job, JobEvent, JobState, WindowEvent};
 use freehold_domain::workflow::{NodeState, Workflow, WorkflowState};
 use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::{JobId, Timestamp, WorkflowId};
@@ -20,6 +20,7 @@ use crate::table::{
 };
 use crate::workflow::accept_report::resume_run;
 use crate::workflow::advance::{self, Advanced};
+use crate::workflow::dispatch_job::change_windows::{self, Opens};
 use crate::workflow::finish_workflow::FinishWorkflow;
 
 /// The range of the age, in seconds, at which an order that no runner has started is sent again. The range ends within
@@ -75,6 +76,8 @@ pub struct Swept {
     pub lost: u32,
     /// The number of jobs that began to wait for their runner past the expiry of their order.
     pub waiting: u32,
+    /// The number of jobs that were ordered because the customer's window has opened.
+    pub opened: u32,
     pub stuck: u32,
     /// The number of builds that need the build runner and have not changed for a minute.
     pub builds: u32,
@@ -91,6 +94,7 @@ impl Swept {
         self.resent += one.resent;
         self.lost += one.lost;
         self.waiting += one.waiting;
+        self.opened += one.opened;
         self.stuck += one.stuck;
         self.builds += one.builds;
         self.lost_builds += one.lost_builds;
@@ -113,17 +117,18 @@ enum Next {
 enum Found {
     /// The job may end by a report at any time.
     Open,
-    /// The job waits for its runner past the expiry of its order, perhaps for days.
-    Waiting,
+    /// The job waits for its runner past the expiry of its order, or for the customer's window, perhaps for days. It is looked
+    /// at again at this time.
+    Waiting(Timestamp),
     Ended,
 }
 
 impl Found {
-    const fn of(job: &Job) -> Self {
+    const fn of(job: &Job, now: Timestamp) -> Self {
         if job.state.is_terminal() {
             Self::Ended
         } else if job.is_left_to_wait() {
-            Self::Waiting
+            Self::Waiting(now.plus_secs(WAITING_SECS))
         } else {
             Self::Open
         }
@@ -274,7 +279,7 @@ impl Sweep {
 
     async fn running(&self, workflow: &Workflow, swept: &mut Swept) -> Result<Next, AppError> {
         let now = self.clock.now();
-        let (mut open, mut waiting) = (0, 0);
+        let (mut open, mut look_at) = (0, None);
         let mut last_end = workflow.created_at;
         for node in &workflow.nodes {
             let id = match &node.state {
@@ -285,7 +290,7 @@ impl Sweep {
             if let NodeState::Active { .. } = node.state {
                 match self.active_job(id, &job, now, swept).await? {
                     Found::Open => open += 1,
-                    Found::Waiting => waiting += 1,
+                    Found::Waiting(at) => look_at = Some(look_at.map_or(at, |before: Timestamp| before.min(at))),
                     Found::Ended => last_end = now,
                 }
             } else if let Some(at) = job.history.last().map(|record| record.at) {
@@ -302,9 +307,9 @@ impl Sweep {
             return Ok(Next::Soon);
         }
         // A job may wait for its runner for days, and ends after that, so a workflow with an open job needs no deadline.
-        if open + waiting > 0 {
+        if open > 0 || look_at.is_some() {
             self.heartbeat(workflow).await?;
-            return Ok(if open == 0 { Next::At(now.plus_secs(WAITING_SECS)) } else { Next::Soon });
+            return Ok(look_at.filter(|_| open == 0).map_or(Next::Soon, Next::At));
         }
         if now.since(last_end) / 1000 > OUTLIVED_SECS {
             self.stuck(workflow, swept);
@@ -317,6 +322,15 @@ impl Sweep {
     /// the runner is away.
     async fn active_job(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
         advance::dispatch_cancel(&*self.outbox, job).await?;
+        if let (JobState::WaitingForWindow { .. }, None) = (&job.state, job.cancel_requested) {
+            match change_windows::opens(&*self.store, job, now).await? {
+                Opens::Now => return self.open_window(id, now, swept).await,
+                Opens::LookAt(at) => {
+                    let found = self.waited(id, job, now, swept).await?;
+                    return Ok(if let Found::Waiting(_) = found { Found::Waiting(at) } else { found });
+                }
+            }
+        }
         let since = job.history.last().map_or(job.created_at, |record| record.at);
         let age = now.since(since) / 1000;
         if let JobState::Queued { dispatch } = &job.state
@@ -325,17 +339,35 @@ impl Sweep {
             swept.resent += 1;
             self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
         }
+        self.waited(id, job, now, swept).await
+    }
+
+    /// Orders a job whose window has opened. If the dispatch is lost, the order is sent as that of any queued job.
+    async fn open_window(&self, id: &JobId, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
+        let opened = JobEvent::Window(WindowEvent::Opened);
+        let advanced = advance::job_event(&*self.store, id, &opened, None, now).await?;
+        let (Advanced::Now { job, .. } | Advanced::NotYet(job) | Advanced::Rejected(job, _)) = advanced;
+        if let JobState::Queued { dispatch } = &job.state {
+            swept.opened += 1;
+            self.outbox.dispatch(&[DispatchMessage::Order { job: id.clone(), dispatch: *dispatch }]).await?;
+        }
+        Ok(Found::of(&job, now))
+    }
+
+    /// Decides what the passing of time means for a job that has not ended.
+    async fn waited(&self, id: &JobId, job: &Job, now: Timestamp, swept: &mut Swept) -> Result<Found, AppError> {
+        let age = now.since(job.history.last().map_or(job.created_at, |record| record.at)) / 1000;
         let event = self.expiry(job, now).await?;
         match advance::job_event(&*self.store, id, &event, None, now).await? {
             Advanced::NotYet(job) => {
                 // A cancelled build waits for the machine too: its order or its cancel is in the queue.
                 let waits = age >= WAKE_FROM_SECS && job.install == build_install()?;
                 swept.builds += u32::from(waits);
-                Ok(Found::of(&job))
+                Ok(Found::of(&job, now))
             }
             Advanced::Now { job, workflow: None, changed, .. } if !job.state.is_terminal() => {
                 swept.waiting += u32::from(changed);
-                Ok(Found::of(&job))
+                Ok(Found::of(&job, now))
             }
             Advanced::Now { workflow, started, changed, .. } => {
                 swept.lost += u32::from(changed);

@@ -9,8 +9,8 @@ use freehold_protocol::grant::{ArtifactGrant, GrantAnswer};
 use freehold_protocol::order::{Artifact, BuildArtifact, Cancel, Order, Retired, Source, Work};
 use freehold_protocol::provenance::{BuildFacts, Provenance, ResourceDescriptor, sha256};
 use freehold_protocol::report::{
-    AttemptEvent, AttemptReport, CallerRequest, Fence, Hello, Outcome, Refusal, RefusalReason, Report, ReportBody,
-    RoleProof,
+    AttemptEvent, AttemptReport, CallerRequest, ChangeTimes, Fence, Hello, Outcome, Refusal, RefusalReason, Report,
+    ReportBody, RoleProof,
 };
 use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{Digest, Envelope, GrantId, InstallId, JobId, Payload as _, TenantName, Timestamp, names};
@@ -61,6 +61,8 @@ pub(crate) struct Runner {
     pub(crate) accepted_contract: Option<Digest>,
     /// Whether it announces a key to which values are sealed.
     pub(crate) seals: bool,
+    /// When it says that the customer lets changes start.
+    pub(crate) changes: Option<ChangeTimes>,
     /// The keyed digests of the app's secrets.
     pub(crate) secrets: Option<BTreeMap<String, Digest>>,
     pub(crate) behaviours: BTreeMap<String, Behaviour>,
@@ -95,6 +97,7 @@ impl Runner {
             answers: BTreeMap::new(),
             secrets: None,
             seals: true,
+            changes: None,
             accepted_contract: None,
             behaviours: BTreeMap::new(),
             started: Vec::new(),
@@ -155,6 +158,7 @@ impl Runner {
             accepted_contract: self.accepted_contract.clone(),
             proof,
             sealing_key: self.seals.then(|| self.sealing_key()),
+            changes: self.changes.clone(),
         };
         let report = self.report(ReportBody::Hello(hello), at);
         self.sign(&report)
@@ -206,6 +210,7 @@ impl Runner {
                 message: Digest::of(order.job.as_str().as_bytes()),
                 job: Some((order.job, fence)),
                 given_back: false,
+                until: None,
             };
             return vec![self.sign(&self.report(ReportBody::Refused(refusal), now))];
         }

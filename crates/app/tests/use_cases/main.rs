@@ -75,6 +75,7 @@ mod workflow {
 }
 
 mod asked_by;
+mod change_windows;
 mod deprovision;
 mod faults;
 mod read;

@@ -42,6 +42,7 @@ fn given_back(world: &World, job: &JobId, dispatch: u32) -> String {
         message: Digest::of(b"order"),
         job: Some((job.clone(), Fence { dispatch, receive: 1 })),
         given_back: true,
+        until: None,
     };
     let runner = &world.runners["globex"];
     runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()))

@@ -1,5 +1,6 @@
 //! Installs: one app in one customer account, with its runner, its inputs, and the workflow that holds it.
 
+pub mod change_gate;
 pub mod connection;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -26,6 +26,7 @@ fn hello(seed: u8) -> Hello {
         accepted_contract: None,
         proof: None,
         sealing_key: Some(SealingKey::from_bytes([seed; 32])),
+        changes: None,
     }
 }
 

@@ -4,6 +4,8 @@ use freehold_protocol::KeyId;
 use freehold_protocol::policy::PolicyResult;
 use freehold_protocol::report::{Fence, Outcome};
 
+use super::window_event::WindowEvent;
+
 /// An event that may change a job.
 #[derive(Debug, Clone, PartialEq)]
 pub enum JobEvent {
@@ -27,6 +29,8 @@ pub enum JobEvent {
     Retry,
     /// The control plane can never send the order of this dispatch, so no attempt can start.
     Undeliverable { dispatch: u32, reason: String },
+    /// The customer's change windows keep the job from starting, or let it start.
+    Window(WindowEvent),
 }
 
 impl JobEvent {
@@ -48,6 +52,7 @@ impl JobEvent {
             Self::Returned { .. } => "returned",
             Self::Retry => "retry",
             Self::Undeliverable { .. } => "undeliverable",
+            Self::Window(window) => window.as_str(),
         }
     }
 
@@ -59,6 +64,7 @@ impl JobEvent {
             | Self::Finished { fence, runner, .. }
             | Self::Refused { fence, runner }
             | Self::Returned { fence, runner } => Some((*fence, runner)),
+            Self::Window(window) => window.attempt(),
             Self::Cancel | Self::Expire | Self::Wait | Self::Retry | Self::Undeliverable { .. } => None,
         }
     }
@@ -75,7 +81,8 @@ impl JobEvent {
             | Self::Expire
             | Self::Wait
             | Self::Retry
-            | Self::Undeliverable { .. } => &[],
+            | Self::Undeliverable { .. }
+            | Self::Window(_) => &[],
         }
     }
 }

@@ -1,8 +1,11 @@
 //! Jobs: one unit of work for one runner, its states and their transitions.
 
 mod event;
+mod retry;
 mod state;
 mod waiting;
+mod window;
+mod window_event;
 
 use freehold_protocol::limits::MAX_JOB_SECS;
 use freehold_protocol::order::Mode;
@@ -16,6 +19,7 @@ use crate::AuditRecord;
 
 pub use event::JobEvent;
 pub use state::{JobState, LastAttempt};
+pub use window_event::WindowEvent;
 
 /// The maximum number of dispatches of one job.
 pub const MAX_DISPATCHES: u32 = 11;
@@ -167,6 +171,9 @@ impl Job {
             JobState::WaitingForRunner { dispatch, attempt, .. } => {
                 self.while_waiting(*dispatch, attempt.as_ref(), event, now)
             }
+            JobState::WaitingForWindow { dispatch, since, .. } => {
+                self.while_waiting_for_window(*dispatch, *since, event, now)
+            }
             JobState::Lost { attempt, .. } => self.when_lost(attempt.as_ref(), event, now),
             JobState::Cancelled { unclaimed: true, .. } => self.when_lost(None, event, now),
             JobState::Succeeded { .. }
@@ -206,6 +213,7 @@ impl Job {
             JobState::Queued { .. }
             | JobState::Running { .. }
             | JobState::WaitingForRunner { .. }
+            | JobState::WaitingForWindow { .. }
             | JobState::Succeeded { .. } => false,
             JobState::Blocked { fence, .. } => !is_first(*fence),
             JobState::Failed { fence, partial, .. } => *partial || !is_first(*fence),
@@ -217,7 +225,8 @@ impl Job {
     /// Returns whether the job was cancelled before its first attempt started.
     fn is_refused_unstarted(&self) -> bool {
         let is_refusal = |record: &AuditRecord| {
-            matches!(record.what.as_str(), "refused" | "returned") && record.fence.is_some_and(is_first)
+            matches!(record.what.as_str(), "refused" | "returned" | "outside_window")
+                && record.fence.is_some_and(is_first)
         };
         self.history.last().is_some_and(is_refusal) && !self.history.iter().any(|record| record.to == "running")
     }
@@ -230,6 +239,7 @@ impl Job {
             JobState::Queued { .. }
             | JobState::Running { .. }
             | JobState::WaitingForRunner { .. }
+            | JobState::WaitingForWindow { .. }
             | JobState::Succeeded { .. }
             | JobState::Interrupted { .. }
             | JobState::Cancelled { .. }
@@ -255,6 +265,7 @@ impl Job {
             JobState::Running { last_contact, .. } => Some(*last_contact),
             JobState::Queued { .. }
             | JobState::WaitingForRunner { .. }
+            | JobState::WaitingForWindow { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -278,6 +289,7 @@ impl Job {
             JobEvent::Wait => Ok(self.wait(dispatch, None, event, now)),
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Undeliverable { dispatch: failed, .. } if *failed != dispatch => Ok(Step::Already),
             JobEvent::Undeliverable { reason, .. } => {
                 // No attempt has this fence, because receives are counted from 1.
@@ -312,6 +324,7 @@ impl Job {
             JobEvent::Returned { fence, .. } if *fence == current => Ok(Step::Already),
             JobEvent::Returned { .. } => Ok(self.order_again(event, now)),
             JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
     }
@@ -322,13 +335,18 @@ impl Job {
             | JobEvent::Progress { fence, .. }
             | JobEvent::Finished { fence, .. }
             | JobEvent::Refused { fence, .. }
-            | JobEvent::Returned { fence, .. } => {
+            | JobEvent::Returned { fence, .. }
+            | JobEvent::Window(WindowEvent::Refused { fence, .. }) => {
                 if self.state.fence() == Some(*fence) {
                     return Ok(Step::Already);
                 }
                 Err(Rejected::Ended { job: self.id.clone(), state: self.state.as_str() })
             }
-            JobEvent::Cancel | JobEvent::Expire | JobEvent::Wait | JobEvent::Undeliverable { .. } => Ok(Step::Already),
+            JobEvent::Cancel
+            | JobEvent::Expire
+            | JobEvent::Wait
+            | JobEvent::Undeliverable { .. }
+            | JobEvent::Window(WindowEvent::Closed { .. } | WindowEvent::Opened) => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
     }
@@ -354,6 +372,7 @@ impl Job {
             | JobEvent::Expire
             | JobEvent::Wait
             | JobEvent::Returned { .. }
+            | JobEvent::Window(_)
             | JobEvent::Undeliverable { .. } => Ok(Step::Already),
             JobEvent::Retry => self.retry(event, now),
         }
@@ -429,32 +448,6 @@ impl Job {
             return lost.change(JobState::Cancelled { dispatch, ended_at: now, unclaimed: true }, event, now);
         }
         lost.change(JobState::Lost { dispatch, ended_at: now, attempt }, event, now)
-    }
-
-    fn retry(&self, event: &JobEvent, now: Timestamp) -> Result<Step, Rejected> {
-        match &self.state {
-            JobState::Failed { .. } | JobState::Interrupted { .. } | JobState::Lost { .. } => {}
-            JobState::Queued { .. }
-            | JobState::Running { .. }
-            | JobState::WaitingForRunner { .. }
-            | JobState::Succeeded { .. }
-            | JobState::Blocked { .. }
-            | JobState::Cancelled { .. } => return Err(self.not_retryable()),
-        }
-        let dispatch = self.state.dispatch();
-        if dispatch.saturating_sub(self.returned) >= MAX_DISPATCHES {
-            return Err(Rejected::Exhausted { job: self.id.clone() });
-        }
-        let patience = self.wait_until().since(self.created_at) / 1000;
-        let mut again = self.with_new_order(now);
-        again.wait_until = now.plus_secs(patience);
-        again.cancel_requested = None;
-        again.lost_at = None;
-        Ok(again.change(JobState::Queued { dispatch: dispatch + 1 }, event, now))
-    }
-
-    fn not_retryable(&self) -> Rejected {
-        Rejected::NotRetryable { job: self.id.clone(), state: self.state.as_str() }
     }
 
     fn change(&self, state: JobState, event: &JobEvent, now: Timestamp) -> Step {

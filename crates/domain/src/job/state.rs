@@ -34,6 +34,16 @@ pub enum JobState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         attempt: Option<LastAttempt>,
     },
+    /// The customer lets no change start now. No order of this dispatch is in the queue, and no attempt works.
+    WaitingForWindow {
+        dispatch: u32,
+        since: Timestamp,
+        /// The time from which changes may start; absent while it is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        /// Why no change may start, as a sentence.
+        reason: String,
+    },
     Succeeded {
         fence: Fence,
         ended_at: Timestamp,
@@ -94,6 +104,7 @@ impl JobState {
             Self::Queued { .. } => "queued",
             Self::Running { .. } => "running",
             Self::WaitingForRunner { .. } => "waiting_for_runner",
+            Self::WaitingForWindow { .. } => "waiting_for_window",
             Self::Succeeded { .. } => "succeeded",
             Self::Failed { .. } => "failed",
             Self::Blocked { .. } => "blocked",
@@ -106,7 +117,10 @@ impl JobState {
     /// Returns whether the job has ended.
     pub const fn is_terminal(&self) -> bool {
         match self {
-            Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } => false,
+            Self::Queued { .. }
+            | Self::Running { .. }
+            | Self::WaitingForRunner { .. }
+            | Self::WaitingForWindow { .. } => false,
             Self::Succeeded { .. }
             | Self::Failed { .. }
             | Self::Blocked { .. }
@@ -121,6 +135,7 @@ impl JobState {
         match self {
             Self::Queued { dispatch }
             | Self::WaitingForRunner { dispatch, .. }
+            | Self::WaitingForWindow { dispatch, .. }
             | Self::Lost { dispatch, .. }
             | Self::Cancelled { dispatch, .. } => *dispatch,
             Self::Running { fence, .. }
@@ -137,6 +152,7 @@ impl JobState {
             Self::WaitingForRunner { attempt: Some(LastAttempt { fence, .. }), .. } => Some(*fence),
             Self::Queued { .. }
             | Self::WaitingForRunner { attempt: None, .. }
+            | Self::WaitingForWindow { .. }
             | Self::Lost { .. }
             | Self::Cancelled { .. } => None,
             Self::Running { fence, .. }
@@ -153,6 +169,7 @@ impl JobState {
             Self::Queued { .. }
             | Self::Running { .. }
             | Self::WaitingForRunner { .. }
+            | Self::WaitingForWindow { .. }
             | Self::Lost { .. }
             | Self::Cancelled { unclaimed: true, .. } => None,
             Self::Succeeded { ended_at, .. }
@@ -163,10 +180,12 @@ impl JobState {
         }
     }
 
-    /// Returns why the job did not succeed, as a sentence; `None` if it succeeded or has not ended.
+    /// Returns why the job did not succeed, or waits for the customer's window, as a sentence; `None` if it succeeded or
+    /// has not ended.
     pub fn reason(&self) -> Option<String> {
         match self {
             Self::Queued { .. } | Self::Running { .. } | Self::WaitingForRunner { .. } | Self::Succeeded { .. } => None,
+            Self::WaitingForWindow { reason, .. } => Some(reason.clone()),
             Self::Failed { reason, partial: true, .. } => Some(format!("{reason} (partial)")),
             Self::Failed { reason, partial: false, .. }
             | Self::Blocked { reason, .. }

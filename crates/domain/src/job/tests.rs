@@ -228,6 +228,7 @@ fn kept(job: &Job) -> (&'static str, Option<Fence>) {
         JobState::Queued { .. }
         | JobState::Running { .. }
         | JobState::WaitingForRunner { .. }
+        | JobState::WaitingForWindow { .. }
         | JobState::Lost { .. }
         | JobState::Cancelled { unclaimed: true, .. } => ("open", None),
         ended => (ended.as_str(), ended.fence()),

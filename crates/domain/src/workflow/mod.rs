@@ -42,6 +42,9 @@ pub struct Workflow {
     /// Who asked for the workflow; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// Whether who asked wants changes to start also while the customer's change windows are closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,

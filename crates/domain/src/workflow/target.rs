@@ -1,6 +1,7 @@
 //! The target of a node: the operation that its job performs, and the part that it concerns.
 
 use freehold_protocol::limits::{CLAIM_WINDOW_SECS, MAX_WAIT_SECS};
+use freehold_protocol::report::FreeActions;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group};
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +91,16 @@ pub struct Deploys<'a> {
 }
 
 impl Target {
+    /// Returns whether the node changes something in the customer's account, so that it waits for the customer's windows.
+    /// `free` are the actions that the customer lets run at any time.
+    pub fn is_change(&self, free: &FreeActions) -> bool {
+        match self {
+            Self::Component { .. } | Self::Sandbox { .. } | Self::Secrets { .. } | Self::Teardown { .. } => true,
+            Self::Action { action, .. } => !free.contains(action),
+            Self::Build { .. } | Self::Preflight | Self::Leftovers => false,
+        }
+    }
+
     /// Returns the part that the node deploys from an artifact; `None` for nodes that do something else.
     pub fn deploys(&self) -> Option<Deploys<'_>> {
         match self {

@@ -19,6 +19,7 @@ pub(crate) fn pending() -> Workflow {
         serial: 1,
         request: Request::deploy_latest(),
         request_digest: None,
+        now: false,
         asked_by: None,
         version: None,
         tool_image: None,

@@ -111,6 +111,7 @@ fn abstracted(job: &real::Job) -> Job {
         real::JobState::WaitingForRunner { attempt, .. } => JobState::Waiting {
             last: attempt.as_ref().map(|last| (small(last.fence.receive), runner_of(&last.runner))),
         },
+        real::JobState::WaitingForWindow { .. } => panic!("the model has no windows, and makes none of their events"),
         real::JobState::Succeeded { fence, .. } => JobState::Succeeded { receive: small(fence.receive) },
         real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
         real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },

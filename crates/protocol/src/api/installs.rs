@@ -70,6 +70,9 @@ pub struct InstallView {
     /// Whether the runner takes orders; absent before its first hello.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<ConnectionView>,
+    /// When the customer lets changes start, as the runner announced it; absent when changes may start at any time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangesView>,
     /// The values of inputs that were answered, by name, without defaults. Empty in lists.
     #[serde(default)]
     pub inputs: BTreeMap<String, Value>,
@@ -133,6 +136,26 @@ pub struct ConnectionView {
     /// Why the runner takes no orders, as a sentence.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
+}
+
+/// When the customer lets changes start. The runner decides; this is what it announced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChangesView {
+    /// Whether changes may start now.
+    pub open: bool,
+    /// The time until which this holds; absent when it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Why no change may start, as a sentence; empty while changes may start.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The customer's change windows, as the install stack has them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub windows: String,
+    /// The customer's freezes, as the install stack has them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub freezes: String,
 }
 
 /// One component that is deployed, or for which an unsuccessful deploy may have created resources.

@@ -27,8 +27,8 @@ pub use contracts::ContractView;
 pub use errors::{ErrorBody, ErrorDetail, ErrorKind};
 pub use inputs::{AnsweredBy, InputView, InputsSchema, InstallInputs, SetInputsRequest};
 pub use installs::{
-    ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted, InstallCreated,
-    InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView,
+    ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,
+    InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView,
 };
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
 pub use workflows::{

@@ -35,6 +35,10 @@ pub struct DeployComponentsRequest {
     /// the contract, such as `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
+    /// pass whom the customer names.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub now: bool,
 }
 
 /// `POST /v1/installs/{install}/teardown`: removes a component, the sandbox, or everything when neither is given.
@@ -54,6 +58,10 @@ pub struct TeardownInstallRequest {
     /// the contract.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
+    /// pass whom the customer names.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub now: bool,
 }
 
 /// `POST /v1/installs/{install}/actions/{action}/runs`: runs an action.
@@ -64,6 +72,10 @@ pub struct RunActionRequest {
     /// the contract, such as `break-glass-admin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// Whether to start also while the customer's change windows are closed. The customer's runner decides: it lets only those
+    /// pass whom the customer names.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub now: bool,
 }
 
 /// The response to a request that starts a workflow.
@@ -128,16 +140,20 @@ pub struct WorkflowView {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeView {
     pub name: String,
-    /// The state: `waiting`, `active`, `waiting_for_runner` (no runner has claimed its job), `skipped`, `refused` (something
+    /// The state: `waiting`, `active`, `waiting_for_runner` (no runner has claimed its job), `waiting_for_window` (the customer
+    /// lets no change start now), `skipped`, `refused` (something
     /// that the node needs does not exist), or the final state of its job.
     pub state: String,
     #[serde(default)]
     pub dependencies: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
-    /// The time since which the node's job waits for a runner; absent in every other state.
+    /// The time since which the node's job waits for a runner or for the customer's window; absent in every other state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
+    /// The time from which the customer lets the node's job start; absent in every other state, and while it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// The number of automatic retries of the node's job after a failure.
@@ -161,15 +177,19 @@ pub struct JobView {
     pub mode: crate::order::Mode,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<RoleKey>,
-    /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `running`, `succeeded`, `failed`, `blocked`,
+    /// The state: `queued`, `waiting_for_runner` (no runner has claimed the job), `waiting_for_window` (the customer lets no
+    /// change start now; `reason` says why), `running`, `succeeded`, `failed`, `blocked`,
     /// `interrupted`, `lost` or `cancelled`.
     pub state: String,
-    /// The time since which the job waits for a runner; absent in every other state.
+    /// The time since which the job waits for a runner or for the customer's window; absent in every other state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_since: Option<Timestamp>,
-    /// The time until which the job waits for a runner; absent for a job that has ended.
+    /// The time until which the job waits for a runner, or for the window; absent for a job that has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_until: Option<Timestamp>,
+    /// The time from which the customer lets the job start; absent in every other state, and while it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub created_at: Timestamp,

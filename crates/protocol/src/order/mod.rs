@@ -73,6 +73,10 @@ pub struct Order {
     /// Who asked for the job's workflow, as the control plane says; absent in orders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,
+    /// Whether who asked wants the work to start also while the customer's change windows are closed. The runner lets only
+    /// those pass whom the customer names.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub now: bool,
     /// The key of the runner that the order was made for; absent in orders of earlier versions. A runner with another key
     /// takes the order only if the install's audit chain shows no attempt at it by this delivery.
     #[serde(default, skip_serializing_if = "Option::is_none")]

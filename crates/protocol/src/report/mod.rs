@@ -1,6 +1,7 @@
 //! Reports: the messages of a runner about itself and about its jobs.
 
 mod away;
+mod change_times;
 mod role_proof;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use crate::{Digest, GrantId, InstallId, JobId, KeyId, TenantName, Timestamp};
 
 pub use crate::fence::Fence;
 pub use away::{Away, AwayReason};
+pub use change_times::{ChangeTimes, FreeActions, OpenTime};
 pub use role_proof::{CallerRequest, RoleProof, RoleProofError};
 
 /// The signed message with which a runner answers orders or announces itself.
@@ -44,6 +46,7 @@ impl Payload for Report {
 /// The content of a report.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one report is in memory at a time, and a box would save nothing")]
 pub enum ReportBody {
     /// A runner announces itself.
     Hello(Hello),
@@ -85,6 +88,9 @@ pub struct Hello {
     /// The key to which the vendor's sensitive inputs are sealed, so that only this runner reads them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sealing_key: Option<SealingKey>,
+    /// When the customer lets changes start; absent when changes may start at any time, and from an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangeTimes>,
 }
 
 /// One message about one attempt.
@@ -199,6 +205,9 @@ pub struct Refusal {
     /// start twice has started.
     #[serde(default, skip_serializing_if = "is_false")]
     pub given_back: bool,
+    /// The time from which the customer lets the work start; absent when that is not known, and for other refusals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
 }
 
 /// The reason for the refusal of an order.
@@ -219,6 +228,8 @@ pub enum RefusalReason {
     Cancelled,
     /// The message is signed and for this install, but demands what this runner does not know.
     NotUnderstood,
+    /// The work is a change, and the customer lets no change start now.
+    OutsideWindow,
 }
 
 impl RefusalReason {
@@ -233,6 +244,7 @@ impl RefusalReason {
             Self::Replayed => "replayed",
             Self::Cancelled => "cancelled",
             Self::NotUnderstood => "not_understood",
+            Self::OutsideWindow => "outside_window",
         }
     }
 }

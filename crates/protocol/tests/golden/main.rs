@@ -27,8 +27,8 @@ use freehold_protocol::provenance::{
     BuildFacts, ExternalParameters, InternalParameters, ResourceDescriptor, Statement, sha256,
 };
 use freehold_protocol::report::{
-    AttemptEvent, AttemptReport, Away, AwayReason, Block, Fence, Hello, Outcome, Refusal, RefusalReason, Report,
-    ReportBody, RoleProof,
+    AttemptEvent, AttemptReport, Away, AwayReason, Block, ChangeTimes, Fence, FreeActions, Hello, OpenTime, Outcome,
+    Refusal, RefusalReason, Report, ReportBody, RoleProof,
 };
 use freehold_protocol::sealing::SealingKey;
 use freehold_protocol::{BuildId, ComponentName, Digest, GrantId, JobId, KeyId, KeyUse, Timestamp, WorkflowId};
@@ -108,6 +108,7 @@ fn order(work: Work) -> Order {
         mode: Mode::Maintenance,
         role: None,
         asked_by: None,
+        now: false,
         runner: None,
         redelivery: work.redelivery(),
         work,
@@ -323,6 +324,7 @@ fn reports() {
         accepted_contract: None,
         proof: None,
         sealing_key: None,
+        changes: None,
     };
     golden("report-hello", &report(ReportBody::Hello(hello.clone())));
     let inputs = BTreeMap::from([("InputDomainName".to_owned(), "globex.example".to_owned())]);
@@ -339,7 +341,21 @@ fn reports() {
         session_token: "FwoGZXIvYXdz+/=".into(),
         signature: "7d".repeat(32),
     };
-    golden("report-hello-proof", &report(ReportBody::Hello(Hello { proof: Some(proof), ..hello })));
+    golden("report-hello-proof", &report(ReportBody::Hello(Hello { proof: Some(proof), ..hello.clone() })));
+    let openings = vec![
+        OpenTime { from: AT, until: Some(AT.plus_secs(3600)) },
+        OpenTime { from: AT.plus_secs(7200), until: None },
+    ];
+    let changes = ChangeTimes {
+        windows: "Europe/Berlin: Mon-Fri 22:00-04:00".into(),
+        freezes: "2026-12-20..2027-01-02".into(),
+        held: true,
+        problem: Some("parameter `ChangeFreezes`, column 1: ...".into()),
+        openings,
+        known_until: AT.plus_secs(10_000),
+        free_actions: FreeActions::Named(vec!["health".parse().unwrap()]),
+    };
+    golden("report-hello-changes", &report(ReportBody::Hello(Hello { changes: Some(changes), ..hello })));
     golden("report-heartbeat", &report(ReportBody::Heartbeat));
     golden("report-started", &attempt(AttemptEvent::Started));
     golden("report-progress", &attempt(AttemptEvent::Progress { log: "line\n".into() }));
@@ -394,8 +410,11 @@ fn reports() {
         message: Digest::of(b"message"),
         job: Some((job(), FENCE)),
         given_back: false,
+        until: None,
     };
     let given_back = Refusal { reason: RefusalReason::Expired, given_back: true, ..refusal.clone() };
+    let outside = Refusal { reason: RefusalReason::OutsideWindow, until: Some(AT), ..given_back.clone() };
+    golden("report-refused-outside-window", &report(ReportBody::Refused(outside)));
     golden("report-refused", &report(ReportBody::Refused(refusal)));
     golden("report-refused-given-back", &report(ReportBody::Refused(given_back)));
     let away = Away { reason: AwayReason::SwitchedOff, detail: "the customer has switched this runner off".into() };

@@ -12,6 +12,7 @@ fn orders() {
     let web = order(Work::ContainerImage(SyncImage { component: name("web"), artifact: artifact() }));
     golden("order-start-by", &Order { start_by: Some(AT.plus_secs(3600)), ..web.clone() });
     golden("order-asked-by", &Order { asked_by: Some(AskedBy::Caller { arn }), ..web.clone() });
+    golden("order-now", &Order { now: true, ..web.clone() });
     golden("order-for-a-runner", &Order { runner: Some(KeyId::of(&key(2).verifying_key())), ..web });
     golden(
         "order-terraform-module",

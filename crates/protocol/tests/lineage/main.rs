@@ -3,12 +3,13 @@
 #![cfg(test)]
 
 mod forgeries;
+mod keys;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ed25519_dalek::SigningKey;
 use freehold_protocol::canonical;
-use freehold_protocol::envelope::{Delegate, PublicKey};
+use freehold_protocol::envelope::Delegate;
 use freehold_protocol::lineage::{Approval, Broken, FORMAT, Lineage, Link, LinkName, Made, Proof, Used};
 use freehold_protocol::order::{
     Artifact, BuildArtifact, Descriptor, Mode, Order, Package, Recipe, Signer, Source, SyncImage, Work,
@@ -22,22 +23,12 @@ use freehold_protocol::{
 };
 use serde_json::{Value, json};
 
+use crate::keys::{key, public, root};
+
 const AT: Timestamp = Timestamp::from_millis(1_795_250_000_000);
 const FENCE: Fence = Fence { dispatch: 1, receive: 1 };
 
 type Change = fn(&mut Lineage);
-
-fn key(seed: u8) -> SigningKey {
-    SigningKey::from_bytes(&[seed; 32])
-}
-
-fn public(key: &SigningKey) -> PublicKey {
-    key.verifying_key().into()
-}
-
-fn root() -> PublicKey {
-    public(&key(1))
-}
 
 fn tenant() -> TenantName {
     "acme".parse().unwrap()
@@ -89,6 +80,7 @@ impl Place {
             mode: Mode::Maintenance,
             role: None,
             asked_by: None,
+            now: false,
             runner: None,
             redelivery: work.redelivery(),
             work,
@@ -121,6 +113,7 @@ impl Place {
             accepted_contract: None,
             proof: None,
             sealing_key: None,
+            changes: None,
         };
         self.report(AT, ReportBody::Hello(hello))
     }

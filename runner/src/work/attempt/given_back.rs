@@ -1,10 +1,13 @@
-//! Gives back an order that came too late to be started.
+//! Gives back an order whose work does not start: it came too late, or the customer lets no change start now.
 
 use freehold_protocol::Timestamp;
 use freehold_protocol::report::{Refusal, RefusalReason};
+use tokio::time::Instant;
+use tracing::warn;
 
 use super::{Attempt, Message};
-use crate::wire::verify;
+use crate::wire::{clock, verify};
+use crate::work::change_rules::KeptBack;
 use crate::work::in_flight::HeldOrder;
 use crate::work::journal::Decision;
 
@@ -25,15 +28,48 @@ impl Attempt<'_> {
         }
     }
 
-    /// Gives back an order that came too late to be started, so that the control plane orders its work again. No attempt
-    /// works under it: the lease of an earlier delivery has ended.
-    pub(super) async fn give_back(&self) -> Message {
+    /// Gives back an order that came too late to be started, so that the control plane orders its work again.
+    pub(super) async fn give_back_late(&self) -> Message {
+        let detail = "the order waited for its runner for longer than it is valid; the work may be ordered again";
+        self.give_back(RefusalReason::Expired, detail, None).await
+    }
+
+    /// Gives an order back that starts or resumes a change which the customer lets not start now. Returns `None` for every
+    /// other order. What was begun here continues, since a change that stops halfway helps nobody. That another machine has
+    /// begun it counts for nothing: its vendor would only have to say so.
+    pub(super) async fn outside_window(&self, decision: &Decision) -> Option<Message> {
+        let (agent, order) = (self.agent, &self.held.order);
+        let begins = match decision {
+            Decision::Start => true,
+            Decision::Resume => !agent.journal().state().knows(order),
+            Decision::Interrupted | Decision::Again(_) | Decision::Cancelled | Decision::Replayed { .. } => false,
+        };
+        // A build runner has no install stack.
+        if !begins || agent.standing.stack_name().is_empty() {
+            return None;
+        }
+        let rules = match agent.changes.read(&agent.standing).await {
+            Ok(rules) => rules,
+            Err(reason) => {
+                warn!(job.id = %order.job, "The order of job `{}` goes back to the queue: {reason}", order.job);
+                return Some(self.put_back(Message::Leave).await);
+            }
+        };
+        // The time comes from the answers of AWS. What the order says of the time is the vendor's word.
+        let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
+        let KeptBack { reason, until } = rules.kept_back(order, now)?;
+        let message = self.give_back(RefusalReason::OutsideWindow, &reason, until).await;
+        agent.changes.keeps_back();
+        Some(message)
+    }
+
+    /// Refuses an order and gives it back. No attempt works under it: the lease of an earlier delivery has ended.
+    async fn give_back(&self, reason: RefusalReason, detail: &str, until: Option<Timestamp>) -> Message {
         let message = self.put_back(Message::Done).await;
         let HeldOrder { order, fence, .. } = &**self.held;
-        let detail = "the order waited for its runner for longer than it is valid; the work may be ordered again";
-        let refused = verify::Refused { reason: RefusalReason::Expired, detail: detail.to_owned() };
+        let refused = verify::Refused { reason, detail: detail.to_owned() };
         let refusal = refused.of(self.held.message.clone(), Some((order.job.clone(), *fence)));
-        if !self.agent.refuse(Refusal { given_back: true, ..refusal }) {
+        if !self.agent.refuse(Refusal { given_back: true, until, ..refusal }) {
             return Message::Leave;
         }
         // The spool may be lost with the machine's disk, so the order stays until the reports queue has the report.

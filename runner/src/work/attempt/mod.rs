@@ -122,7 +122,10 @@ impl Attempt<'_> {
         let decision = self.agent.journal().state().decide(order, self.held.fence.receive);
         // Nobody starts an order that is given back, so it does not matter what other machines have seen of it.
         if self.is_too_late(&decision) {
-            return self.give_back().await;
+            return self.give_back_late().await;
+        }
+        if let Some(message) = self.outside_window(&decision).await {
+            return message;
         }
         match self.seen_by_others().await {
             Ok(None) => {}

@@ -71,6 +71,7 @@ impl AcceptReport {
                 if changed {
                     tracing::info!(install.id = %next.id, "Runner of `{}` announced itself", next.id);
                 }
+                self.note_changes(&next, hello.changes.as_ref(), arrival.sent_at).await?;
                 self.after_hello(&next, arrival.sent_at, reported_head(&report, arrival.sent_at)).await
             }
             Err(reason) => {

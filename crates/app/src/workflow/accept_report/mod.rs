@@ -4,6 +4,7 @@
 mod attempt;
 mod away;
 mod bounds;
+mod changes;
 mod contact;
 mod hello;
 mod refusal;

@@ -130,6 +130,9 @@ impl AcceptReport {
             (RefusalReason::Expired, Some((job, fence))) if refusal.given_back => {
                 self.given_back(runner, &job, (fence, sent_at)).await
             }
+            (RefusalReason::OutsideWindow, Some((job, fence))) => {
+                self.outside_window(runner, &job, refusal, (fence, sent_at)).await
+            }
             _ => Ok(Accepted::Taken),
         }
     }

@@ -1,5 +1,6 @@
 //! Sends the signed order for a queued job, or a signed cancel, to the install's orders queue.
 
+pub(crate) mod change_windows;
 mod sending;
 mod task;
 
@@ -227,6 +228,7 @@ impl DispatchJob {
             mode: job.mode,
             role: job.role.clone(),
             asked_by: workflow.asked_by.clone(),
+            now: workflow.now,
             runner: install.runner.as_ref().map(|runner| runner.public_key.key_id()),
             redelivery: task.work.redelivery(),
             skip_noops: task.skip_noops,

@@ -1,11 +1,12 @@
 //! Sends the order of a job, so that its queue gets one copy. The queue drops a second copy for five minutes only. After
 //! that, an order is sent again only if SQS refused every earlier try.
 
-use freehold_domain::job::{Job, JobEvent};
+use freehold_domain::job::{Job, JobEvent, WindowEvent};
 use freehold_domain::sealed_inputs;
 use freehold_protocol::order::Order;
 use freehold_protocol::{Envelope, KeyUse, Timestamp};
 
+use super::change_windows::{self, Closed};
 use super::{DispatchJob, queue_url};
 use crate::AppError;
 use crate::ports::{Committed, Expect, PortError};
@@ -59,6 +60,7 @@ impl DispatchJob {
                 };
                 (envelope, claim)
             }
+            None if self.keeps_back(job, dispatch, now).await? => return Ok(false),
             None => (self.new_order(job, &install, dispatch, now).await?, Claim { is_first: true, rev: None }),
         };
         let named = envelope.peek::<Order>()?.sealed_inputs;
@@ -89,6 +91,18 @@ impl DispatchJob {
             return Err(error.into());
         }
         tracing::info!(job.id = %job.id, install.id = %install.id, "Sent order {dispatch} of job `{}`", job.id);
+        Ok(true)
+    }
+
+    /// Lets the job wait if the customer lets no change start now. The runner would only give its order back. Returns whether
+    /// the job waits. `sweep` orders it when the window opens.
+    async fn keeps_back(&self, job: &Job, dispatch: u32, now: Timestamp) -> Result<bool, AppError> {
+        let Some(Closed { until, reason }) = change_windows::closed(&*self.store, job, now).await? else {
+            return Ok(false);
+        };
+        tracing::info!(job.id = %job.id, install.id = %job.install, "Job `{}` waits: {reason}", job.id);
+        let event = JobEvent::Window(WindowEvent::Closed { dispatch, until, reason });
+        let _ = advance::job_event(&*self.store, &job.id, &event, None, now).await?;
         Ok(true)
     }
 

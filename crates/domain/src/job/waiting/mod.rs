@@ -4,7 +4,7 @@
 //! expired order stays in its queue. The runner that receives it there gives it back, and the job gets a new order.
 
 use freehold_protocol::Timestamp;
-use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WAIT_SECS};
+use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WAIT_SECS, MAX_WINDOW_WAIT_SECS};
 use freehold_protocol::report::Outcome;
 
 use super::{Job, JobEvent, JobState, LastAttempt, Rejected, Step};
@@ -20,6 +20,12 @@ impl Job {
         self.created_at.plus_secs(window.saturating_sub(self.timeout_secs.into()))
     }
 
+    /// Returns the time until which the job waits for a runner, or for the customer's window.
+    pub fn waits_until(&self) -> Timestamp {
+        let JobState::WaitingForWindow { since, .. } = &self.state else { return self.wait_until() };
+        since.plus_secs(MAX_WINDOW_WAIT_SECS)
+    }
+
     /// Returns the time until which the job waits for a runner.
     pub fn wait_until(&self) -> Timestamp {
         if self.wait_until == Timestamp::default() { self.created_at.plus_secs(MAX_WAIT_SECS) } else { self.wait_until }
@@ -30,11 +36,11 @@ impl Job {
         now >= self.not_after.plus_secs(LOST_GRACE_SECS)
     }
 
-    /// Returns the time since which the job waits for a runner, as far as is known at the time `now`; `None` while an
+    /// Returns the time since which the job waits for a runner or for the customer's window, as far as is known at the time `now`; `None` while an
     /// attempt works, and for a job that has ended.
     pub fn waits_since(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.state {
-            JobState::WaitingForRunner { since, .. } => Some(*since),
+            JobState::WaitingForRunner { since, .. } | JobState::WaitingForWindow { since, .. } => Some(*since),
             JobState::Queued { .. } => (now.since(self.created_at) >= UNCLAIMED_SECS * 1000).then_some(self.created_at),
             JobState::Running { .. }
             | JobState::Succeeded { .. }
@@ -46,10 +52,11 @@ impl Job {
         }
     }
 
-    /// Returns whether the job waits for its runner past the expiry of its order, and nobody wants it cancelled: nothing is
-    /// to be done for it until the runner is heard of, or it has waited long enough.
+    /// Returns whether the job waits for its runner past the expiry of its order, or for the customer's window, and nobody
+    /// wants it cancelled: nothing is to be done for it until the customer does something, or it has waited long enough.
     pub const fn is_left_to_wait(&self) -> bool {
-        matches!(self.state, JobState::WaitingForRunner { .. }) && self.cancel_requested.is_none()
+        matches!(self.state, JobState::WaitingForRunner { .. } | JobState::WaitingForWindow { .. })
+            && self.cancel_requested.is_none()
     }
 
     pub(super) fn last_attempt(&self) -> Option<LastAttempt> {
@@ -57,6 +64,7 @@ impl Job {
             JobState::Running { fence, runner, .. } => Some(LastAttempt { fence: *fence, runner: runner.clone() }),
             JobState::WaitingForRunner { attempt, .. } | JobState::Lost { attempt, .. } => attempt.clone(),
             JobState::Queued { .. }
+            | JobState::WaitingForWindow { .. }
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -108,6 +116,7 @@ impl Job {
             }
             JobEvent::Wait => Ok(Step::NotYet),
             JobEvent::Retry => Err(self.not_retryable()),
+            JobEvent::Window(window) => Ok(self.on_window(window, event, now)),
             JobEvent::Undeliverable { .. } => Ok(Step::Already),
         }
     }

@@ -33,6 +33,7 @@ pub(super) fn all_fields() -> Vec<(&'static str, Vec<&'static str>)> {
             mode,
             role,
             asked_by,
+            now,
             runner,
             redelivery,
             skip_noops,

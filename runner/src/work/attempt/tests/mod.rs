@@ -1,6 +1,7 @@
 //! Whole attempts against a queue in memory that leases as SQS does, with the real journal, spool and audit trail.
 
 mod audit;
+mod change_windows;
 mod copies;
 mod enrolment;
 mod queues;

@@ -246,6 +246,7 @@ impl World {
             fatal: OnceLock::new(),
             replaced_by: OnceLock::new(),
             presence: Default::default(),
+            changes: Default::default(),
             config,
         };
         Self { queue, stage, agent: Arc::new(agent), spool, taken, account, roles, key, state }

@@ -254,6 +254,7 @@ async fn a_runner_that_names_a_job_of_another_install_writes_nothing_into_it() {
         message: freehold_protocol::Digest::of(b"order"),
         job: Some((job.clone(), FIRST)),
         given_back: false,
+        until: None,
     };
     let runner = &world.runners["initech"];
     let report = runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()));
@@ -353,6 +354,7 @@ async fn a_refused_order_is_put_on_record_and_ends_nothing() {
         message: freehold_protocol::Digest::of(b"order"),
         job: Some((job.clone(), FIRST)),
         given_back: false,
+        until: None,
     };
     let runner = &world.runners["globex"];
     let report = runner.sign(&runner.report(ReportBody::Refused(refusal), world.now()));
@@ -375,6 +377,7 @@ async fn an_order_that_its_runner_does_not_understand_ends_its_job_with_the_way_
         message: freehold_protocol::Digest::of(b"order"),
         job: Some((job.clone(), fence)),
         given_back: false,
+        until: None,
     };
     let runner = &world.runners["globex"];
     let report = |fence| runner.sign(&runner.report(ReportBody::Refused(refusal(fence)), world.now()));

@@ -1,0 +1,90 @@
+//! Whether the customer's change windows keep a job from starting, as far as the control plane knows: what the runner
+//! announced, and what it said when it gave an order back.
+
+use freehold_domain::install::change_gate::Gate;
+use freehold_domain::job::{Job, JobState};
+use freehold_domain::workflow::Workflow;
+use freehold_protocol::Timestamp;
+use freehold_protocol::order::Mode;
+use freehold_protocol::report::ChangeTimes;
+
+use crate::AppError;
+use crate::ports::Store;
+use crate::table::{self, ChangeTimesRecord, changes_key, load};
+
+/// The time, in seconds, after which the order of a job is sent again whose runner said that no change may start, and has
+/// not announced until when. The runner decides again.
+const ASK_AGAIN_SECS: u64 = 60 * 60;
+/// The time, in seconds, after which a job is looked at again that waits for a window without a known end, or for one that is
+/// far away. The state machine of the workflow ends without a sign of life within three days.
+const LOOK_AGAIN_SECS: u64 = 15 * 60;
+const LOOK_AT_LEAST_SECS: u64 = 24 * 60 * 60;
+
+/// Why and until when a job has to wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Closed {
+    pub(crate) until: Option<Timestamp>,
+    pub(crate) reason: String,
+}
+
+/// What becomes of a job that waits for a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opens {
+    /// The job is ordered now.
+    Now,
+    /// The job is looked at again at this time.
+    LookAt(Timestamp),
+}
+
+/// Returns why the order of a job is not worth sending; `None` if it may start, or if the runner is to decide.
+///
+/// # Errors
+/// The store's errors.
+pub(crate) async fn closed(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Option<Closed>, AppError> {
+    let Some(times) = announced(store, job).await?.and_then(|record| record.times) else { return Ok(None) };
+    let Gate::Closed { until, reason } = Gate::at(&times, now) else { return Ok(None) };
+    // The runner lets some pass, and only it knows whom.
+    let workflow = table::workflow(store, &job.workflow).await?.value;
+    let passes = workflow.now || is_break_glass(job);
+    Ok((!passes && is_change(&workflow, job, &times)).then_some(Closed { until, reason }))
+}
+
+/// Returns whether a job that waits for a window is ordered now.
+///
+/// # Errors
+/// The store's errors.
+pub(crate) async fn opens(store: &dyn Store, job: &Job, now: Timestamp) -> Result<Opens, AppError> {
+    let JobState::WaitingForWindow { since, until, .. } = &job.state else { return Ok(Opens::Now) };
+    let record = announced(store, job).await?;
+    let is_newer = record.as_ref().is_some_and(|record| record.at >= *since);
+    let from = match record.and_then(|record| record.times) {
+        Some(times) => match Gate::at(&times, now) {
+            Gate::Closed { until, .. } => {
+                let workflow = table::workflow(store, &job.workflow).await?.value;
+                if !is_change(&workflow, job, &times) {
+                    return Ok(Opens::Now);
+                }
+                until.unwrap_or_else(|| now.plus_secs(LOOK_AGAIN_SECS))
+            }
+            Gate::Open { .. } if is_newer => now,
+            Gate::Open { .. } => until.unwrap_or_else(|| since.plus_secs(ASK_AGAIN_SECS)),
+        },
+        None if is_newer => now,
+        None => until.unwrap_or_else(|| since.plus_secs(ASK_AGAIN_SECS)),
+    };
+    Ok(if from <= now { Opens::Now } else { Opens::LookAt(from.min(now.plus_secs(LOOK_AT_LEAST_SECS))) })
+}
+
+async fn announced(store: &dyn Store, job: &Job) -> Result<Option<ChangeTimesRecord>, AppError> {
+    Ok(load::<ChangeTimesRecord>(store, &changes_key(&job.install)).await?.map(|found| found.value))
+}
+
+fn is_change(workflow: &Workflow, job: &Job, times: &ChangeTimes) -> bool {
+    let node = workflow.nodes.iter().find(|node| node.name == job.node);
+    node.is_some_and(|node| node.target.is_change(&times.free_actions))
+}
+
+/// Returns whether the job runs under emergency rights, which the customer switched on for it.
+fn is_break_glass(job: &Job) -> bool {
+    job.mode == Mode::BreakGlass || job.role.as_ref().is_some_and(|role| role.is_break_glass())
+}

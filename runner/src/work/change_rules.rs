@@ -1,0 +1,148 @@
+//! The customer's rules about changes, as the install stack has them now: whether the work of an order may start, and what
+//! this runner announces of the rules. The rules come from the customer's stack and the time from AWS, so nobody else decides.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use freehold_protocol::Timestamp;
+use freehold_protocol::order::{Mode, Order};
+use freehold_protocol::report::{ChangeTimes, FreeActions, OpenTime};
+use freehold_windows::{Decision, FREEZES, Rules, WINDOWS, is_change};
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tracing::info;
+
+use crate::identity::denial::{StackState, Standing};
+
+/// The time for which the rules count as read. So a hold keeps those jobs back that start a minute later.
+const FRESH: Duration = Duration::from_secs(60);
+/// The days ahead, and the number of openings, that a runner announces. It announces them anew every hour.
+const AHEAD_DAYS: i64 = 35;
+const MOST_OPENINGS: usize = 32;
+
+/// The reason why the work of an order does not start now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptBack {
+    pub reason: String,
+    /// The time from which it may start; `None` while that is not known.
+    pub until: Option<Timestamp>,
+}
+
+/// The rules of the install stack, read from time to time.
+#[derive(Debug, Default)]
+pub struct ChangeRules {
+    last: Mutex<Option<(Instant, Arc<StackRules>)>>,
+    kept_back: Notify,
+}
+
+/// The rules as the stack had them at one moment.
+#[derive(Debug)]
+pub struct StackRules {
+    parameters: BTreeMap<String, String>,
+    /// The rules, or what is wrong with their texts.
+    rules: Result<Rules, String>,
+}
+
+impl ChangeRules {
+    /// Returns the rules, which are read from the stack if they were not read within the last minute. A stack that is gone
+    /// has none: its roles are gone with it.
+    ///
+    /// # Errors
+    /// The reason why the stack cannot be read.
+    pub async fn read(&self, standing: &Standing) -> Result<Arc<StackRules>, String> {
+        let known = self.last.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some((at, rules)) = known
+            && at.elapsed() < FRESH
+        {
+            return Ok(rules);
+        }
+        let parameters = match standing.stack().await {
+            StackState::Launched(parameters) => parameters,
+            StackState::Gone => BTreeMap::new(),
+            StackState::Unreadable(reason) => {
+                return Err(format!(
+                    "cannot read in install stack `{}` when changes may start: {reason}",
+                    standing.stack_name()
+                ));
+            }
+        };
+        let rules = Arc::new(StackRules::of(parameters));
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((Instant::now(), rules.clone()));
+        Ok(rules)
+    }
+
+    /// Lets the runner announce the rules at once, because the control plane sent an order that they keep back.
+    pub fn keeps_back(&self) {
+        self.kept_back.notify_one();
+    }
+
+    /// Waits until an order was kept back.
+    pub async fn has_kept_back(&self) {
+        self.kept_back.notified().await;
+    }
+}
+
+impl StackRules {
+    fn of(parameters: BTreeMap<String, String>) -> Self {
+        let rules = Rules::of_parameters(&parameters).map_err(|error| error.to_string());
+        Self { parameters, rules }
+    }
+
+    /// Returns why the work of the order does not start at `now`; `None` if it may.
+    pub fn kept_back(&self, order: &Order, now: Timestamp) -> Option<KeptBack> {
+        if is_break_glass(order) {
+            return None;
+        }
+        let rules = match &self.rules {
+            Ok(rules) => rules,
+            Err(problem) => {
+                let reason =
+                    format!("no change starts while the customer's rules about changes cannot be read: {problem}");
+                return is_change(&order.work, &FreeActions::default()).then_some(KeptBack { reason, until: None });
+            }
+        };
+        let Decision::Closed(closed) = rules.at(now) else { return None };
+        if !is_change(&order.work, rules.free_actions()) {
+            return None;
+        }
+        let asker = order.asked_by.as_ref().filter(|_| order.now);
+        if rules.lets_pass(asker) {
+            info!(job.id = %order.job, "Job `{}` starts with `--now`, although {closed}", order.job);
+            return None;
+        }
+        let refused = asker.filter(|_| !rules.is_held()).map(|by| {
+            format!(
+                "; the customer does not let `{by}` pass with `--now` (parameter `ChangesNowBy` of the install stack)"
+            )
+        });
+        Some(KeptBack { reason: format!("{closed}{}", refused.unwrap_or_default()), until: closed.until })
+    }
+
+    /// Returns what the runner announces; `None` if changes may start at any time.
+    pub fn announced(&self, now: Timestamp) -> Option<ChangeTimes> {
+        let text = |name: &str| self.parameters.get(name).cloned().unwrap_or_default();
+        let times = ChangeTimes { windows: text(WINDOWS), freezes: text(FREEZES), ..ChangeTimes::default() };
+        let rules = match &self.rules {
+            Ok(rules) if rules.is_unlimited() => return None,
+            Ok(rules) => rules,
+            Err(problem) => return Some(ChangeTimes { problem: Some(problem.clone()), ..times }),
+        };
+        let found = rules.openings(now, AHEAD_DAYS, MOST_OPENINGS);
+        let openings = found.all.iter().map(|one| OpenTime { from: one.from, until: one.until }).collect();
+        let (held, free_actions) = (rules.is_held(), rules.free_actions().clone());
+        Some(ChangeTimes { held, openings, known_until: found.known_until, free_actions, ..times })
+    }
+}
+
+/// Returns whether two announcements say the same rules, whatever the time.
+pub fn is_same_rule(one: Option<&ChangeTimes>, other: Option<&ChangeTimes>) -> bool {
+    let rules =
+        |times: &ChangeTimes| ChangeTimes { openings: Vec::new(), known_until: Timestamp::default(), ..times.clone() };
+    one.map(rules) == other.map(rules)
+}
+
+/// Returns whether the order is for a role of emergencies, which exists only while the customer has switched it on.
+fn is_break_glass(order: &Order) -> bool {
+    order.mode == Mode::BreakGlass || order.role.as_ref().is_some_and(|role| role.is_break_glass())
+}
