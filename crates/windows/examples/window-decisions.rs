@@ -2,22 +2,25 @@
 //! and the times in seconds, and writes for each time whether changes may start and when that changes.
 
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::io::{BufRead as _, Write as _};
 
 use freehold_protocol::Timestamp;
 use freehold_windows::{Decision, Rules};
 use serde_json::{Value, json};
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut out = std::io::stdout().lock();
     for line in std::io::stdin().lock().lines() {
-        let question: Value = serde_json::from_str(&line.unwrap()).unwrap();
-        let parameters: BTreeMap<String, String> = serde_json::from_value(question["parameters"].clone()).unwrap();
-        let rules = Rules::of_parameters(&parameters).unwrap();
-        let times = question["times"].as_array().unwrap().iter().map(|secs| secs.as_u64().unwrap());
-        let answers: Vec<Value> = times.map(|secs| answer(&rules, secs)).collect();
-        writeln!(out, "{}", Value::from(answers)).unwrap();
+        let question: Value = serde_json::from_str(&line?)?;
+        let part = |name: &str| question.get(name).cloned().unwrap_or_default();
+        let parameters: BTreeMap<String, String> = serde_json::from_value(part("parameters"))?;
+        let times: Vec<u64> = serde_json::from_value(part("times"))?;
+        let rules = Rules::of_parameters(&parameters)?;
+        let answers: Vec<Value> = times.into_iter().map(|secs| answer(&rules, secs)).collect();
+        writeln!(out, "{}", Value::from(answers))?;
     }
+    Ok(())
 }
 
 /// Returns the decision at a time: whether changes may start, and the second at which that changes.
