@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use freehold_protocol::Timestamp;
 use freehold_protocol::order::{Mode, Order};
 use freehold_protocol::report::{ChangeTimes, FreeActions, OpenTime};
+use freehold_protocol::{RoleKey, Timestamp};
 use freehold_windows::{Decision, FREEZES, Rules, WINDOWS, is_change};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -39,14 +39,15 @@ pub struct ChangeRules {
 /// The rules as the stack had them at one moment.
 #[derive(Debug)]
 pub struct StackRules {
+    /// Whether there is no stack, or it is being deleted. Its roles are gone with it, unless they were kept.
+    is_gone: bool,
     parameters: BTreeMap<String, String>,
     /// The rules, or what is wrong with their texts.
     rules: Result<Rules, String>,
 }
 
 impl ChangeRules {
-    /// Returns the rules, which are read from the stack if they were not read within the last minute. A stack that is gone
-    /// has none: its roles are gone with it.
+    /// Returns the rules, which are read from the stack if they were not read within the last minute.
     ///
     /// # Errors
     /// The reason why the stack cannot be read.
@@ -59,7 +60,7 @@ impl ChangeRules {
         }
         let parameters = match standing.stack().await {
             StackState::Launched(parameters) => parameters,
-            StackState::Gone => BTreeMap::new(),
+            StackState::Gone => return Ok(Arc::new(StackRules::without_stack())),
             StackState::Unreadable(reason) => {
                 return Err(format!(
                     "cannot read in install stack `{}` when changes may start: {reason}",
@@ -86,7 +87,16 @@ impl ChangeRules {
 impl StackRules {
     fn of(parameters: BTreeMap<String, String>) -> Self {
         let rules = Rules::of_parameters(&parameters).map_err(|error| error.to_string());
-        Self { parameters, rules }
+        Self { is_gone: false, parameters, rules }
+    }
+
+    fn without_stack() -> Self {
+        Self { is_gone: true, ..Self::of(BTreeMap::new()) }
+    }
+
+    /// Returns whether the order is a change, and no stack is there that says when changes may start.
+    pub fn say_nothing_of(&self, order: &Order) -> bool {
+        self.is_gone && is_change(&order.work, &FreeActions::default())
     }
 
     /// Returns why the work of the order does not start at `now`; `None` if it may.
@@ -142,7 +152,8 @@ pub fn is_same_rule(one: Option<&ChangeTimes>, other: Option<&ChangeTimes>) -> b
     one.map(rules) == other.map(rules)
 }
 
-/// Returns whether the order is for a role of emergencies, which exists only while the customer has switched it on.
+/// Returns whether the order is for a role of emergencies, which exists only while the customer has switched it on. Its work
+/// runs under the role that the order names. Only without one does the mode count: the mode alone is the vendor's word.
 fn is_break_glass(order: &Order) -> bool {
-    order.mode == Mode::BreakGlass || order.role.as_ref().is_some_and(|role| role.is_break_glass())
+    order.role.as_ref().map_or(order.mode == Mode::BreakGlass, RoleKey::is_break_glass)
 }

@@ -6,10 +6,11 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::{Attempt, Message};
+use crate::aws;
 use crate::wire::{clock, verify};
 use crate::work::change_rules::KeptBack;
 use crate::work::in_flight::HeldOrder;
-use crate::work::journal::Decision;
+use crate::work::journal::{Decision, Record};
 
 impl Attempt<'_> {
     /// Returns whether `time` has passed by the control plane's clock.
@@ -31,7 +32,8 @@ impl Attempt<'_> {
     /// Gives back an order that came too late to be started, so that the control plane orders its work again.
     pub(super) async fn give_back_late(&self) -> Message {
         let detail = "the order waited for its runner for longer than it is valid; the work may be ordered again";
-        self.give_back(RefusalReason::Expired, detail, None).await
+        let message = self.put_back(Message::Done).await;
+        self.refuse_unstarted(RefusalReason::Expired, detail, None, message).await
     }
 
     /// Gives an order back that starts or resumes a change which the customer lets not start now. Returns `None` for every
@@ -39,6 +41,11 @@ impl Attempt<'_> {
     /// begun it counts for nothing: its vendor would only have to say so.
     pub(super) async fn outside_window(&self, decision: &Decision) -> Option<Message> {
         let (agent, order) = (self.agent, &self.held.order);
+        if agent.journal().state().is_given_back(order) {
+            let detail = "an earlier delivery of the order was given back, since no change could start; the work may be \
+                          ordered again";
+            return Some(self.give_back_for_good(detail, agent.clock.now(Instant::now())).await);
+        }
         let begins = match decision {
             Decision::Start => true,
             Decision::Resume => !agent.journal().state().knows(order),
@@ -50,22 +57,46 @@ impl Attempt<'_> {
         }
         let rules = match agent.changes.read(&agent.standing).await {
             Ok(rules) => rules,
-            Err(reason) => {
-                warn!(job.id = %order.job, "The order of job `{}` goes back to the queue: {reason}", order.job);
-                return Some(self.put_back(Message::Leave).await);
-            }
+            Err(reason) => return Some(self.leave_unstarted(&reason).await),
         };
+        if rules.say_nothing_of(order) && agent.roles.credentials(order).await.is_ok() {
+            let gone = agent.standing.gone();
+            return Some(self.leave_unstarted(&format!("{gone}, so nothing says when changes may start")).await);
+        }
         // The time comes from the answers of AWS. What the order says of the time is the vendor's word.
         let now = agent.clock.now(Instant::now()).unwrap_or_else(clock::local);
         let KeptBack { reason, until } = rules.kept_back(order, now)?;
-        let message = self.give_back(RefusalReason::OutsideWindow, &reason, until).await;
+        let message = self.give_back_for_good(&reason, until).await;
         agent.changes.keeps_back();
         Some(message)
     }
 
-    /// Refuses an order and gives it back. No attempt works under it: the lease of an earlier delivery has ended.
-    async fn give_back(&self, reason: RefusalReason, detail: &str, until: Option<Timestamp>) -> Message {
-        let message = self.put_back(Message::Done).await;
+    async fn leave_unstarted(&self, reason: &str) -> Message {
+        let job = &self.held.order.job;
+        warn!(job.id = %job, "The order of job `{job}` goes back to the queue: {reason}");
+        self.put_back(Message::Leave).await
+    }
+
+    /// Gives an order back of which no attempt may start any more: the control plane orders the work anew, although this
+    /// order is still valid. So it is in the journal first, and other machines get no note that they may start it.
+    async fn give_back_for_good(&self, detail: &str, until: Option<Timestamp>) -> Message {
+        let given_back = Record::given_back(&self.held.order);
+        let written = self.agent.journal().append(&[given_back]);
+        if let Err(error) = written {
+            return self.leave_unstarted(&aws::explain(&error)).await;
+        }
+        self.refuse_unstarted(RefusalReason::OutsideWindow, detail, until, Message::Done).await
+    }
+
+    /// Reports that no attempt works under the order: the lease of an earlier delivery has ended. Returns `message` when the
+    /// report is sent.
+    async fn refuse_unstarted(
+        &self,
+        reason: RefusalReason,
+        detail: &str,
+        until: Option<Timestamp>,
+        message: Message,
+    ) -> Message {
         let HeldOrder { order, fence, .. } = &**self.held;
         let refused = verify::Refused { reason, detail: detail.to_owned() };
         let refusal = refused.of(self.held.message.clone(), Some((order.job.clone(), *fence)));

@@ -162,6 +162,11 @@ impl State {
         entry.is_some_and(|entry| !matches!(entry.phase, Phase::PutBack { .. }))
     }
 
+    /// Returns whether this order was given back for good ([`Record::given_back`]), and no later one has come.
+    pub fn is_given_back(&self, order: &Order) -> bool {
+        self.jobs.get(&order.job).is_some_and(|entry| entry.phase == Phase::PutBack { fence: after(order) })
+    }
+
     /// Returns the attempt that ended a job, if it ended on this machine.
     pub fn ended_by(&self, job: &JobId) -> Option<Fence> {
         match self.jobs.get(job)?.phase {
@@ -258,6 +263,12 @@ impl Record {
         Self::Cancelled { job: cancel.job.clone(), dispatch: cancel.dispatch, receive: cancel.receive }
     }
 
+    /// Returns the record that no attempt of `order` may start any more, since the control plane orders its work anew: the
+    /// next order of the job counts as put back before its first delivery.
+    pub fn given_back(order: &Order) -> Self {
+        Self::PutBack { job: order.job.clone(), fence: after(order) }
+    }
+
     /// Returns the record that makes `order` the newest of its group.
     pub fn accepted(order: &Order) -> Self {
         Self::Accepted {
@@ -267,6 +278,11 @@ impl Record {
             dispatch: order.dispatch,
         }
     }
+}
+
+/// Returns the fence before the first delivery of the order that comes after `order`, for the same job.
+const fn after(order: &Order) -> Fence {
+    Fence { dispatch: order.dispatch.saturating_add(1), receive: 0 }
 }
 
 fn oldest_kept(ages: impl Iterator<Item = u64>) -> u64 {
@@ -354,6 +370,24 @@ mod tests {
             Record::Started { job: job_id(1), fence: fence(1, 2) },
         ];
         assert_eq!(self::state(started).decide(&action, 3), Decision::Interrupted);
+    }
+
+    #[test]
+    fn an_order_that_was_given_back_for_good_starts_nowhere_and_the_next_one_does() {
+        let mut action = order(1, 7);
+        action.redelivery = Redelivery::Interrupted;
+        let next = Order { dispatch: 2, ..action.clone() };
+        let mut state = state([Record::given_back(&action)]);
+        let reopened = self::state(state.to_records());
+
+        for state in [&state, &reopened] {
+            assert!(state.is_given_back(&action) && !state.is_given_back(&next));
+            assert_eq!(replayed(state, &action), Some(Accepted::LaterDispatch(2)));
+            assert_eq!(state.decide(&next, 1), Decision::Start);
+            assert_eq!(state.decide(&next, 2), Decision::Interrupted, "another machine may have started it");
+        }
+        state.apply(Record::Started { job: job_id(1), fence: fence(2, 1) });
+        assert!(!state.is_given_back(&action));
     }
 
     #[test]

@@ -4,9 +4,9 @@
 use freehold_domain::install::change_gate::Gate;
 use freehold_domain::job::{Job, JobState};
 use freehold_domain::workflow::Workflow;
-use freehold_protocol::Timestamp;
 use freehold_protocol::order::Mode;
 use freehold_protocol::report::ChangeTimes;
+use freehold_protocol::{RoleKey, Timestamp};
 
 use crate::AppError;
 use crate::ports::Store;
@@ -86,5 +86,5 @@ fn is_change(workflow: &Workflow, job: &Job, times: &ChangeTimes) -> bool {
 
 /// Returns whether the job runs under emergency rights, which the customer switched on for it.
 fn is_break_glass(job: &Job) -> bool {
-    job.mode == Mode::BreakGlass || job.role.as_ref().is_some_and(|role| role.is_break_glass())
+    job.role.as_ref().map_or(job.mode == Mode::BreakGlass, RoleKey::is_break_glass)
 }

@@ -128,6 +128,17 @@ async fn emergencies_run_under_break_glass_which_only_the_customer_switches_on()
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_word_break_glass_with_another_role_passes_nothing() {
+    let world = with(&[("ChangeWindows", CLOSED)]);
+
+    let role = Some("custom-support".parse().unwrap());
+    world.queue.send(sealed(&Order { mode: Mode::BreakGlass, role, ..order(1, 7) }));
+    world.until_deleted().await;
+
+    assert_eq!(world.sent(), vec!["given back outside_window".to_owned()]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_text_that_cannot_be_read_lets_no_change_start_and_names_the_place() {
     let world = with(&[("ChangeWindows", "Mars/Base: Mon 22:00-23:00")]);
 
@@ -156,15 +167,58 @@ async fn while_the_stack_cannot_be_read_a_change_stays_in_the_queue() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stack_of_an_earlier_version_and_one_that_is_gone_restrict_nothing() {
-    let earlier = with(&[("EnableRunner", "true")]);
-    let gone = with(&[]);
-    gone.account.delete_stack();
+async fn a_stack_of_an_earlier_version_restricts_nothing() {
+    let world = with(&[("EnableRunner", "true")]);
 
-    for world in [earlier, gone] {
-        world.queue.send(sealed(&order(1, 7)));
-        world.until_deleted().await;
+    world.queue.send(sealed(&order(1, 7)));
+    world.until_deleted().await;
 
-        assert_eq!(world.begun(), 1);
-    }
+    assert_eq!(world.begun(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_stack_is_gone_and_its_roles_are_not_a_change_stays_in_the_queue() {
+    let world = with(&[]);
+    world.account.delete_stack();
+    world.queue.send(sealed(&order(1, 7)));
+
+    world
+        .until("two deliveries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 1))
+        .await;
+    let before = world.begun();
+    launch(&world, &[]);
+    world.until_deleted().await;
+
+    assert_eq!((before, world.begun()), (0, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_delivery_of_an_order_that_was_given_back_starts_nothing_although_the_window_is_open() {
+    let world = with(&[("ChangeWindows", CLOSED)]);
+    let action = action();
+    world.queue.send(sealed(&action));
+    world.until_deleted().await;
+    launch(&world, &[]);
+    tokio::time::sleep(std::time::Duration::from_secs(61)).await;
+
+    // The runner was killed before it deleted the order, whose report had been sent.
+    world.queue.send(sealed(&action));
+    world.until_deleted().await;
+    let (again, sent) = (world.begun(), world.sent());
+    world.queue.send(sealed(&Order { dispatch: 2, ..action }));
+    world.until_deleted().await;
+
+    assert_eq!((again, sent), (0, vec!["given back outside_window".to_owned(); 2]));
+    assert_eq!(world.begun(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_time_is_that_of_the_answers_of_aws() {
+    let world = with(&[("ChangeWindows", CLOSED)]);
+    world.agent.clock.observe(NOW.plus_secs(3_000), Instant::now());
+
+    world.queue.send(sealed(&order(1, 7)));
+    world.until_deleted().await;
+
+    assert_eq!(world.begun(), 1);
 }
