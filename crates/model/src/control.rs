@@ -184,8 +184,10 @@ impl World {
                     reported <= seq || runner != holder
                 }
                 Event::Finished { .. } => runner != holder,
-                Event::Returned { .. } => true,
-                Event::Cancel | Event::Expire | Event::Wait | Event::Retry => false,
+                Event::Returned { .. } | Event::Kept { .. } => true,
+                Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait | Event::Retry => {
+                    false
+                }
             },
             _ => false,
         };

@@ -43,6 +43,8 @@ pub enum JobState {
     Waiting {
         last: Option<(u8, u8)>,
     },
+    /// The customer lets no change start now.
+    OutsideWindow,
     Succeeded {
         receive: u8,
     },
@@ -87,6 +89,17 @@ pub enum Event {
         fence: Fence,
         runner: u8,
     },
+    /// A runner gave the order back, since the customer lets no change start now.
+    Kept {
+        fence: Fence,
+        runner: u8,
+    },
+    /// The control plane does not send the order of this dispatch, since the customer lets no change start now.
+    Closed {
+        dispatch: u8,
+    },
+    /// Changes may start.
+    Opened,
     Cancel,
     /// Time has passed, and the runner is there.
     Expire,
@@ -117,8 +130,9 @@ impl Event {
             Self::Started { fence, runner, .. }
             | Self::Progress { fence, runner, .. }
             | Self::Finished { fence, runner, .. }
-            | Self::Returned { fence, runner } => Some((fence, runner)),
-            Self::Cancel | Self::Expire | Self::Wait | Self::Retry => None,
+            | Self::Returned { fence, runner }
+            | Self::Kept { fence, runner } => Some((fence, runner)),
+            Self::Closed { .. } | Self::Opened | Self::Cancel | Self::Expire | Self::Wait | Self::Retry => None,
         }
     }
 }
@@ -132,7 +146,10 @@ impl Default for Job {
 impl Job {
     /// Returns whether the job has ended.
     pub const fn has_ended(&self) -> bool {
-        !matches!(self.state, JobState::Queued | JobState::Running { .. } | JobState::Waiting { .. })
+        !matches!(
+            self.state,
+            JobState::Queued | JobState::Running { .. } | JobState::Waiting { .. } | JobState::OutsideWindow
+        )
     }
 
     /// Returns whether the job ended in a way that allows another dispatch.
@@ -151,6 +168,7 @@ impl Job {
             JobState::Running { receive, runner, .. } => Some((receive, runner)),
             JobState::Waiting { last } | JobState::Lost { last } => last,
             JobState::Queued
+            | JobState::OutsideWindow
             | JobState::Succeeded { .. }
             | JobState::Failed { .. }
             | JobState::Blocked { .. }
@@ -164,6 +182,7 @@ impl Job {
         match self.state {
             JobState::Waiting { last: Some((receive, _)) } => Some(receive),
             JobState::Queued
+            | JobState::OutsideWindow
             | JobState::Waiting { last: None }
             | JobState::Lost { .. }
             | JobState::Cancelled { .. } => None,
@@ -185,6 +204,10 @@ pub struct Time {
     pub outlived: bool,
     /// The job has waited for its runner for as long as it may.
     pub waited: bool,
+    /// An attempt has begun, perhaps under an earlier order.
+    pub begun: bool,
+    /// The job has waited for the customer's window for as long as it may.
+    pub closed_too_long: bool,
 }
 
 /// What the control plane decides by.
@@ -217,6 +240,7 @@ impl Control {
                 self.refuse_attempt(current, runner, seq, event).unwrap_or_else(|| self.while_open(job, event, time))
             }
             JobState::Waiting { last } => self.while_waiting(job, last, event, time),
+            JobState::OutsideWindow => self.while_outside_window(job, event, time),
             JobState::Lost { last } if !seeded!(self.seed, LateOutcomeDropped) => self.when_lost(job, last, event),
             JobState::Cancelled { unclaimed: true } if !seeded!(self.seed, LateOutcomeDropped) => {
                 self.when_lost(job, None, event)
@@ -244,11 +268,14 @@ impl Control {
             {
                 Some(Answer::Already)
             }
-            Event::Returned { .. } if fence == current => Some(Answer::Already),
+            Event::Returned { .. } | Event::Kept { .. } if fence == current => Some(Answer::Already),
             Event::Started { .. }
             | Event::Progress { .. }
             | Event::Finished { .. }
             | Event::Returned { .. }
+            | Event::Kept { .. }
+            | Event::Closed { .. }
+            | Event::Opened
             | Event::Cancel
             | Event::Expire
             | Event::Wait
@@ -270,6 +297,11 @@ impl Control {
                 Answer::Changed(Job { cancel_requested: true, state, ..*job })
             }
             Event::Returned { fence, .. } => self.order_again(job, fence, time),
+            Event::Kept { fence, .. } => keep(job, fence),
+            Event::Closed { dispatch } if job.state == JobState::Queued && dispatch == job.dispatch => {
+                changed(JobState::OutsideWindow)
+            }
+            Event::Closed { .. } | Event::Opened => Answer::Already,
             Event::Expire => self.expire(job, time),
             Event::Wait => self.wait(job, time),
             Event::Retry if seeded!(self.seed, RetryBeforeEnd) => self.retry(job),
@@ -291,7 +323,10 @@ impl Control {
         }
         let of_last = |fence: Fence| last.is_some_and(|(receive, _)| receive == fence.receive);
         match *event {
-            Event::Started { fence, .. } | Event::Progress { fence, .. } | Event::Returned { fence, .. }
+            Event::Started { fence, .. }
+            | Event::Progress { fence, .. }
+            | Event::Returned { fence, .. }
+            | Event::Kept { fence, .. }
                 if of_last(fence) =>
             {
                 Answer::Already
@@ -302,12 +337,37 @@ impl Control {
             Event::Finished { .. } if seeded!(self.seed, WaitingIgnoresOutcome) => Answer::Ended,
             Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
             Event::Returned { fence, .. } => self.order_again(job, fence, time),
+            Event::Kept { fence, .. } => keep(job, fence),
+            Event::Closed { .. } | Event::Opened => Answer::Already,
             Event::Cancel if job.cancel_requested => Answer::Already,
             Event::Cancel => Answer::Changed(Job { cancel_requested: true, ..*job }),
             Event::Expire => self.expire(job, time),
             Event::Wait if job.cancel_requested || time.waited => self.expire(job, time),
             Event::Wait => Answer::NotYet,
             Event::Retry => Answer::NotRetryable,
+        }
+    }
+
+    /// No order is in the queue, unless the window closed while one was being sent: then the runner's word counts.
+    fn while_outside_window(&self, job: &Job, event: &Event, time: Time) -> Answer {
+        match *event {
+            Event::Expire | Event::Wait if job.cancel_requested => {
+                Answer::Changed(Job { state: JobState::Cancelled { unclaimed: !time.begun }, ..*job })
+            }
+            Event::Expire | Event::Wait if time.closed_too_long => {
+                Answer::Changed(Job { state: JobState::Failed { receive: 0 }, ..*job })
+            }
+            Event::Expire | Event::Wait => Answer::NotYet,
+            Event::Opened if job.cancel_requested => Answer::Already,
+            Event::Opened => Answer::Changed(Job { state: JobState::Queued, ..*job }),
+            Event::Kept { .. } => Answer::Already,
+            Event::Started { .. }
+            | Event::Progress { .. }
+            | Event::Finished { .. }
+            | Event::Returned { .. }
+            | Event::Closed { .. }
+            | Event::Cancel
+            | Event::Retry => self.while_open(job, event, time),
         }
     }
 
@@ -333,7 +393,13 @@ impl Control {
                 changed(JobState::Lost { last: Some((fence.receive, runner)) })
             }
             Event::Finished { fence, outcome, .. } => changed(ended(fence.receive, outcome)),
-            Event::Returned { .. } | Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
+            Event::Returned { .. }
+            | Event::Kept { .. }
+            | Event::Closed { .. }
+            | Event::Opened
+            | Event::Cancel
+            | Event::Expire
+            | Event::Wait => Answer::Already,
             Event::Retry if !job.is_retryable() => Answer::NotRetryable,
             Event::Retry => self.retry(job),
         }
@@ -347,13 +413,14 @@ impl Control {
             Event::Started { fence, .. }
             | Event::Progress { fence, .. }
             | Event::Finished { fence, .. }
-            | Event::Returned { fence, .. } => {
+            | Event::Returned { fence, .. }
+            | Event::Kept { fence, .. } => {
                 if seeded!(self.seed, EndDoesNotAbsorb) {
                     return self.while_open(job, event, time);
                 }
                 if job.receive() == Some(fence.receive) { Answer::Already } else { Answer::Ended }
             }
-            Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
+            Event::Closed { .. } | Event::Opened | Event::Cancel | Event::Expire | Event::Wait => Answer::Already,
             Event::Retry if !job.is_retryable() => Answer::NotRetryable,
             Event::Retry => self.retry(job),
         }
@@ -402,6 +469,15 @@ impl Control {
         }
         Answer::Changed(Job { dispatch: job.dispatch + 1, cancel_requested: false, state: JobState::Queued, ..*job })
     }
+}
+
+/// Lets a job whose order a runner did not start wait for the customer's window, or ends it if somebody wants it cancelled.
+const fn keep(job: &Job, fence: Fence) -> Answer {
+    if job.cancel_requested {
+        return Answer::Changed(Job { state: JobState::Cancelled { unclaimed: false }, ..*job });
+    }
+    let (dispatch, returned) = (fence.dispatch + 1, job.returned + 1);
+    Answer::Changed(Job { dispatch, returned, state: JobState::OutsideWindow, ..*job })
 }
 
 const fn ended(receive: u8, outcome: Outcome) -> JobState {

@@ -1,7 +1,7 @@
 //! The model's job and the real aggregate give the same answers to the same events.
 
-use freehold_domain::job::{self as real, JobEvent, NewJob, Rejected, Step};
-use freehold_protocol::limits::LOST_GRACE_SECS;
+use freehold_domain::job::{self as real, JobEvent, NewJob, Rejected, Step, WindowEvent};
+use freehold_protocol::limits::{LOST_GRACE_SECS, MAX_WINDOW_WAIT_SECS};
 use freehold_protocol::order::Mode;
 use freehold_protocol::report::{self, Block};
 use freehold_protocol::{KeyId, Timestamp, WorkflowId};
@@ -28,12 +28,16 @@ fn happenings() -> impl Strategy<Value = Vec<(u64, Event)>> {
         3 => (fence(), 1..6_u8, 0..2_u8).prop_map(|(fence, seq, runner)| Event::Progress { fence, seq, runner }),
         3 => (fence(), 0..2_u8, outcome).prop_map(|(fence, runner, outcome)| Event::Finished { fence, runner, outcome }),
         3 => (fence(), 0..2_u8).prop_map(|(fence, runner)| Event::Returned { fence, runner }),
+        2 => (fence(), 0..2_u8).prop_map(|(fence, runner)| Event::Kept { fence, runner }),
+        2 => (1..5_u8).prop_map(|dispatch| Event::Closed { dispatch }),
+        2 => Just(Event::Opened),
         1 => Just(Event::Cancel),
         2 => Just(Event::Expire),
         3 => Just(Event::Wait),
         3 => Just(Event::Retry),
     ];
-    prop::collection::vec((prop_oneof![4 => 0..20_u64, 1 => 100..400_u64], event), 1..40)
+    let pause = prop_oneof![40 => 0..20_u64, 10 => 100..400_u64, 1 => Just(MAX_WINDOW_WAIT_SECS)];
+    prop::collection::vec((pause, event), 1..40)
 }
 
 fn new_job() -> real::Job {
@@ -76,6 +80,16 @@ fn real_event(event: Event) -> JobEvent {
         }
         Event::Cancel => JobEvent::Cancel,
         Event::Returned { fence, runner } => JobEvent::Returned { fence: real_fence(fence), runner: key(runner) },
+        Event::Kept { fence, runner } => JobEvent::Window(WindowEvent::Refused {
+            fence: real_fence(fence),
+            runner: key(runner),
+            until: None,
+            reason: String::new(),
+        }),
+        Event::Closed { dispatch } => {
+            JobEvent::Window(WindowEvent::Closed { dispatch: dispatch.into(), until: None, reason: String::new() })
+        }
+        Event::Opened => JobEvent::Window(WindowEvent::Opened),
         Event::Expire => JobEvent::Expire,
         Event::Wait => JobEvent::Wait,
         Event::Retry => JobEvent::Retry,
@@ -111,7 +125,7 @@ fn abstracted(job: &real::Job) -> Job {
         real::JobState::WaitingForRunner { attempt, .. } => JobState::Waiting {
             last: attempt.as_ref().map(|last| (small(last.fence.receive), runner_of(&last.runner))),
         },
-        real::JobState::WaitingForWindow { .. } => panic!("the model has no windows, and makes none of their events"),
+        real::JobState::WaitingForWindow { .. } => JobState::OutsideWindow,
         real::JobState::Succeeded { fence, .. } => JobState::Succeeded { receive: small(fence.receive) },
         real::JobState::Failed { fence, .. } => JobState::Failed { receive: small(fence.receive) },
         real::JobState::Blocked { fence, .. } => JobState::Blocked { receive: small(fence.receive) },
@@ -153,6 +167,8 @@ proptest! {
                 too_late: now.plus_secs(LOST_GRACE_SECS) >= job.start_by(),
                 outlived: now >= job.not_after.plus_secs(LOST_GRACE_SECS),
                 waited: now >= job.wait_until(),
+                begun: job.may_have_begun(),
+                closed_too_long: now >= job.waits_until(),
             };
             let modelled = CONTROL.on(&abstracted(&job), &event, time);
 
