@@ -1,5 +1,6 @@
 """The contract of CloudFormation: what a template makes, and where that differs from AWS. Run by `cloud test`."""
 
+import json
 import unittest
 from datetime import UTC, datetime, timedelta
 
@@ -83,6 +84,35 @@ class Templates(Contract):
         self.refused("AccessDenied", s3.delete_object, Bucket=bucket, Key="once/1", VersionId=made["VersionId"])
         s3.delete_object(Bucket=bucket, Key="once/1")
         self.assertEqual(s3.get_object(Bucket=bucket, Key="once/1", VersionId=made["VersionId"])["Body"].read(), b"a")
+
+    def test_change_of_an_output_alone_is_stored_and_no_change_at_all_is_refused(self):
+        cloudformation = self.account.client("cloudformation")
+        template = {
+            "Parameters": {"Shown": {"Type": "String", "Default": "a"}, "Other": {"Type": "String", "Default": "a"}},
+            "Resources": {"Queue": {"Type": "AWS::SQS::Queue"}},
+            "Outputs": {"Shown": {"Value": {"Fn::Sub": "it is ${Shown}"}}},
+        }
+        cloudformation.create_stack(StackName="outputs", TemplateBody=json.dumps(template))
+        cloudformation.get_waiter("stack_create_complete").wait(StackName="outputs")
+
+        def change(number, **parameters):
+            cloudformation.create_change_set(
+                StackName="outputs",
+                ChangeSetName=f"change-{number}",
+                UsePreviousTemplate=True,
+                Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
+            )
+            return cloudformation.describe_change_set(StackName="outputs", ChangeSetName=f"change-{number}")
+
+        nothing = change(1, Shown="a", Other="b")
+        output = change(2, Shown="b", Other="a")
+        cloudformation.execute_change_set(StackName="outputs", ChangeSetName="change-2")
+        cloudformation.get_waiter("stack_update_complete").wait(StackName="outputs")
+
+        [stack] = cloudformation.describe_stacks(StackName="outputs")["Stacks"]
+        self.assertEqual(("FAILED", "CREATE_COMPLETE"), (nothing["Status"], output["Status"]))
+        self.assertEqual("it is b", stack["Outputs"][0]["OutputValue"])
+        self.assertIn({"ParameterKey": "Shown", "ParameterValue": "b"}, stack["Parameters"])
 
     def test_write_that_locks_its_object_needs_the_permission_to_do_so(self):
         bucket, until = f"locks-{self.account.id}", datetime.now(UTC) + timedelta(days=1)
