@@ -29,6 +29,8 @@ pub use scope::DeployScope;
 
 /// The time limit of one build, in seconds.
 pub const BUILD_TIMEOUT_SECS: u32 = 15 * 60;
+/// The time limit for one attempt at the upgrade of a runner. It includes the wait for the jobs that run.
+const UPGRADE_TIMEOUT_SECS: u32 = 2 * 60 * 60;
 
 /// Refuses a version that has a part which cannot be deployed yet.
 ///
@@ -193,7 +195,8 @@ fn role_of(
         | Target::Teardown { .. }
         | Target::Build { .. }
         | Target::Preflight
-        | Target::Leftovers => None,
+        | Target::Leftovers
+        | Target::Upgrade => None,
     };
     let Some(operation) = operation else { return Ok(None) };
     // A node that makes or changes the sandbox runs in mode `provision`, even in a deploy.
@@ -263,6 +266,11 @@ pub fn action_nodes(
         serial,
         ..triggers::action_node(triggers::action_node_name(found), found, BTreeSet::new())
     }])
+}
+
+/// Returns the node that replaces the program of the install's runner.
+pub fn upgrade_nodes(serial: u64) -> Vec<Node> {
+    vec![Node { serial, ..Node::waiting("runner".to_owned(), Target::Upgrade, UPGRADE_TIMEOUT_SECS) }]
 }
 
 /// Returns one node for each build; no node depends on another.

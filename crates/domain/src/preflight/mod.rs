@@ -88,7 +88,8 @@ pub fn needs(version: &AppVersion, workflow: &Workflow, artifact_bytes: &BTreeMa
             | Target::Teardown { .. }
             | Target::Build { .. }
             | Target::Preflight
-            | Target::Leftovers => {}
+            | Target::Leftovers
+            | Target::Upgrade => {}
         }
     }
     needs.hosts = hosts(version, &owners);

@@ -277,9 +277,14 @@ impl Workflow {
             {
                 Some(former_inputs)
             }
-            (Request::Deploy { .. } | Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. }, _) => {
-                None
-            }
+            (
+                Request::Deploy { .. }
+                | Request::Action { .. }
+                | Request::Teardown { .. }
+                | Request::Upgrade { .. }
+                | Request::Build { .. },
+                _,
+            ) => None,
         }
     }
 

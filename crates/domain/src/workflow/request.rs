@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use freehold_protocol::order::UpgradeRunner;
 use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, ReleaseName};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -70,6 +71,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         role: Option<String>,
     },
+    /// Replaces the program of the install's runner.
+    Upgrade { program: Box<UpgradeRunner> },
     /// Builds these components of an app.
     Build {
         app: freehold_protocol::AppName,
@@ -116,6 +119,7 @@ pub enum WorkflowKind {
     BuildComponents,
     RunAction,
     TeardownInstall,
+    UpgradeRunner,
 }
 
 impl WorkflowKind {
@@ -127,6 +131,7 @@ impl WorkflowKind {
             Self::BuildComponents => "build-components",
             Self::RunAction => "run-action",
             Self::TeardownInstall => "teardown-install",
+            Self::UpgradeRunner => "upgrade-runner",
         }
     }
 
@@ -134,7 +139,7 @@ impl WorkflowKind {
     pub const fn is_exclusive(self) -> bool {
         match self {
             Self::ProvisionInstall | Self::DeployComponents | Self::TeardownInstall => true,
-            Self::BuildComponents | Self::RunAction => false,
+            Self::BuildComponents | Self::RunAction | Self::UpgradeRunner => false,
         }
     }
 }

@@ -61,6 +61,8 @@ pub enum Target {
     Preflight,
     /// Runs after the removals of a teardown and lists what still exists of the app.
     Leftovers,
+    /// Replaces the program of the install's runner.
+    Upgrade,
 }
 
 /// The build of a directory that steps of an action run in.
@@ -115,7 +117,8 @@ impl Target {
             | Self::Action { .. }
             | Self::Build { .. }
             | Self::Preflight
-            | Self::Leftovers => None,
+            | Self::Leftovers
+            | Self::Upgrade => None,
         }
     }
 
@@ -142,7 +145,8 @@ impl Target {
             | Self::Secrets { .. }
             | Self::Teardown { .. }
             | Self::Action { .. }
-            | Self::Preflight => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: MAX_WAIT_SECS },
+            | Self::Preflight
+            | Self::Upgrade => Patience { order_secs: CLAIM_WINDOW_SECS, job_secs: MAX_WAIT_SECS },
         }
     }
 
@@ -164,6 +168,7 @@ impl Target {
             Self::Secrets { keeps_others: false, .. } => "secrets".parse(),
             Self::Preflight => "preflight".parse(),
             Self::Leftovers => "leftovers".parse(),
+            Self::Upgrade => "runner".parse(),
         }
     }
 }

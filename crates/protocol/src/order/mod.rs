@@ -23,6 +23,7 @@ mod kubernetes;
 pub mod leftovers;
 mod retirement;
 mod secrets;
+pub mod upgrade;
 
 use self::leftovers::FindLeftovers;
 
@@ -32,6 +33,7 @@ pub use self::kept_outputs::KeptOutputs;
 pub use self::kubernetes::{ApplyManifest, ClusterOf, InstallChart, JobImage, RunKubernetesJob};
 pub use self::retirement::Retired;
 pub use self::secrets::{CopySecrets, SecretCopy};
+pub use self::upgrade::{SignedSums, UpgradeRunner};
 
 pub use crate::app_version::ActionStep;
 pub use crate::artifact::{Artifact, Descriptor};
@@ -198,11 +200,13 @@ pub enum Work {
     Preflight(CheckInstall),
     /// List what still exists of the app after a teardown.
     Leftovers(FindLeftovers),
+    /// Replace the runner's own program.
+    Upgrade(UpgradeRunner),
 }
 
 impl Work {
     /// Returns the name of the kind in tables and messages: the kind of component, `sandbox`, `secrets`, `remove`,
-    /// `action`, `build`, `preflight` or `leftovers`.
+    /// `action`, `build`, `preflight`, `leftovers` or `upgrade`.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ContainerImage(_) => "container_image",
@@ -219,6 +223,7 @@ impl Work {
             Self::Build(_) => "build",
             Self::Preflight(_) => "preflight",
             Self::Leftovers(_) => "leftovers",
+            Self::Upgrade(_) => "upgrade",
         }
     }
 
@@ -238,7 +243,8 @@ impl Work {
             | Self::Remove(_)
             | Self::Build(_)
             | Self::Preflight(_)
-            | Self::Leftovers(_) => Redelivery::Resume,
+            | Self::Leftovers(_)
+            | Self::Upgrade(_) => Redelivery::Resume,
             Self::Action(action) if action.idempotent => Redelivery::Resume,
             Self::Action(_) => Redelivery::Interrupted,
         }
@@ -256,7 +262,7 @@ impl Work {
             Self::KubernetesJob(work) => Some(&work.component),
             Self::Remove(work) => work.what.component(),
             Self::Build(work) => Some(&work.component),
-            Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) | Self::Leftovers(_) => None,
+            Self::CopySecrets(_) | Self::Action(_) | Self::Preflight(_) | Self::Leftovers(_) | Self::Upgrade(_) => None,
         }
     }
 
@@ -269,6 +275,7 @@ impl Work {
             Self::Build(work) => format!("build:{}", work.build),
             Self::Preflight(_) => "preflight".to_owned(),
             Self::Leftovers(_) => "leftovers".to_owned(),
+            Self::Upgrade(_) => "runner".to_owned(),
             Self::ContainerImage(SyncImage { component, .. })
             | Self::TerraformModule(ApplyTerraform { component, .. })
             | Self::Pulumi(RunPulumi { component, .. })
@@ -300,7 +307,12 @@ impl Work {
             Self::KubernetesManifest(work) => Some(&work.artifact),
             Self::KubernetesJob(work) => Some(&work.artifact),
             Self::Remove(work) => work.what.artifact(),
-            Self::CopySecrets(_) | Self::Action(_) | Self::Build(_) | Self::Preflight(_) | Self::Leftovers(_) => None,
+            Self::CopySecrets(_)
+            | Self::Action(_)
+            | Self::Build(_)
+            | Self::Preflight(_)
+            | Self::Leftovers(_)
+            | Self::Upgrade(_) => None,
         }
     }
 

@@ -26,7 +26,8 @@ pub fn guards(kind: &str, components: &BTreeSet<ComponentName>, work: &Work) -> 
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)
-        | Work::Leftovers(_) => false,
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => false,
     };
     is_of_kind && (components.is_empty() || made_by.component().is_some_and(|name| components.contains(name)))
 }

@@ -19,7 +19,8 @@ use freehold_protocol::grant::{ArtifactGrant, BlobUrl, GrantAnswer, GrantRefusal
 use freehold_protocol::order::{
     ActionStep, ApplyManifest, ApplyTerraform, Artifact, AskedBy, BuildArtifact, Cancel, ClusterOf, CopySecrets,
     DeployStack, Descriptor, InstallChart, JobImage, KeptOutputs, Mode, Order, Package, Recipe, RemovePart, Retired,
-    RunAction, RunKubernetesJob, RunPulumi, SecretCopy, Signer, Source, StepDirectory, SyncImage, ToolImage, Work,
+    RunAction, RunKubernetesJob, RunPulumi, SecretCopy, SignedSums, Signer, Source, StepDirectory, SyncImage,
+    ToolImage, UpgradeRunner, Work,
 };
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use freehold_protocol::preflight::{CheckInstall, ExistingCluster, Finding, Permission, Verdict};

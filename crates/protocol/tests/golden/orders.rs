@@ -199,6 +199,20 @@ fn orders() {
         })),
     );
     golden(
+        "order-upgrade",
+        &order(Work::Upgrade(UpgradeRunner {
+            version: "0.2.0".into(),
+            program: Digest::of(b"runner"),
+            archive: Digest::of(b"archive"),
+            archive_size: 4_000_000,
+            release: SignedSums {
+                sums: format!("{}  arm64/freehold-runner\n", Digest::of(b"runner").hex()),
+                signature: "c2lnbmF0dXJl".into(),
+            },
+            health_secs: 180,
+        })),
+    );
+    golden(
         "preflight-findings",
         &vec![
             Finding {

@@ -223,7 +223,8 @@ pub fn events_of_teardown(
             | Target::Action { .. }
             | Target::Build { .. }
             | Target::Preflight
-            | Target::Leftovers => None,
+            | Target::Leftovers
+            | Target::Upgrade => None,
         })
     };
     let stood = |wanted: bool| parts(wanted).filter(|(part, _)| !attempted.contains(part));
