@@ -20,6 +20,7 @@ pub mod state_objects;
 mod testing;
 pub mod tool_image;
 mod unpacked_trees;
+pub mod upgrade;
 pub mod wire;
 pub mod work;
 mod workspace;

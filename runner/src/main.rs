@@ -11,6 +11,7 @@ use freehold_runner::config::{Config, Role};
 use freehold_runner::kinds::InstallKinds;
 use freehold_runner::operate::{doctor, program};
 use freehold_runner::sandbox;
+use freehold_runner::upgrade::launcher;
 
 /// Runs the jobs that a vendor's control plane orders, inside your own AWS account.
 ///
@@ -92,7 +93,7 @@ async fn dispatch(command: &Command) -> ExitCode {
     };
     match (config, command) {
         (Err(message), _) => program::fail(2, &message),
-        (Ok(config), Command::Run(_)) => program::run(config, source, Arc::new(InstallKinds), None).await,
+        (Ok(config), Command::Run(_)) => launcher::run(config, source, Arc::new(InstallKinds)).await,
         (Ok(config), Command::Doctor { json, .. }) => {
             program::examine(&config, doctor::terraform(&config), *json).await
         }

@@ -30,7 +30,8 @@ impl StateObjects {
             | Work::Action(_)
             | Work::Build(_)
             | Work::Preflight(_)
-            | Work::Leftovers(_) => None,
+            | Work::Leftovers(_)
+            | Work::Upgrade(_) => None,
         }
     }
 

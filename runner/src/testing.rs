@@ -3,14 +3,18 @@
 use aws_config::BehaviorVersion;
 use aws_credential_types::Credentials;
 use aws_credential_types::provider::SharedCredentialsProvider;
-use ed25519_dalek::SigningKey;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use ed25519_dalek::{Signer as _, SigningKey};
 use freehold_protocol::envelope::Delegate;
-use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, Work};
-use freehold_protocol::{Delegated, Envelope, JobId, KeyUses, Timestamp, WorkflowId};
+use freehold_protocol::order::upgrade::RUNNER_PROGRAM;
+use freehold_protocol::order::{Mode, Order, Redelivery, RunAction, SignedSums, UpgradeRunner, Work};
+use freehold_protocol::{Delegated, Digest, Envelope, JobId, KeyUses, Timestamp, WorkflowId};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::identity::denial::{Account, StackState};
+use crate::upgrade::programs::ARCHITECTURE;
 
 /// An account with one stack and one caller, both of which a test may change.
 #[derive(Debug)]
@@ -78,6 +82,25 @@ impl Account for AccountDouble {
 /// The tenant's root key.
 pub(crate) fn root() -> SigningKey {
     SigningKey::from_bytes(&[1; 32])
+}
+
+/// Returns a key that signs releases.
+pub(crate) fn release_key(seed: u8) -> SigningKey {
+    SigningKey::from_bytes(&[seed; 32])
+}
+
+/// The work of an upgrade to `program`, in a release that `seed` signed.
+pub(crate) fn upgrade_to(program: &Digest, seed: u8) -> UpgradeRunner {
+    let sums = format!("{}  {ARCHITECTURE}/{RUNNER_PROGRAM}\n", program.hex());
+    let signature = STANDARD.encode(release_key(seed).sign(sums.as_bytes()).to_bytes());
+    UpgradeRunner {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        program: program.clone(),
+        archive: Digest::of(b"archive"),
+        archive_size: 7,
+        release: SignedSums { sums, signature },
+        health_secs: 60,
+    }
 }
 
 pub(crate) fn job_id(n: u32) -> JobId {

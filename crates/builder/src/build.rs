@@ -42,7 +42,8 @@ pub async fn execute(job: &Job) -> Outcome {
         | Work::CopySecrets(_)
         | Work::Action(_)
         | Work::Preflight(_)
-        | Work::Leftovers(_) => {
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => {
             let kind = job.order.work.kind();
             Err(Failure::new(format!(
                 "a build runner does not do `{kind}` jobs; they are the work of an install runner"

@@ -45,6 +45,8 @@ pub struct Config {
     pub tenant_key: PublicKey,
     /// The only root key that may follow; `None` lets any follow that the root names.
     pub tenant_second_key: Option<PublicKey>,
+    /// The key that signs the releases from which an order may replace the runner's program. Without one, no order may.
+    pub release_key: Option<PublicKey>,
     /// The directory of the runner's key, journal, spool and workspaces.
     pub state_dir: PathBuf,
     /// The number of jobs that may run at the same time.
@@ -155,6 +157,8 @@ struct Raw {
     tenant_key: String,
     #[serde(default)]
     tenant_second_key: String,
+    #[serde(default)]
+    release_key: String,
     state_dir: String,
     #[serde(default = "default_slots")]
     slots: u32,
@@ -248,6 +252,7 @@ impl Config {
             reports_queue_url: reader.queue("reports_queue_url", raw.reports_queue_url)?,
             tenant_key: reader.parsed("tenant_key", &raw.tenant_key)?,
             tenant_second_key: reader.optional("tenant_second_key", &raw.tenant_second_key)?,
+            release_key: reader.optional("release_key", &raw.release_key)?,
             limits: reader.limits(raw.limits, Path::new(&raw.state_dir), raw.slots)?,
             state_dir: reader.state_dir(raw.state_dir)?,
             slots: reader.slots(raw.slots)?,
@@ -442,7 +447,7 @@ impl Reader<'_> {
         key: &'static str,
         text: &str,
     ) -> Result<Option<T>, ConfigError> {
-        let is_given = !text.is_empty() && !text.starts_with("none");
+        let is_given = !text.is_empty() && text.split(' ').next() != Some("none");
         is_given.then(|| self.parsed(key, text)).transpose()
     }
 

@@ -148,6 +148,7 @@ fn differences(now: &Config, file: &Config) -> Vec<&'static str> {
         ("roles", now.roles != file.roles),
         ("tenant_key", now.tenant_key != file.tenant_key),
         ("tenant_second_key", now.tenant_second_key != file.tenant_second_key),
+        ("release_key", now.release_key != file.release_key),
         ("orders_queue_url", now.orders_queue_url != file.orders_queue_url),
         ("reports_queue_url", now.reports_queue_url != file.reports_queue_url),
     ]
@@ -181,6 +182,9 @@ fn config(
     }
     if let Some(loosened) = outputs.get("LoosenedPolicies") {
         file.insert("policies", policies(loosened, outputs).into());
+    }
+    if let Some(key) = outputs.get("RunnerReleaseKey") {
+        file.insert("release_key", value(key));
     }
     file.insert("region", value(region));
     file.insert("stack", value(stack));
@@ -223,6 +227,7 @@ fn policies(loosened: &str, outputs: &BTreeMap<String, String>) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use freehold_protocol::envelope::PublicKey;
     use freehold_protocol::order::Mode;
 
     use super::*;
@@ -314,6 +319,24 @@ mod tests {
         assert!(!older.customer && older.loosened.is_empty() && older.maintenance_creates);
         assert!(newer.customer && newer.loosened.len() == 2 && !newer.maintenance_creates);
         assert_eq!(newer.maintenance_components, ["web".to_owned()].into());
+    }
+
+    #[test]
+    fn no_order_replaces_the_runner_unless_the_stack_names_a_key() {
+        let read = |key: &str| {
+            let mut all = outputs();
+            all.insert("RunnerReleaseKey".to_owned(), key.to_owned());
+            config(&all, "eu-west-1", "freehold-acme--globex", Path::new("/state"))
+        };
+        let named = crate::testing::release_key(7).verifying_key().into();
+
+        assert_eq!(config(&outputs(), "eu-west-1", "s", Path::new("/state")).unwrap().release_key, None);
+        assert_eq!(read("none").unwrap().release_key, None);
+        let with_key = read(&PublicKey::to_string(&named)).unwrap();
+        assert_eq!(with_key.release_key, Some(named));
+        assert_eq!(differences(&with_key, &read("none").unwrap()), ["release_key"]);
+        let begins_with_the_word = read("noneLzRFVMU73i67jNK349FgCtYxw4Wl18ziPHeFRZo=").unwrap();
+        assert!(begins_with_the_word.release_key.is_some());
     }
 
     #[test]

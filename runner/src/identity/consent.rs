@@ -8,6 +8,7 @@ use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, Digest};
 
 use crate::config::{Config, Role};
+use crate::identity::released_program;
 
 /// The reason why an order's contract is not accepted.
 #[derive(Debug, thiserror::Error)]
@@ -85,8 +86,12 @@ fn not_in_terms(order: &Order, terms: Option<&Terms>) -> Option<NotInTerms> {
 }
 
 /// Returns the outcome of an order if the customer has not agreed to the contract of its release, otherwise `None`.
-/// Without `accepted_contract` in the config, every contract is accepted.
+/// Without `accepted_contract` in the config, every contract is accepted. An upgrade of the runner is of no release of the
+/// app: to it the customer agrees by the key that signs releases of Freehold.
 pub fn refusal(config: &Config, order: &Order) -> Option<Outcome> {
+    if let Work::Upgrade(work) = &order.work {
+        return released_program::refusal(config, order, work);
+    }
     let accepted = config.accepted_contract.as_ref().filter(|_| config.role == Role::Install)?;
     let why = check(accepted, order.terms.as_deref(), action_of(order)).err()?;
     let install = &config.install;

@@ -18,6 +18,8 @@ pub struct Enrolled {
     path: PathBuf,
     key: KeyId,
     is_set: watch::Sender<bool>,
+    /// Whether this process has announced the key.
+    announced: watch::Sender<bool>,
 }
 
 impl Enrolled {
@@ -26,7 +28,7 @@ impl Enrolled {
     pub fn open(state_dir: &Path, key: KeyId) -> Self {
         let path = marker(state_dir);
         let marked = std::fs::read_to_string(&path).is_ok_and(|text| text.trim() == key.to_string());
-        Self { path, key, is_set: watch::Sender::new(marked) }
+        Self { path, key, is_set: watch::Sender::new(marked), announced: watch::Sender::new(false) }
     }
 
     /// Returns whether the reports queue has a hello of the key.
@@ -40,12 +42,19 @@ impl Enrolled {
             warn!("Cannot write `{}`; the next start enrols again: {error}", self.path.display());
         }
         self.is_set.send_replace(true);
+        self.announced.send_replace(true);
     }
 
     /// Waits until the reports queue has a hello of the key.
     pub async fn reached(&self) {
         // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
         let _ = self.is_set.subscribe().wait_for(|set| *set).await;
+    }
+
+    /// Waits until the reports queue has a hello of the key that this process made.
+    pub async fn announced(&self) {
+        // `wait_for` fails only when the sender is dropped, and `self` holds the sender.
+        let _ = self.announced.subscribe().wait_for(|set| *set).await;
     }
 }
 

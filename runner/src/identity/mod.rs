@@ -10,6 +10,7 @@ pub mod job_aws;
 pub mod known_roots;
 pub mod mode;
 pub mod order_claims;
+mod released_program;
 pub mod renewal;
 pub mod role_proof;
 pub mod runner_key;

@@ -30,7 +30,8 @@ pub(super) fn of(order: &Order, partition: &str, bucket: &str) -> String {
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)
-        | Work::Leftovers(_) => {}
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => {}
     }
     let guarded = ["terraform/*", "kubernetes/*", "plans/*"].map(object);
     json!({

@@ -101,7 +101,8 @@ const fn runs_programs(work: &Work) -> bool {
         | Work::KubernetesJob(_)
         | Work::CopySecrets(_)
         | Work::Build(_)
-        | Work::Leftovers(_) => false,
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => false,
     }
 }
 

@@ -27,6 +27,7 @@ mod step_directory;
 mod sync_artifact;
 mod templates;
 pub mod terraform_module;
+mod upgrade;
 
 use async_trait::async_trait;
 use freehold_oci::Manifest;
@@ -79,6 +80,7 @@ async fn run(job: &Job) -> Result<Done, Failure> {
         )),
         Work::Preflight(work) => preflight::run(job, work).await,
         Work::Leftovers(_) => leftovers::run(job).await,
+        Work::Upgrade(work) => upgrade::run(job, work).await,
     }
 }
 

@@ -40,7 +40,8 @@ async fn removed(job: &Job, work: &RemovePart) -> Result<Done, Failure> {
         | Work::Action(_)
         | Work::Build(_)
         | Work::Preflight(_)
-        | Work::Leftovers(_) => {
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => {
             Err(Failure::new(format!("a job of kind `{}` creates nothing that could be removed", work.what.kind())))
         }
     }

@@ -103,7 +103,7 @@ impl Signals {
     }
 
     /// Waits for the next signal, which may have come before this call.
-    async fn next(&mut self) {
+    pub(crate) async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}

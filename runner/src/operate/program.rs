@@ -51,35 +51,61 @@ pub fn fail(code: u8, message: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// How a runner that worked ended.
+#[derive(Debug)]
+pub enum Worked {
+    /// The process ends with this code.
+    Ended(ExitCode),
+    /// Another program takes the place of this one.
+    HandedOver,
+}
+
 /// Runs the runner of `config` and returns its exit code. With a `membership`, it ends when there is no work.
 pub async fn run(
     config: Config,
-    mut source: Option<StackSource>,
+    source: Option<StackSource>,
     kinds: Arc<dyn Execute>,
     membership: Option<Membership>,
 ) -> ExitCode {
-    if let Err(reason) = sandbox::check_user(config.sandbox) {
-        return fail(1, &reason);
-    }
     let mut signals = match Signals::listen() {
         Ok(signals) => signals,
         Err(error) => return fail(1, &aws::explain(&StartError::Signals(error))),
     };
+    match work(config, source, kinds, membership, &mut signals).await {
+        Worked::Ended(code) => code,
+        Worked::HandedOver => ExitCode::SUCCESS,
+    }
+}
+
+/// Runs the runner of `config`, as [`run`], until it ends or hands over.
+pub async fn work(
+    config: Config,
+    mut source: Option<StackSource>,
+    kinds: Arc<dyn Execute>,
+    membership: Option<Membership>,
+    signals: &mut Signals,
+) -> Worked {
+    if let Err(reason) = sandbox::check_user(config.sandbox) {
+        return Worked::Ended(fail(1, &reason));
+    }
     loop {
-        return match start::run(config.clone(), source.clone(), kinds.clone(), membership.clone(), &mut signals).await {
-            Ok(Exit::Replaced) => continue,
-            Ok(Exit::Revoked) => {
-                if let Some(old) = source {
-                    source = Some(old.by_a_new_session().await);
+        return Worked::Ended(
+            match start::run(config.clone(), source.clone(), kinds.clone(), membership.clone(), signals).await {
+                Ok(Exit::Replaced) => continue,
+                Ok(Exit::Revoked) => {
+                    if let Some(old) = source {
+                        source = Some(old.by_a_new_session().await);
+                    }
+                    continue;
                 }
-                continue;
-            }
-            Ok(Exit::Drained) => ExitCode::SUCCESS,
-            Ok(Exit::Stopped) => ExitCode::from(1),
-            Ok(Exit::Denied) => ExitCode::from(3),
-            Ok(Exit::Unneeded) => ExitCode::from(4),
-            Err(error) => fail(1, &aws::explain(&error)),
-        };
+                Ok(Exit::HandedOver) => return Worked::HandedOver,
+                Ok(Exit::Drained) => ExitCode::SUCCESS,
+                Ok(Exit::Stopped) => ExitCode::from(1),
+                Ok(Exit::Denied) => ExitCode::from(3),
+                Ok(Exit::Unneeded) => ExitCode::from(4),
+                Err(error) => fail(1, &aws::explain(&error)),
+            },
+        );
     }
 }
 

@@ -83,6 +83,8 @@ pub enum Exit {
     Replaced,
     /// The customer has revoked the runner's session. The next start takes a new one.
     Revoked,
+    /// All work has ended, and another program takes the place of this one.
+    HandedOver,
 }
 
 /// The reason why a runner does not start.
@@ -224,6 +226,7 @@ fn assemble(
         membership: None,
         unneeded: AtomicBool::new(false),
         revoked: AtomicBool::new(false),
+        handing_over: AtomicBool::new(false),
         fatal: OnceLock::new(),
         replaced_by: OnceLock::new(),
         presence: Presence::default(),
@@ -314,6 +317,7 @@ async fn shut_down(agent: &Agent, (spool, texts): (&Spool, &Texts), poll: impl F
         (None, true) if agent.is_revoked() && !agent.drain.is_asked() => Exit::Revoked,
         (None, true) if agent.is_retired() && !agent.drain.is_asked() => Exit::Replaced,
         (None, true) if agent.unneeded.load(Ordering::Relaxed) && !agent.drain.is_asked() => Exit::Unneeded,
+        (None, true) if agent.handing_over.load(Ordering::Relaxed) && !agent.drain.is_asked() => Exit::HandedOver,
         (None, true) => {
             info!("Drained");
             Exit::Drained

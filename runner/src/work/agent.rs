@@ -78,6 +78,8 @@ pub struct Agent {
     pub unneeded: AtomicBool,
     /// Whether the customer has revoked the session of the runner.
     pub revoked: AtomicBool,
+    /// Whether the runner ends so that another program takes its place.
+    pub handing_over: AtomicBool,
     /// The reason why the runner gave up. Empty while it has not given up.
     pub fatal: OnceLock<String>,
     /// What the control plane was told about the runner's absence.
@@ -138,6 +140,11 @@ impl Agent {
     pub fn end_unneeded(&self) {
         self.unneeded.store(true, Ordering::Relaxed);
         self.drain.advance(Phase::Draining);
+    }
+
+    /// Notes that another program takes the place of this one when the runner has drained.
+    pub fn hand_over(&self) {
+        self.handing_over.store(true, Ordering::Relaxed);
     }
 
     /// Returns whether another key has replaced this runner's key, so that its reports are refused.

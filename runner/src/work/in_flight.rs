@@ -87,6 +87,11 @@ impl HeldOrder {
         self.running.store(true, Ordering::Relaxed);
     }
 
+    /// Marks the job as one that waits for the end of this process.
+    pub fn rest(&self) {
+        self.running.store(false, Ordering::Relaxed);
+    }
+
     /// Returns whether the order can be left to the next runner. The first delivery of a job that must not start twice
     /// cannot: the next runner sees that its own delivery is not the first one, and starts the job only if it finds the
     /// note that no attempt has started (`record/unstarted_notes.rs`). If the note could not be written, the job ends
@@ -184,6 +189,11 @@ impl InFlight {
             }
             changed.await;
         }
+    }
+
+    /// Lets whoever waits for a change look again.
+    pub fn look_again(&self) {
+        self.changed.notify_waiters();
     }
 
     /// Waits until the runner is not busy ([`Self::is_busy`]).

@@ -57,6 +57,8 @@ pub struct Job {
     pub policies: Arc<dyn PolicyRecorder>,
     /// Keeps the sensitive outputs of the job for later jobs, with the runner's own role.
     pub sensitive_outputs: SensitiveOutputs,
+    /// Lets another program take the place of this one.
+    pub hand_over: Arc<dyn HandOver>,
 }
 
 /// Records connections that were refused to a job.
@@ -76,6 +78,16 @@ pub trait PolicyRecorder: Send + Sync + std::fmt::Debug {
 
     /// Returns the results that were recorded last.
     fn results(&self) -> Vec<PolicyResult>;
+}
+
+/// Hands the runner over to another program.
+#[async_trait]
+pub trait HandOver: Send + Sync + std::fmt::Debug {
+    /// Lets the other jobs end, then stops the calling job so that its order goes back to the queue, and ends the process.
+    fn begin(&self);
+
+    /// Waits until the reports queue has a hello of this process.
+    async fn announced(&self);
 }
 
 /// Requests grants for artifacts, and statements about artifacts, from the control plane.

@@ -21,7 +21,7 @@ use freehold_runner::config::{Config, Role, SandboxKind};
 use freehold_runner::identity::sensitive_outputs::SensitiveOutputs;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
+    Change, Connections, GrantError, Grants, HandOver, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
 };
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process};
@@ -143,6 +143,13 @@ impl PolicyRecorder for PolicyRecords {
     }
 }
 
+#[async_trait]
+impl HandOver for NoGrants {
+    fn begin(&self) {}
+
+    async fn announced(&self) {}
+}
+
 impl Connections for NoGrants {
     fn refused(&self, _: &Refusal) {}
 }
@@ -175,6 +182,7 @@ impl Bench {
             iam: Arc::new(IamRecords::default()),
             policies: Arc::new(PolicyRecords::default()),
             sensitive_outputs: SensitiveOutputs::new(&aws_types::SdkConfig::builder().build(), None),
+            hand_over: Arc::new(NoGrants),
         };
         Self { job, stop, directory }
     }
@@ -262,6 +270,7 @@ fn config(directory: &Path) -> Config {
         orders_queue_url: "http://127.0.0.1:1/orders".into(),
         reports_queue_url: "http://127.0.0.1:1/reports".into(),
         tenant_key: root().verifying_key().into(),
+        release_key: None,
         state_dir: directory.join("state"),
         slots: 4,
         repository: REPOSITORY.into(),

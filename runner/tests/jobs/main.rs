@@ -27,4 +27,5 @@ mod registry;
 mod sandbox;
 mod terraform_module;
 mod tool_image;
+mod upgrade;
 mod walls;

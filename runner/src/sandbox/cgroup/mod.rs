@@ -101,10 +101,23 @@ pub(crate) fn delegated() -> Result<PathBuf, String> {
     Ok(home)
 }
 
-fn prepare(home: &Path) -> io::Result<()> {
+/// Moves this process into the runner's own group, and so each program that it starts. Such a program can then claim the
+/// delegated group, whose subgroups get no limits while a process is in it. Changes nothing without a delegated group.
+///
+/// # Errors
+/// When the kernel refuses the move.
+pub fn step_aside() -> io::Result<()> {
+    delegated().map_or(Ok(()), |home| enter(&home))
+}
+
+fn enter(home: &Path) -> io::Result<()> {
     let own = home.join(OWN);
     make(&own)?;
-    std::fs::write(own.join("cgroup.procs"), std::process::id().to_string())?;
+    std::fs::write(own.join("cgroup.procs"), std::process::id().to_string())
+}
+
+fn prepare(home: &Path) -> io::Result<()> {
+    enter(home)?;
     let all = NEEDED.map(|name| format!("+{name}")).join(" ");
     std::fs::write(home.join("cgroup.subtree_control"), all)
 }
@@ -184,6 +197,18 @@ fn make(path: &Path) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_steps_aside_is_in_the_runners_own_group_and_limits_nothing() {
+        let home = tempfile::tempdir().unwrap();
+
+        enter(home.path()).unwrap();
+        enter(home.path()).unwrap();
+
+        let own = std::fs::read_to_string(home.path().join(OWN).join("cgroup.procs")).unwrap();
+        assert_eq!(own, std::process::id().to_string());
+        assert!(!home.path().join("cgroup.subtree_control").exists());
+    }
 
     #[test]
     fn a_group_has_every_limit_of_the_config() {

@@ -30,6 +30,7 @@ use crate::kinds;
 use crate::operate::drain::Phase;
 use crate::record::log::JobLog;
 use crate::sandbox;
+use crate::upgrade::hand_over::RunnerHandOver;
 use crate::wire::grants::AttemptGrants;
 use crate::wire::report::AttemptReporter;
 use crate::wire::verify;
@@ -292,6 +293,7 @@ impl Attempt<'_> {
                     policies: policies.clone(),
                     sensitive_outputs: agent.sensitive_outputs.clone(),
                     roots: agent.trust.roots.now(),
+                    hand_over: Arc::new(RunnerHandOver { agent: agent.clone(), held: held.clone() }),
                 };
                 let ended = supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await;
                 // No box could be made in advance while its image was not unpacked. This job may have unpacked it.
@@ -475,7 +477,8 @@ impl Attempt<'_> {
             | Work::Remove(_)
             | Work::Build(_)
             | Work::Preflight(_)
-            | Work::Leftovers(_) => {
+            | Work::Leftovers(_)
+            | Work::Upgrade(_) => {
                 files::make_private_dir(&self.agent.config.state_dir.join("work"))?;
                 files::make_new_private_dir(&path)?;
                 FirstBox::default()

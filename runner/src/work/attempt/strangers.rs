@@ -78,7 +78,8 @@ fn may_make_roles(work: &Work) -> bool {
         | Work::Remove(_)
         | Work::Build(_)
         | Work::Preflight(_)
-        | Work::Leftovers(_) => false,
+        | Work::Leftovers(_)
+        | Work::Upgrade(_) => false,
     }
 }
 

@@ -126,6 +126,42 @@ async fn each_limit_of_a_group() {
     println!("processor");
 }
 
+/// Not a test by itself, and nothing without its variable: the program that a launcher starts.
+#[test]
+fn the_launched_program() {
+    let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
+    let claimed = cgroup::claim(Path::new("/tmp"));
+    println!("claimed: {claimed:?}");
+}
+
+/// Not a test by itself, and nothing without its variable: the launcher.
+#[test]
+fn a_launcher() {
+    let Ok(_) = std::env::var("FREEHOLD_TEST_IN_KERNEL") else { return };
+    let launched = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        let output =
+            command.args(["--exact", "sandbox::groups::the_launched_program", "--nocapture"]).output().unwrap();
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        printed.lines().find_map(|line| line.split_once("claimed: ")).unwrap().1.to_owned()
+    };
+    println!("in the group: {}", launched());
+    cgroup::step_aside().unwrap();
+    println!("aside: {}", launched());
+}
+
+#[test]
+fn a_program_that_a_launcher_starts_limits_its_jobs_if_the_launcher_has_stepped_aside() {
+    if !have(&["linux.uml"]) {
+        return;
+    }
+
+    let printed = in_a_kernel("sandbox::groups::a_launcher");
+
+    assert!(printed.contains("ended with 0"), "{printed}");
+    assert!(printed.contains("in the group: Err(") && printed.contains("aside: Ok("), "{printed}");
+}
+
 #[test]
 fn a_delegated_group_holds_memory_processes_and_processor_of_a_whole_job() {
     if !have(&["bwrap", "python3", "linux.uml"]) {

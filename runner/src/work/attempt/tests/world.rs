@@ -243,6 +243,7 @@ impl World {
             membership: None,
             unneeded: Default::default(),
             revoked: Default::default(),
+            handing_over: Default::default(),
             fatal: OnceLock::new(),
             replaced_by: OnceLock::new(),
             presence: Default::default(),
