@@ -47,8 +47,15 @@ impl Settings {
     /// # Errors
     /// When the bucket's name is not set.
     pub fn versions(&self, store: &Arc<dyn Store>) -> Result<Versions, Error> {
-        let objects = S3Objects::new(&self.sdk, variable("FREEHOLD_BUCKET")?);
-        Ok(Versions::new(Arc::clone(store), Arc::new(objects)))
+        Ok(Versions::new(Arc::clone(store), self.objects()?))
+    }
+
+    /// Returns the tenant's bucket.
+    ///
+    /// # Errors
+    /// When the bucket's name is not set.
+    pub fn objects(&self) -> Result<Arc<S3Objects>, Error> {
+        Ok(Arc::new(S3Objects::new(&self.sdk, variable("FREEHOLD_BUCKET")?)))
     }
 
     /// Returns the system clock.

@@ -127,6 +127,8 @@ FUNCTIONS = {
         "open-orders": {SEND},
         "build-queue": {SEND},
         "registry": {PULL},
+        # It presigns the download of a runner's program.
+        "sources": {GET_OBJECT},
         "root-key": {"kms:Sign"},
     },
     "finish-workflow": {**ROWS, "dispatch-queue": {SEND}},

@@ -76,7 +76,8 @@ ALLOWED = {
     | {
         f"ecr:{action} Repository.Arn"
         for action in ("BatchCheckLayerAvailability", "BatchGetImage", "GetDownloadUrlForLayer")
-    },
+    }
+    | {"s3:GetObject s3:B/sources/*"},
     "PruneArtifacts": {
         f"dynamodb:{action} Table.Arn"
         for action in ("GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "ConditionCheckItem")

@@ -355,6 +355,9 @@ pub trait Objects: Send + Sync {
     /// bytes with this digest and this size in bytes.
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError>;
 
+    /// Returns a pre-signed URL that reads `sources/<hex>.tar.gz`, valid for `valid_secs` seconds.
+    async fn source_url(&self, digest: &Digest, valid_secs: u64) -> Result<String, PortError>;
+
     /// Writes the canonical bytes of the app version with this digest to `versions/<hex>.json`. A repeated write of the
     /// same bytes changes nothing.
     async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError>;

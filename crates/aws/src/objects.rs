@@ -86,6 +86,27 @@ impl S3Objects {
         Ok(sign(request, &params).map_err(failed)?.into_parts().0)
     }
 
+    /// Returns the pre-signed URL of a packed source.
+    async fn presigned(
+        &self,
+        method: &str,
+        digest: &Digest,
+        headers: &[(&str, &str)],
+        valid_secs: u64,
+    ) -> Result<String, PortError> {
+        let url = self.url(&format!("sources/{}.tar.gz", digest.hex()));
+        let request = SignableRequest::new(method, &url, headers.iter().copied(), SignableBody::UnsignedPayload);
+        let in_query = |settings: &mut SigningSettings| {
+            settings.signature_location = SignatureLocation::QueryParams;
+            settings.expires_in = Some(Duration::from_secs(valid_secs));
+        };
+        let signed = self.signed(request.map_err(failed)?, in_query).await?;
+        let encode = |value| utf8_percent_encode(value, RESERVED);
+        let query: Vec<String> =
+            signed.params().iter().map(|(name, value)| format!("{name}={}", encode(value.as_ref()))).collect();
+        Ok(format!("{url}?{}", query.join("&")))
+    }
+
     /// Sends a request whose signature covers `body`, so that S3 refuses any other bytes.
     async fn send(&self, method: &str, key: &str, body: &[u8]) -> Result<Response, PortError> {
         let url = self.url(key);
@@ -108,21 +129,13 @@ impl S3Objects {
 #[async_trait]
 impl Objects for S3Objects {
     async fn presign_source(&self, digest: &Digest, size: u64, valid_secs: u64) -> Result<String, PortError> {
-        let url = self.url(&format!("sources/{}.tar.gz", digest.hex()));
         // The signature covers the length, so the client cannot upload more bytes than it announced.
         let length = size.to_string();
-        let headers = [("content-length", length.as_str())];
-        let request =
-            SignableRequest::new("PUT", &url, headers.into_iter(), SignableBody::UnsignedPayload).map_err(failed)?;
-        let in_query = |settings: &mut SigningSettings| {
-            settings.signature_location = SignatureLocation::QueryParams;
-            settings.expires_in = Some(Duration::from_secs(valid_secs));
-        };
-        let signed = self.signed(request, in_query).await?;
-        let encode = |value| utf8_percent_encode(value, RESERVED);
-        let query: Vec<String> =
-            signed.params().iter().map(|(name, value)| format!("{name}={}", encode(value.as_ref()))).collect();
-        Ok(format!("{url}?{}", query.join("&")))
+        self.presigned("PUT", digest, &[("content-length", length.as_str())], valid_secs).await
+    }
+
+    async fn source_url(&self, digest: &Digest, valid_secs: u64) -> Result<String, PortError> {
+        self.presigned("GET", digest, &[], valid_secs).await
     }
 
     async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError> {

@@ -31,6 +31,7 @@ use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::forget_install::ForgetInstall;
 use freehold_app::install::set_inputs::SetInputs;
 use freehold_app::install::set_toggles::SetToggles;
+use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Clock, Store};
 use freehold_app::read::ShowTenant;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
@@ -70,6 +71,7 @@ pub struct Api {
     deploy_components: DeployComponents,
     run_action: RunAction,
     teardown_install: TeardownInstall,
+    upgrade_runner: UpgradeRunner,
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
@@ -169,6 +171,11 @@ impl Api {
             deploy_components: DeployComponents {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            upgrade_runner: UpgradeRunner {
+                store: Arc::clone(&store),
                 machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },

@@ -6,7 +6,7 @@ use freehold_protocol::api::{
     IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack,
     InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked,
     RunActionRequest, SetInputsRequest, SetTogglesRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest,
-    TenantView, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -197,6 +197,7 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::UpgradeRunner => (Some(schema::<UpgradeRunnerRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::TeardownInstall => (Some(schema::<TeardownInstallRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),
         Operation::ShowWorkflow => (None, schema::<WorkflowView>(g)),

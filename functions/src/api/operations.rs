@@ -10,7 +10,7 @@ use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
     BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ForgetInstallRequest,
     InstallCreated, ReasonRequest, RunActionRequest, SetInputsRequest, SetTogglesRequest, SyncAppRequest,
-    TeardownInstallRequest, UploadSourceRequest, WorkflowStarted,
+    TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId};
 
@@ -100,6 +100,12 @@ impl Api {
                 let (install, request): (InstallId, TeardownInstallRequest) = (call.install()?, call.json()?);
                 let by = call.asked_by()?;
                 let workflow = self.teardown_install.teardown(&install, &request, call.asked(&by)).await?;
+                to_json(&WorkflowStarted { workflow, version: None, number: None })
+            }
+            Operation::UpgradeRunner => {
+                let (install, request): (InstallId, UpgradeRunnerRequest) = (call.install()?, call.json()?);
+                let by = call.asked_by()?;
+                let workflow = self.upgrade_runner.upgrade_runner(&install, &request, call.asked(&by)).await?;
                 to_json(&WorkflowStarted { workflow, version: None, number: None })
             }
             Operation::ListWorkflows => to_json(&read::list_workflows(store, &call.install()?, after).await?),

@@ -33,6 +33,7 @@ pub enum Operation {
     DeployComponents,
     RunAction,
     TeardownInstall,
+    UpgradeRunner,
     ListWorkflows,
     ShowWorkflow,
     CancelWorkflow,
@@ -88,7 +89,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 42] = [
+pub const ROUTES: [Route; 43] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -153,6 +154,12 @@ pub const ROUTES: [Route; 42] = [
         "POST",
         "/v1/installs/{install}/teardown",
         "Removes what is deployed: all of it, a component with its dependents, or the sandbox",
+    ),
+    route(
+        Operation::UpgradeRunner,
+        "POST",
+        "/v1/installs/{install}/upgrade",
+        "Replaces the program of the install's runner by one of a signed release",
     ),
     route(Operation::ListWorkflows, "GET", "/v1/installs/{install}/workflows", "Workflows, newest first"),
     route(Operation::ShowWorkflow, "GET", "/v1/workflows/{workflow}", "A workflow and its nodes"),

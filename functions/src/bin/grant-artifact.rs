@@ -16,6 +16,7 @@ async fn main() -> Result<(), Error> {
         tenant: settings.tenant.clone(),
         store: settings.store()?,
         registry: settings.registry()?,
+        objects: settings.objects()?,
         orders: std::sync::Arc::new(SqsOrders::new(&settings.sdk)),
         signer: settings.signer(&GrantArtifact::SIGNS)?,
         clock: settings.clock(),

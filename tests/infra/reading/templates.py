@@ -29,6 +29,7 @@ DEFINITIONS = {
     "build-components": "BuildComponents",
     "run-action": "RunAction",
     "teardown-install": "TeardownInstall",
+    "upgrade-runner": "UpgradeRunner",
 }
 DEFINITION_FILES = {"ProvisionInstallDefinition": "provision-install", "RunWorkflowDefinition": "run-workflow"}
 QUEUES = f"arn:aws:sqs:{REGION}:{TENANT_ACCOUNT}"

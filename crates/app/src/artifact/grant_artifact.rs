@@ -16,8 +16,10 @@ use freehold_protocol::provenance::{BuildFacts, ExternalParameters, InternalPara
 use freehold_protocol::{BuildId, Digest, Envelope, GrantId, KeyUse, TenantName};
 
 use crate::AppError;
+use crate::artifact::denial::{Denied, deny};
+use crate::artifact::runner_program;
 use crate::messages::{GrantMessage, Wants};
-use crate::ports::{Clock, Committed, Expect, OrdersQueue, PortError, Registry, Signer, Store};
+use crate::ports::{Clock, Committed, Expect, Objects, OrdersQueue, PortError, Registry, Signer, Store};
 use crate::table::{
     self, BurntGrant, Contact, Record as _, Refused, Stored, TRACE_TTL_SECS, build_key, grant_key, grants_pk, load,
     put_until,
@@ -41,6 +43,7 @@ pub struct GrantArtifact {
     pub tenant: TenantName,
     pub store: Arc<dyn Store>,
     pub registry: Arc<dyn Registry>,
+    pub objects: Arc<dyn Objects>,
     pub orders: Arc<dyn OrdersQueue>,
     pub signer: Arc<dyn Signer>,
     pub clock: Arc<dyn Clock>,
@@ -131,12 +134,29 @@ impl GrantArtifact {
             return Ok(Err(no));
         }
         match &request.wants {
+            Wants::Blobs { .. } if runner_program::is_upgraded_by(&job) => self.granted_program(&job, request).await,
             Wants::Blobs { missing, round } => match self.allowed(&job, request, missing, *round).await? {
                 Ok(artifact) => Ok(Ok(self.granted(&artifact, missing, request).await?)),
                 Err(no) => Ok(Err(no)),
             },
             Wants::Statement { artifact, facts } => self.attested(&job, request, artifact, facts).await,
         }
+    }
+
+    /// Grants the archive of a runner's program, once for each attempt.
+    async fn granted_program(
+        &self,
+        job: &Job,
+        request: &GrantMessage,
+    ) -> Result<Result<GrantAnswer, Denied>, AppError> {
+        let program = match runner_program::asked_for(&*self.store, job, request).await? {
+            Ok(program) => program,
+            Err(no) => return Ok(Err(no)),
+        };
+        if !self.burn(request).await? {
+            return Ok(Err(deny(GrantRefusal::UsedBefore, "grant was used before")));
+        }
+        Ok(Ok(runner_program::grant(&*self.objects, job, request, &program).await?))
     }
 
     /// Checks that the sender may use a grant: its attempt is the job's current attempt, the order has not expired, and
@@ -388,12 +408,6 @@ impl GrantArtifact {
     }
 }
 
-/// The reason why a request is refused.
-struct Denied {
-    refusal: GrantRefusal,
-    reason: String,
-}
-
 /// Returns whether `again` has the same origin and asks for the same blobs as the request that used the grant.
 fn is_same(earlier: &BurntGrant, again: &BurntGrant) -> bool {
     earlier.seq == again.seq && (earlier.wants.is_none() || earlier.wants == again.wants)
@@ -401,10 +415,6 @@ fn is_same(earlier: &BurntGrant, again: &BurntGrant) -> bool {
 
 fn wants_digest(request: &GrantMessage) -> Result<Digest, AppError> {
     Ok(Digest::of(&serde_json::to_vec(&request.wants)?))
-}
-
-fn deny(refusal: GrantRefusal, reason: impl Into<String>) -> Denied {
-    Denied { refusal, reason: reason.into() }
 }
 
 fn target<'a>(workflow: &'a Workflow, job: &Job) -> Option<&'a Target> {

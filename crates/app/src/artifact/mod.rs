@@ -1,9 +1,11 @@
 //! Artifacts: grant them, revoke them, show their lineage and prune them.
 
 pub mod builds;
+mod denial;
 pub mod grant_artifact;
 pub mod list_artifacts;
 pub mod prune_artifacts;
 pub mod revoke_artifact;
+mod runner_program;
 pub mod show_lineage;
 mod uses;

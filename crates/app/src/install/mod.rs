@@ -16,3 +16,4 @@ pub mod set_inputs;
 pub mod set_toggles;
 mod settings_change;
 pub mod turn_queues;
+pub mod upgrade_runner;

@@ -75,15 +75,15 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
         version: workflow.version.clone(),
         action: match &workflow.request {
             Request::Action { action, .. } => Some(action.clone()),
-            Request::Deploy { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
+            Request::Deploy { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
         },
         trigger: match &workflow.request {
             Request::Action { trigger, .. } => trigger.map(|trigger| trigger.as_str().to_owned()),
-            Request::Deploy { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
+            Request::Deploy { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
         },
         release: match &workflow.request {
             Request::Deploy { release, .. } => release.clone(),
-            Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => None,
+            Request::Action { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
         },
         asked_by: workflow.asked_by.clone(),
         cancel_requested: workflow.cancel_requested,
@@ -127,5 +127,6 @@ fn nothing_ran(workflow: &Workflow) -> Option<String> {
         }
         Request::Action { .. } => "the action has no steps".to_owned(),
         Request::Teardown { .. } => "nothing was left to remove".to_owned(),
+        Request::Upgrade { .. } => "the runner has the program already".to_owned(),
     })
 }

@@ -14,6 +14,10 @@ impl Objects for Memory {
         self.faults.run("presign_source", url)
     }
 
+    async fn source_url(&self, digest: &Digest, valid_secs: u64) -> Result<String, PortError> {
+        self.faults.run("source_url", || format!("https://bucket.invalid/{}?get&{valid_secs}", digest.hex()))
+    }
+
     async fn put_version(&self, digest: &Digest, bytes: &[u8]) -> Result<(), PortError> {
         self.faults.run("put_version", || {
             lock(&self.versions).insert(digest.clone(), bytes.to_vec());

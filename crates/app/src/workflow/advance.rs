@@ -224,7 +224,7 @@ async fn result_writes(
             failed_writes(store, job, workflow, &node.target, now).await
         }
         (Target::Leftovers, _) => leftovers_writes(store, job, workflow, now).await,
-        (Target::Action { .. } | Target::Preflight, _) => Ok(Vec::new()),
+        (Target::Action { .. } | Target::Preflight | Target::Upgrade, _) => Ok(Vec::new()),
     }
 }
 
@@ -409,7 +409,8 @@ pub const fn build_app(workflow: &Workflow) -> Option<&AppName> {
         freehold_domain::workflow::Request::Build { app, .. } => Some(app),
         freehold_domain::workflow::Request::Deploy { .. }
         | freehold_domain::workflow::Request::Action { .. }
-        | freehold_domain::workflow::Request::Teardown { .. } => None,
+        | freehold_domain::workflow::Request::Teardown { .. }
+        | freehold_domain::workflow::Request::Upgrade { .. } => None,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use freehold_domain::workflow::{Request, Workflow};
 use freehold_protocol::app_version::{AppVersion, ComponentSpec, Input, PolicyEngine, SandboxTool, Secret, StepSource};
 use freehold_protocol::order::{
     ApplyManifest, ApplyTerraform, Artifact, ClusterOf, CopySecrets, DeployStack, InstallChart, JobImage, RunAction,
@@ -178,6 +179,17 @@ pub(super) fn sandbox_work(version: &AppVersion, artifact: Artifact) -> Result<W
             env_vars: sandbox.env_vars,
         }),
     })
+}
+
+/// Returns the work that replaces the program of the install's runner.
+pub(super) fn upgrade_work(workflow: &Workflow) -> Result<Work, AppError> {
+    match &workflow.request {
+        Request::Upgrade { program } => Ok(Work::Upgrade((**program).clone())),
+        // INVARIANT: only a workflow with such a request has a node for it.
+        Request::Deploy { .. } | Request::Action { .. } | Request::Teardown { .. } | Request::Build { .. } => {
+            Err(AppError::internal(format!("workflow `{}` names no program of a runner", workflow.id)))
+        }
+    }
 }
 
 /// Returns whether the config asks to skip the apply when the plan of `work` changes nothing. A removal is not skipped.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use freehold_domain::build::Build;
 use freehold_domain::install::{Install, InstallError, Serves};
-use freehold_domain::plan::{PlanError, action_nodes, build_nodes};
+use freehold_domain::plan::{PlanError, action_nodes, build_nodes, upgrade_nodes};
 use freehold_domain::sealed_inputs;
 use freehold_domain::workflow::{Advance, Node, Request, ToolImageBuild, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::{BuildId, Digest, KeyUse, WorkflowId};
@@ -204,6 +204,7 @@ impl PlanWorkflow {
     async fn nodes(&self, workflow: &Workflow, install: &Install) -> Result<(Option<Digest>, Vec<Node>), AppError> {
         match &workflow.request {
             Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
+            Request::Upgrade { .. } => Ok((None, upgrade_nodes(workflow.serial))),
             Request::Action { action, version, role, .. } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let mut nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;

@@ -99,7 +99,8 @@ pub(super) fn reads(version: &AppVersion, target: &Target) -> Option<BTreeSet<Re
         | Target::Component { .. }
         | Target::Sandbox { .. }
         | Target::Preflight
-        | Target::Leftovers => None,
+        | Target::Leftovers
+        | Target::Upgrade => None,
     }
 }
 

@@ -1,6 +1,9 @@
 //! The app that the tests sync, and variants of it.
 
+use freehold_protocol::Digest;
+use freehold_protocol::api::UpgradeRunnerRequest;
 use freehold_protocol::app_version::{AppVersion, Trigger};
+use freehold_protocol::order::SignedSums;
 use serde_json::{Value, json};
 
 /// The app's document: `info` depends on `storage`, `settings` on nothing.
@@ -36,6 +39,22 @@ pub(crate) fn document() -> AppVersion {
         }],
     }))
     .unwrap()
+}
+
+/// The upgrade of a runner to a program of a release.
+pub(crate) fn runner_release() -> UpgradeRunnerRequest {
+    let program = Digest::of(b"runner");
+    UpgradeRunnerRequest {
+        version: "0.2.0".to_owned(),
+        archive: Digest::of(b"archive"),
+        archive_size: 7,
+        release: SignedSums {
+            sums: format!("{}  arm64/freehold-runner\n", program.hex()),
+            signature: "c2lnbmF0dXJl".to_owned(),
+        },
+        program,
+        health_secs: 60,
+    }
 }
 
 /// A policy with a template in it.

@@ -35,7 +35,7 @@ use freehold_domain::workflow::RunTrigger;
 use freehold_domain::{Job, Workflow};
 use freehold_protocol::api::{
     BuildComponentsRequest, BuildStarted, CreateInstallRequest, DeployComponentsRequest, InstallToggles,
-    RunActionRequest, SetTogglesRequest, TeardownInstallRequest,
+    RunActionRequest, SetTogglesRequest, TeardownInstallRequest, UpgradeRunnerRequest,
 };
 use freehold_protocol::app_version::AppVersion;
 use freehold_protocol::order::AskedBy;
@@ -330,6 +330,12 @@ impl World {
                 .await
         });
         run.await.map(|started| started.workflow)
+    }
+
+    /// Asks for an upgrade of the runner of `globex`.
+    pub(crate) async fn upgrade(&self, request: &UpgradeRunnerRequest, cause: &str) -> Result<WorkflowId, AppError> {
+        let install = globex();
+        client(async || self.upgrade_runner().upgrade_runner(&install, request, asked_with(cause)).await).await
     }
 
     /// The runner of `install` announces itself.

@@ -8,6 +8,7 @@ use freehold_app::install::create_install::CreateInstall;
 use freehold_app::install::enrol_build_runner::EnrolBuildRunner;
 use freehold_app::install::register_install::RegisterInstall;
 use freehold_app::install::turn_queues::TurnQueues;
+use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Expect, Store as _};
 use freehold_app::read::ShowTenant;
 use freehold_app::table::{Contact, Stored, contact_key, load, look_soon_writes, put};
@@ -29,6 +30,11 @@ use super::World;
 use super::doubles::queue_url;
 
 impl World {
+    pub(crate) fn upgrade_runner(&self) -> UpgradeRunner {
+        let memory = &self.memory;
+        UpgradeRunner { store: memory.clone(), machines: memory.clone(), clock: memory.clone() }
+    }
+
     pub(crate) fn upload_source(&self) -> UploadSource {
         UploadSource { versions: self.versions() }
     }
@@ -148,6 +154,7 @@ impl World {
             tenant: self.tenant.clone(),
             store: memory.clone(),
             registry: self.registry.clone(),
+            objects: memory.clone(),
             orders: memory.clone(),
             signer: self.keys.of_function(&GrantArtifact::SIGNS),
             clock: memory.clone(),

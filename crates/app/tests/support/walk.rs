@@ -70,6 +70,7 @@ impl Machine {
             WorkflowKind::DeployComponents
             | WorkflowKind::BuildComponents
             | WorkflowKind::RunAction
+            | WorkflowKind::UpgradeRunner
             | WorkflowKind::TeardownInstall => At::Plan,
         };
         Self { at, tries: 0, tokens: 0 }

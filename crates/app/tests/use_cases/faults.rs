@@ -13,7 +13,8 @@ use crate::support::walk::Rng;
 use crate::support::{World, app, client, globex, with_input};
 
 /// Calls without effect: a lost answer is the same as no answer.
-const READS: [&str; 8] = ["get", "query", "get_version", "delegate", "manifest", "blob_url", "public_key", "look"];
+const READS: [&str; 9] =
+    ["get", "query", "get_version", "delegate", "manifest", "blob_url", "source_url", "public_key", "look"];
 
 /// What is there to pick up what fell between two steps.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,6 +47,7 @@ enum Part {
     Retries,
     Schedule,
     Toggles,
+    Upgrade,
 }
 
 impl Part {
@@ -53,7 +55,9 @@ impl Part {
         match self {
             Self::SyncAndBuild => World::new(),
             Self::Provision => World::with_app().await,
-            Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown => World::with_install().await,
+            Self::Deploy | Self::Action | Self::NewVersion | Self::Teardown | Self::Upgrade => {
+                World::with_install().await
+            }
             Self::Forget => {
                 let mut world = World::with_install().await;
                 world.letters[1].add_refused(&world.memory.orders.lock().unwrap().last().unwrap().3.clone());
@@ -112,6 +116,9 @@ impl Part {
             }
             Self::Teardown => {
                 world.teardown(&TeardownInstallRequest::default(), "teardown-1").await.unwrap();
+            }
+            Self::Upgrade => {
+                world.upgrade(&app::runner_release(), "upgrade-1").await.unwrap();
             }
             Self::Forget => {
                 let (forget, request) = (world.forget_install(), ForgetInstallRequest::default());
@@ -217,6 +224,11 @@ async fn a_run_by_cron_is_started_once_whichever_call_fails() {
 #[tokio::test]
 async fn components_are_switched_the_same_whichever_call_fails() {
     each_call_fails_once(Part::Toggles).await;
+}
+
+#[tokio::test]
+async fn a_runner_is_upgraded_the_same_whichever_call_fails() {
+    each_call_fails_once(Part::Upgrade).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

@@ -36,6 +36,7 @@ mod install {
     mod sealed_inputs;
     mod set_inputs;
     mod set_toggles;
+    mod upgrade_runner;
 }
 
 mod stack {

@@ -28,7 +28,7 @@ use crate::table::{self, Stored, build_key, load};
 use crate::workflow::advance;
 use crate::workflow::order_work::{
     action_work, component_work, copies_of_secrets, no_copies_of_secrets, policies, sandbox_work, secrets,
-    sensitive_inputs, skips_noops,
+    sensitive_inputs, skips_noops, upgrade_work,
 };
 use crate::workflow::teardown_install::reads;
 
@@ -136,6 +136,8 @@ impl DispatchJob {
                 self.install_task(work, install, &version, None).await
             }
             Target::Leftovers => Ok(Task::bare(Work::Leftovers(Default::default()), agreed_terms(install))),
+            // The upgrade belongs to no version of the app. The runner asks the customer's stack whether it is permitted.
+            Target::Upgrade => Ok(Task::bare(upgrade_work(workflow)?, None)),
         }
     }
 
