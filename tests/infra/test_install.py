@@ -365,6 +365,7 @@ class Install(unittest.TestCase):
                 "LoosenedPolicies",
                 "MaintenanceComponents",
                 "MaintenanceCreates",
+                "RunnerReleaseKey",
                 "RunnerRoleArn",
                 "ProvisionRoleArn",
                 "MaintenanceRoleArn",
