@@ -18,7 +18,7 @@ use crate::policy::Policies;
 const STATE_DIR: &str = "/var/lib/freehold";
 const SLOTS: u32 = 4;
 /// The keys that this module takes from the stack. `--force` writes them anew, and keeps every other key of the file.
-const FROM_THE_STACK: [&str; 19] = [
+const FROM_THE_STACK: [&str; 20] = [
     "tenant",
     "install",
     "region",
@@ -34,6 +34,7 @@ const FROM_THE_STACK: [&str; 19] = [
     "cluster_images",
     "audit_lock",
     "policies",
+    "release_key",
     "modes",
     "roles",
     "inputs",
@@ -93,6 +94,8 @@ pub(crate) struct RunnerConfig {
     pub(crate) audit_lock: Option<String>,
     /// What the customer says about policies; absent for a build runner, and for a stack of an earlier release.
     pub(crate) policies: Option<Policies>,
+    /// The key whose releases may replace the runner; absent for a build runner, and when no order may replace the runner.
+    pub(crate) release_key: Option<String>,
     /// The customer's answers, by parameter of the install stack.
     pub(crate) inputs: BTreeMap<String, String>,
     /// The stack's outputs about its network, by key below `.nuon.install_stack.outputs`.
@@ -146,6 +149,9 @@ impl RunnerConfig {
         }
         if let Some(lock) = &self.audit_lock {
             file.insert("audit_lock", value(lock));
+        }
+        if let Some(key) = &self.release_key {
+            file.insert("release_key", value(key));
         }
         if let Some(terraform) = &machine.terraform {
             file.insert("terraform", value(absolute(terraform)?));
@@ -244,6 +250,7 @@ mod tests {
             cluster_images: Some("install-registry".into()),
             audit_lock: Some("COMPLIANCE 365".into()),
             policies: Policies::of(&[("LoosenedPolicies".to_owned(), "no-strangers".to_owned())].into()),
+            release_key: None,
             inputs: [("InputDomain".to_owned(), "say \"hi\"".to_owned())].into(),
             outputs: [("vpc_id".to_owned(), "vpc-0a1b".to_owned())].into(),
             app_secrets: vec!["api_key".to_owned()],

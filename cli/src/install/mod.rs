@@ -15,10 +15,11 @@ mod stack;
 mod template;
 mod template_bucket;
 mod toggles;
+mod upgrade_runner;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId};
 
 use crate::context::Context;
@@ -44,6 +45,7 @@ pub(crate) enum InstallCommand {
     Forget(Forget),
     Disable(Disable),
     Enable(Enable),
+    UpgradeRunner(UpgradeRunner),
 }
 
 /// Create an install of an app in a customer's account.
@@ -273,6 +275,54 @@ pub(crate) struct Enable {
     install: InstallId,
 }
 
+/// Replace the runner of an install by the runner of a signed release, and wait until the new one works.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  freehold install upgrade-runner globex --release target/dist
+  freehold install upgrade-runner globex --release target/dist --arch x86_64 --no-wait
+
+The customer permits this by `RunnerReleaseKey` in the install stack, the public key that signs releases. The runner compares the
+program with the signed checksums, lets running jobs end, and starts the program. When the program does not prove its health in
+time, the old one works again and the command fails. A new machine begins with the program of the stack.")]
+pub(crate) struct UpgradeRunner {
+    /// Name of the install.
+    install: InstallId,
+    /// Directory of the release, with `SHA256SUMS`, `SHA256SUMS.sig` and `ARCH/freehold-runner`, as `make dist` writes it.
+    #[arg(long, value_name = "DIR")]
+    release: PathBuf,
+    /// Architecture of the runner's machine; the machines of install stacks have arm64.
+    #[arg(long, value_enum, default_value_t = Architecture::Arm64)]
+    arch: Architecture,
+    /// Version of the release, if it is not the version of this command.
+    #[arg(long, value_name = "VERSION")]
+    to: Option<String>,
+    /// Seconds within which the new runner has to prove its health.
+    #[arg(long, value_name = "SECS", default_value_t = 180, value_parser = clap::value_parser!(u32).range(10..=1800))]
+    health_secs: u32,
+    /// Start the upgrade and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+/// The architecture of a runner's machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Architecture {
+    Arm64,
+    #[value(name = "x86_64")]
+    X86_64,
+}
+
+impl Architecture {
+    /// Returns its directory in a release.
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Arm64 => "arm64",
+            Self::X86_64 => "x86_64",
+        }
+    }
+}
+
 impl InstallCommand {
     pub(crate) async fn run(self, context: &Context) -> Result<()> {
         match self {
@@ -288,6 +338,7 @@ impl InstallCommand {
             Self::Forget(args) => args.run(context).await,
             Self::Disable(args) => args.run(context).await,
             Self::Enable(args) => args.run(context).await,
+            Self::UpgradeRunner(args) => args.run(context).await,
         }
     }
 }

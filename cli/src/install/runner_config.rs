@@ -43,6 +43,7 @@ impl Command {
             cluster_images: stack.outputs.get("ClusterImages").cloned(),
             audit_lock: audit_lock(&stack),
             policies: Policies::of(&stack.outputs),
+            release_key: stack.outputs.get("RunnerReleaseKey").cloned(),
             inputs: answers(&stack),
             outputs: network(&stack),
             app_secrets: app_secrets(&stack),

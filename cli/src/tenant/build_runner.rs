@@ -44,6 +44,7 @@ impl BuildRunner {
             cluster_images: None,
             audit_lock: None,
             policies: None,
+            release_key: None,
             inputs: BTreeMap::new(),
             outputs: BTreeMap::new(),
             app_secrets: Vec::new(),
