@@ -10,6 +10,7 @@ pub mod faults;
 pub mod harness;
 pub mod http;
 pub mod proxy;
+pub mod releases;
 pub mod stacks;
 pub mod tamper;
 pub mod workspace;

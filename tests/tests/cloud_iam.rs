@@ -15,12 +15,13 @@ const NEEDS: Needs = Needs {
 };
 
 /// The roles of the tenant's machines, and of the build runner.
-const OTHER_VENDOR_ROLES: [&str; 6] = [
+const OTHER_VENDOR_ROLES: [&str; 7] = [
     "machine--provision-install",
     "machine--deploy-components",
     "machine--build-components",
     "machine--run-action",
     "machine--teardown-install",
+    "machine--upgrade-runner",
     "build-runner",
 ];
 

@@ -29,7 +29,7 @@ use freehold_runner::kinds::execute;
 use freehold_runner::record::log::JobLog;
 use freehold_runner::sandbox;
 use freehold_runner::work::job::{
-    Change, Connections, GrantError, Grants, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
+    Change, Connections, GrantError, Grants, HandOver, Job, PolicyRecorder, Recorder, Refusal, Stop, StopReason, Used,
 };
 use serde_json::json;
 use tokio::sync::watch;
@@ -118,6 +118,7 @@ fn job(
         iam: Arc::new(NoGrants),
         policies: Arc::new(NoGrants),
         sensitive_outputs: SensitiveOutputs::new(&aws_config::SdkConfig::builder().build(), None),
+        hand_over: Arc::new(NoGrants),
     };
     Ok((job, stop))
 }
@@ -184,6 +185,13 @@ fn text(log: &JobLog) -> String {
         text.push_str(&log.take_chunk());
     }
     text
+}
+
+#[async_trait]
+impl HandOver for NoGrants {
+    fn begin(&self) {}
+
+    async fn announced(&self) {}
 }
 
 impl Connections for NoGrants {

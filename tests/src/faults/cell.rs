@@ -17,6 +17,7 @@ use crate::harness::command::environment;
 use crate::harness::wait::until;
 use crate::harness::{Install, Proxies, Runner, World};
 use crate::proxy::{Effects, parse_rules};
+use crate::releases::public_key;
 use crate::workspace::workspace_root;
 
 /// The install that faults are tried on, and its app.
@@ -31,6 +32,8 @@ pub const LIMIT: Duration = Duration::from_secs(240);
 const VISIBILITY_SECS: u32 = 3;
 /// A runner gets a new session of its role after this time: a session ends after an hour.
 const SESSION: Duration = Duration::from_secs(40 * 60);
+/// The key whose releases may replace the runner.
+pub(super) const RELEASE_KEY: u8 = 7;
 /// What the jobs of an action and of a component may take of the machine.
 const LIMITS: &str = "\n[limits]\nmemory_mib = 384\ndisk_mib = 64\n";
 
@@ -93,7 +96,8 @@ impl Cell {
         world.sync_and_build(&app, APP).await?;
         let install = world.install_with_inputs(INSTALL, APP, &["round:=1"]).await?;
         let config = std::fs::read_to_string(&install.config)?;
-        std::fs::write(&install.config, config + LIMITS)?;
+        let key = public_key(RELEASE_KEY);
+        std::fs::write(&install.config, format!("release_key = \"{key}\"\n{config}{LIMITS}"))?;
         let runner = world.runner(&install).await?;
         let provisioned = world.provisioned(&install).await?;
         ensure!(provisioned["state"] == "succeeded", "{provisioned}\n{}", runner.log());

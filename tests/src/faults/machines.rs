@@ -3,13 +3,15 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use freehold_protocol::Digest;
 use tokio::time::Instant;
 
-use super::cell::{Begun, Cell, INSTALL, LIMIT, states};
+use super::cell::{Begun, Cell, INSTALL, LIMIT, RELEASE_KEY, states};
 use super::class::{Point, Tried, declare};
 use crate::harness::runner::{How, Signal};
 use crate::harness::wait::until;
 use crate::harness::{MovableClock, Runner};
+use crate::releases::{self, ARCHITECTURE};
 
 declare! {
     3 "the lease ends in the middle of a job" stands_still [];
@@ -176,15 +178,19 @@ async fn wrong_clock(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     Ok(Tried::Passed)
 }
 
-/// The runner is asked to end in the middle of a job; it finishes the job first, and another process goes on with its disk. Both
-/// have the same version, unless `FREEHOLD_PREVIOUS_RUNNER` names the program of the version before, which is the first then.
+/// The runner is replaced in the middle of a job, which it finishes first: by another process on its disk, after it was asked to
+/// end or was killed, or by an order that names another program. Both have the same version, unless `FREEHOLD_PREVIOUS_RUNNER`
+/// names the program of the version before, which is the first then.
 async fn upgraded(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
+    if point.of(&[false, false, true]) {
+        return upgraded_by_order(cell).await;
+    }
     let newer = cell.runner.how();
     if let Some(program) = std::env::var_os("FREEHOLD_PREVIOUS_RUNNER") {
         cell.runner.kill().await?;
         cell.runner = Runner::start(How { program: program.into(), ..newer.clone() })?;
     }
-    let killed = point.of(&[false, true]);
+    let killed = point.of(&[false, true, true]);
     cell.effects().hold(true);
     let begun = cell.act("again").await?;
     cell.wrote(&begun, "begin", 0).await?;
@@ -205,5 +211,35 @@ async fn upgraded(cell: &mut Cell, point: Point) -> anyhow::Result<Tried> {
     cell.succeeds(&begun).await?;
     let next = cell.act(NEXT).await?;
     cell.succeeds(&next).await?;
+    Ok(Tried::Passed)
+}
+
+/// The vendor orders another program while a job runs. The job ends on the old program, then the new one works.
+async fn upgraded_by_order(cell: &mut Cell) -> anyhow::Result<Tried> {
+    let name = format!("program-{}", cell.next_try());
+    let program = releases::another(&cell.runner.how().program, cell.world.directory(), &name)?;
+    let folder = releases::write(&cell.world.directory().join(&name), &program, RELEASE_KEY)?;
+    let state = cell.runner.state_directory()?;
+    let said = |text: &str| std::fs::read_to_string(state.join("programs.json")).is_ok_and(|file| file.contains(text));
+    cell.effects().hold(true);
+    let begun = cell.act("again").await?;
+    cell.wrote(&begun, "begin", 0).await?;
+    let words = ["install", "upgrade-runner", INSTALL, "--release", &folder, "--arch", ARCHITECTURE, "--no-wait"];
+    let started = cell.world.vendor(&words).await?;
+    until("the program waits for the job", LIMIT, || async { Ok(said("\"ready\"").then_some(())) }).await?;
+    ensure!(cell.effects_of(&begun).is_empty(), "the job did not wait: {:?}", cell.effects_of(&begun));
+    cell.effects().hold(false);
+    cell.succeeds(&begun).await?;
+    ensure!(cell.effects_of(&begun).len() == 1, "the old program did not finish its job once");
+    let workflow = started["workflow"].as_str().context("the upgrade has no workflow")?;
+    let upgraded = cell.world.vendor(&["workflow", "watch", workflow]).await?;
+    ensure!(upgraded["state"] == "succeeded", "{upgraded}\n{}", cell.runner.log());
+    ensure!(said(Digest::of(&program).as_str()) && !said("\"candidate\""), "the new program is not the current one");
+    let next = cell.act(NEXT).await?;
+    cell.succeeds(&next).await?;
+    // The other tries stop and kill the process that works, which is the machine's own program for them.
+    cell.runner.kill().await?;
+    std::fs::remove_file(state.join("programs.json"))?;
+    cell.runner.start_again()?;
     Ok(Tried::Passed)
 }
