@@ -300,6 +300,10 @@ pub(crate) struct UpgradeRunner {
     /// Seconds within which the new runner has to prove its health.
     #[arg(long, value_name = "SECS", default_value_t = 180, value_parser = clap::value_parser!(u32).range(10..=1800))]
     health_secs: u32,
+    /// Start also while the customer's change windows are closed. The customer's runner lets only those pass whom the
+    /// customer names.
+    #[arg(long)]
+    now: bool,
     /// Start the upgrade and return at once.
     #[arg(long)]
     no_wait: bool,

@@ -29,6 +29,7 @@ impl UpgradeRunner {
             archive_size: archive.len() as u64,
             release,
             health_secs: self.health_secs,
+            now: self.now,
         };
         let api = context.api().await?;
         let install: InstallView = api.get(&["v1", "installs", self.install.as_str()]).await?;
@@ -91,6 +92,7 @@ mod tests {
             to: None,
             health_secs: 180,
             no_wait: true,
+            now: false,
         }
     }
 

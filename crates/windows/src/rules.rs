@@ -135,6 +135,7 @@ pub fn is_change(work: &Work, free: &FreeActions) -> bool {
         | Work::KubernetesManifest(_)
         | Work::KubernetesJob(_)
         | Work::CopySecrets(_)
+        | Work::Upgrade(_)
         | Work::Remove(_) => true,
         Work::Action(run) => !free.contains(&run.action),
         Work::Build(_) | Work::Preflight(_) | Work::Leftovers(_) => false,

@@ -54,6 +54,7 @@ pub(crate) fn runner_release() -> UpgradeRunnerRequest {
         },
         program,
         health_secs: 60,
+        now: false,
     }
 }
 

@@ -97,7 +97,11 @@ impl Target {
     /// `free` are the actions that the customer lets run at any time.
     pub fn is_change(&self, free: &FreeActions) -> bool {
         match self {
-            Self::Component { .. } | Self::Sandbox { .. } | Self::Secrets { .. } | Self::Teardown { .. } => true,
+            Self::Component { .. }
+            | Self::Sandbox { .. }
+            | Self::Secrets { .. }
+            | Self::Teardown { .. }
+            | Self::Upgrade => true,
             Self::Action { action, .. } => !free.contains(action),
             Self::Build { .. } | Self::Preflight | Self::Leftovers => false,
         }
