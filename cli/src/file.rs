@@ -48,7 +48,8 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
         .or("let this user read it, or pass a copy of it")
 }
 
-fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<u8>> {
+/// Returns the content of a file of at most `most` bytes, as [`read`] does.
+pub(crate) fn read_at_most(path: &Path, most: u64, way_out: &str) -> Result<Vec<u8>> {
     let shown = path.display();
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::NotFound => Error::invalid(format!("there is no file `{shown}`")).or(way_out),

@@ -144,20 +144,21 @@ fn render(view: &InstallView, out: Output) -> String {
     for problem in &view.problems {
         fact("problem", problem.clone());
     }
-    let mut text = out.table(&facts);
-    if !view.components.is_empty() {
-        let mut table = Table::new(&["COMPONENT", "VERSION", "ARTIFACT", "DEPLOYED", "JOB"]);
-        for one in &view.components {
-            let cells = [
-                one.component.to_string(),
-                one.version.short().to_owned(),
-                one.artifact.to_string(),
-                if one.attempted { "not completely".to_owned() } else { time(one.at) },
-                one.job.to_string(),
-            ];
-            table.row(cells);
-        }
-        text.push_str(&format!("\n\n{}", out.table(&table)));
+    let components = (!view.components.is_empty()).then(|| format!("\n\n{}", components(view, out)));
+    format!("{}{}", out.table(&facts), components.unwrap_or_default())
+}
+
+fn components(view: &InstallView, out: Output) -> String {
+    let mut table = Table::new(&["COMPONENT", "VERSION", "ARTIFACT", "DEPLOYED", "JOB"]);
+    for one in &view.components {
+        let cells = [
+            one.component.to_string(),
+            one.version.short().to_owned(),
+            one.artifact.to_string(),
+            if one.attempted { "not completely".to_owned() } else { time(one.at) },
+            one.job.to_string(),
+        ];
+        table.row(cells);
     }
-    text
+    out.table(&table)
 }

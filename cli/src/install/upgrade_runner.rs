@@ -8,6 +8,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use freehold_protocol::Digest;
 use freehold_protocol::api::{InstallView, SourceUpload, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted};
+use freehold_protocol::limits::MAX_SOURCE_BYTES;
 use freehold_protocol::order::SignedSums;
 use freehold_protocol::order::upgrade::RUNNER_PROGRAM;
 
@@ -48,7 +49,8 @@ impl UpgradeRunner {
     fn release_program(&self) -> Result<(Vec<u8>, SignedSums)> {
         let read = |path: &Path| crate::file::read(path, WAY_OUT);
         let path = format!("{}/{RUNNER_PROGRAM}", self.arch.as_str());
-        let (program, sums) = (read(&self.release.join(&path))?, self.release.join("SHA256SUMS"));
+        let program = crate::file::read_at_most(&self.release.join(&path), MAX_SOURCE_BYTES, WAY_OUT)?;
+        let sums = self.release.join("SHA256SUMS");
         let text = crate::file::read_text(&sums, WAY_OUT)?;
         let signature = read(&self.release.join("SHA256SUMS.sig"))?;
         let digest = Digest::of(&program);

@@ -3,7 +3,7 @@
 use freehold_protocol::Timestamp;
 use freehold_protocol::report::{Refusal, RefusalReason};
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{info, warn};
 
 use super::{Attempt, Message};
 use crate::aws;
@@ -69,6 +69,13 @@ impl Attempt<'_> {
         let message = self.give_back_for_good(&reason, until).await;
         agent.changes.keeps_back();
         Some(message)
+    }
+
+    /// Leaves the order in the queue because the runner is switched off.
+    pub(super) fn leave(&self, switched_off: &str) -> Message {
+        let job = &self.held.order.job;
+        info!(job.id = %job, "The order of job `{job}` stays in the queue: {switched_off}");
+        Message::Leave
     }
 
     async fn leave_unstarted(&self, reason: &str) -> Message {

@@ -14,6 +14,7 @@ mod strangers;
 use std::sync::Arc;
 use std::time::Duration;
 
+use aws_credential_types::provider::SharedCredentialsProvider;
 use freehold_protocol::limits;
 use freehold_protocol::order::{Order, Redelivery, Work};
 use freehold_protocol::policy::PolicyResult;
@@ -273,6 +274,12 @@ impl Attempt<'_> {
             return Message::Leave;
         }
         info!(job.id = %order.job, fence = %held.fence, resume, "Started job `{}` ({})", order.job, order.work.kind());
+        self.run_job(credentials, &reporter).await
+    }
+
+    /// Does the job, whose start is recorded, and ends the attempt.
+    async fn run_job(&self, credentials: SharedCredentialsProvider, reporter: &Arc<AttemptReporter>) -> Message {
+        let (agent, held) = (self.agent, self.held);
         let log = self.log();
         let policies = Arc::new(PolicyAudit::new(agent, held));
         let ended = match self.prepared(&log).await {
@@ -295,7 +302,7 @@ impl Attempt<'_> {
                     roots: agent.trust.roots.now(),
                     hand_over: Arc::new(RunnerHandOver { agent: agent.clone(), held: held.clone() }),
                 };
-                let ended = supervise::run(agent.kinds.clone(), job, held, &reporter, self.limits()).await;
+                let ended = supervise::run(agent.kinds.clone(), job, held, reporter, self.limits()).await;
                 // No box could be made in advance while its image was not unpacked. This job may have unpacked it.
                 if agent.boxes.is_empty() {
                     agent.boxes.refill();
@@ -309,25 +316,18 @@ impl Attempt<'_> {
                 let outcome = strangers::check(agent, held, &log, credentials, outcome).await;
                 match self.blame_switch(outcome).await {
                     Ok(outcome) => {
-                        self.finish_asked(&reporter, &log, (outcome, policies.results()), Start::Recorded).await
+                        self.finish_asked(reporter, &log, (outcome, policies.results()), Start::Recorded).await
                     }
                     Err(switched_off) => self.leave(&switched_off),
                 }
             }
             Ended::LeaseLost => {
-                warn!(job.id = %order.job, "Stopped job `{}`: its lease was lost", order.job);
+                warn!(job.id = %held.order.job, "Stopped job `{}`: its lease was lost", held.order.job);
                 Message::Leave
             }
             Ended::LeftToNext if held.signal.reason() == Some(StopReason::SwitchedOff) => Message::Leave,
             Ended::LeftToNext => Message::GiveBack,
         }
-    }
-
-    /// Leaves the order in the queue because the runner is switched off.
-    fn leave(&self, switched_off: &str) -> Message {
-        let job = &self.held.order.job;
-        info!(job.id = %job, "The order of job `{job}` stays in the queue: {switched_off}");
-        Message::Leave
     }
 
     /// Records an order as accepted although its job must not start, and ends it with `outcome`.
