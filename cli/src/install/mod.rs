@@ -19,12 +19,13 @@ mod upgrade_runner;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use freehold_protocol::{AccountId, AppName, ComponentName, Digest, InstallId};
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::inputs::{Input, Parameter};
+use crate::tenant::Architecture;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InstallCommand {
@@ -307,24 +308,6 @@ pub(crate) struct UpgradeRunner {
     /// Start the upgrade and return at once.
     #[arg(long)]
     no_wait: bool,
-}
-
-/// The architecture of a runner's machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Architecture {
-    Arm64,
-    #[value(name = "x86_64")]
-    X86_64,
-}
-
-impl Architecture {
-    /// Returns its directory in a release.
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Arm64 => "arm64",
-            Self::X86_64 => "x86_64",
-        }
-    }
 }
 
 impl InstallCommand {

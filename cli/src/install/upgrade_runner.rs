@@ -83,8 +83,8 @@ async fn upload(api: &Api, app: &str, request: &UpgradeRunnerRequest, archive: &
 
 #[cfg(test)]
 mod tests {
-    use super::super::Architecture;
     use super::*;
+    use crate::tenant::Architecture;
 
     fn upgrade(release: &Path) -> UpgradeRunner {
         UpgradeRunner {

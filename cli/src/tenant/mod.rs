@@ -1,5 +1,6 @@
 //! `freehold tenant`: deploys, shows and removes the vendor's control plane.
 
+mod architecture;
 mod bucket;
 mod build_machine;
 mod build_runner;
@@ -21,13 +22,14 @@ mod table_settings;
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use freehold_protocol::{DownloadUrl, TenantName};
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::inputs::{mail_address, number, sha256};
 
+pub(crate) use architecture::Architecture;
 pub(crate) use bucket::Bucket;
 pub(crate) use names::bucket_name;
 
@@ -113,24 +115,6 @@ pub(crate) struct Deploy {
     /// How long logs are kept, in days.
     #[arg(long, value_name = "DAYS")]
     log_retention_days: Option<u32>,
-}
-
-/// Processor of the functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Architecture {
-    #[value(name = "arm64")]
-    Arm64,
-    #[value(name = "x86_64")]
-    X86_64,
-}
-
-impl Architecture {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Arm64 => "arm64",
-            Self::X86_64 => "x86_64",
-        }
-    }
 }
 
 /// Register the tenant's build runner and write its config file.

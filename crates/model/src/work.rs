@@ -47,14 +47,9 @@ impl Protocol {
         if !self.bounds.puts_back {
             return None;
         }
-        let delivery = self.delivery(world, r, j, fence);
-        let runner = &mut world.runners[r];
-        let entry = learn(self.bounds.seed, runner.journal[j], delivery);
-        let unstarted = put_back(self.bounds.seed, entry, delivery);
-        runner.journal[j] = unstarted.unwrap_or(entry);
-        runner.let_go(j);
+        let is_unstarted = self.let_go(world, r, j, fence);
         if noted {
-            unstarted?;
+            is_unstarted.then_some(())?;
             world.order_mut(j, fence.dispatch).note(fence.receive);
         }
         Some(())
@@ -217,16 +212,21 @@ impl Protocol {
         world.paused.then(|| world.paused = false)
     }
 
+    /// Lets an order go that was not started here. Returns whether the journal then says that it is unstarted.
+    fn let_go(&self, world: &mut World, r: usize, j: usize, fence: Fence) -> bool {
+        let delivery = self.delivery(world, r, j, fence);
+        let runner = &mut world.runners[r];
+        let entry = learn(self.bounds.seed, runner.journal[j], delivery);
+        let unstarted = put_back(self.bounds.seed, entry, delivery);
+        runner.journal[j] = unstarted.unwrap_or(entry);
+        runner.let_go(j);
+        unstarted.is_some()
+    }
+
     fn stop_for_pause(&self, world: &mut World, r: usize, j: usize) {
         match world.runners[r].attempts[j] {
             Attempt::Coming { fence } | Attempt::Ready { fence } => {
-                let delivery = self.delivery(world, r, j, fence);
-                let runner = &mut world.runners[r];
-                let entry = learn(self.bounds.seed, runner.journal[j], delivery);
-                let unstarted = put_back(self.bounds.seed, entry, delivery);
-                runner.journal[j] = unstarted.unwrap_or(entry);
-                runner.let_go(j);
-                if unstarted.is_some() {
+                if self.let_go(world, r, j, fence) {
                     world.order_mut(j, fence.dispatch).note(fence.receive);
                 }
             }

@@ -47,7 +47,7 @@ pub struct SignedSums {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotReleased {
     #[error("the checksums of the release are not signed by the release key {0}")]
-    OtherKey(PublicKey),
+    OtherKey(Box<PublicKey>),
     #[error("the signed checksums of the release have no `{path}` with the SHA-256 {sha256}")]
     Unlisted { path: String, sha256: String },
 }
@@ -61,7 +61,7 @@ impl SignedSums {
     pub fn verify(&self, key: &PublicKey, architecture: &str, program: &Digest) -> Result<(), NotReleased> {
         let signature = STANDARD.decode(&self.signature).unwrap_or_default();
         if !key.has_signed(self.sums.as_bytes(), &signature) {
-            return Err(NotReleased::OtherKey(key.clone()));
+            return Err(NotReleased::OtherKey(Box::new(key.clone())));
         }
         let path = format!("{architecture}/{RUNNER_PROGRAM}");
         let wanted = (program.hex(), path.as_str());
@@ -91,9 +91,9 @@ mod tests {
         let path = || "x86_64/freehold-runner".to_owned();
 
         assert_eq!(signed(&sums, 7).verify(&key, "arm64", &program), Ok(()));
-        assert_eq!(signed(&sums, 8).verify(&key, "arm64", &program), Err(NotReleased::OtherKey(key.clone())));
+        assert_eq!(signed(&sums, 8).verify(&key, "arm64", &program), Err(NotReleased::OtherKey(Box::new(key.clone()))));
         let changed = SignedSums { sums: sums.replace(program.hex(), other.hex()), ..signed(&sums, 7) };
-        assert_eq!(changed.verify(&key, "arm64", &other), Err(NotReleased::OtherKey(key.clone())));
+        assert_eq!(changed.verify(&key, "arm64", &other), Err(NotReleased::OtherKey(Box::new(key.clone()))));
         let unlisted = signed(&sums, 7).verify(&key, "arm64", &other);
         assert!(matches!(unlisted, Err(NotReleased::Unlisted { .. })), "{unlisted:?}");
         let elsewhere = NotReleased::Unlisted { path: path(), sha256: program.hex().to_owned() };

@@ -104,7 +104,7 @@ impl Grants for Bucket {
         _: u32,
     ) -> Result<GrantAnswer, GrantError> {
         self.granted.fetch_add(1, Ordering::Relaxed);
-        assert_eq!(missing, [artifact.clone()]);
+        assert_eq!(missing, std::slice::from_ref(artifact));
         let blob = BlobUrl { digest: artifact.clone(), size: 0, url: self.url.clone() };
         Ok(GrantAnswer::Granted { manifests: Vec::new(), blobs: vec![blob] })
     }
