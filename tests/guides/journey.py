@@ -1,8 +1,10 @@
 """Two people and what they type: each block is done in its person's shell and compared with what the guide shows."""
 
+import hashlib
 import os
 import shutil
 import signal
+import subprocess
 import time
 
 import promise
@@ -41,6 +43,7 @@ class Journey:
             (release / "functions").symlink_to(FUNCTIONS)
             for program in ("freehold", "freehold-builder", "freehold-runner"):
                 (release / program).symlink_to(BIN / program)
+        _sign(folder / "target" / "dist")
 
     def turn(self, guide, sections):
         """Does the blocks of some sections of a guide."""
@@ -98,6 +101,21 @@ class Journey:
     def end(self):
         for shell in self.shells.values():
             shell.end()
+
+
+def _sign(release):
+    """Writes the checksums of a release, and their signature by a key of its own, as `make dist KEY=FILE` does."""
+    programs = sorted(release.glob("*/freehold*"))
+    sums, key = release / "SHA256SUMS", release.parent / "release-key.pem"
+    digests = {program.resolve() for program in programs}
+    digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in digests}
+    lines = [f"{digests[program.resolve()]}  {program.relative_to(release)}\n" for program in programs]
+    sums.write_text("".join(lines))
+    for words in (
+        ("genpkey", "-algorithm", "ed25519", "-out", key),
+        ("pkeyutl", "-sign", "-rawin", "-inkey", key, "-in", sums, "-out", f"{sums}.sig"),
+    ):
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
 
 
 def _interrupt(shell):
