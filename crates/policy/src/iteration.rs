@@ -9,6 +9,14 @@ use crate::token::token;
 /// The function that is put around a collection. Policies do not call it.
 const FUNCTION: &str = "freehold_collection";
 
+/// A module with a `sprintf` that always has a value, and the beginning of its call. The engine has no value for what does not fit
+/// the format, and the message would take its denial along; OPA writes such a message all the same.
+pub(crate) const SPRINTF: (&str, &str) = (
+    "package freehold_format\n\
+     text(format, all) := made if { made := sprintf(format, all) } else := concat(\" \", [format, json.marshal(all)])\n",
+    "data.freehold_format.text(",
+);
+
 /// Adds the function to an engine: it returns a collection as it is, and an empty one for any other value.
 pub(crate) fn add_to(engine: &mut Engine) -> Result<()> {
     let collection = |arguments: Vec<Value>| {
@@ -28,6 +36,12 @@ pub(crate) fn tolerant(text: &str) -> String {
     let mut before = ' ';
     while let Some(first) = rest.chars().next() {
         let is_start = !(before.is_ascii_alphanumeric() || before == '_' || before == '.');
+        if is_start && let Some(arguments) = rest.strip_prefix("sprintf(") {
+            found.push_str(SPRINTF.1);
+            before = '(';
+            rest = arguments;
+            continue;
+        }
         if is_start && let Some((head, collection)) = some_in(rest) {
             let body = tolerant(collection);
             found.push_str(&format!("{head}{FUNCTION}({body})"));

@@ -41,8 +41,13 @@ pub fn redacted(message: &str, inputs: &[Value], policy: &str) -> String {
     values.sort_by_key(|value| std::cmp::Reverse(value.len()));
     let mut text = message.to_owned();
     for value in values {
-        if text.contains(value.as_str()) {
-            text = text.replace(value.as_str(), TAKEN_OUT);
+        // A value in a collection is shown as JSON, with a newline as two characters.
+        let quoted = Value::from(value.as_str()).to_string();
+        let escaped = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(value);
+        for form in [escaped, value.as_str()] {
+            if text.contains(form) {
+                text = text.replace(form, TAKEN_OUT);
+            }
         }
     }
     text
@@ -80,6 +85,14 @@ mod tests {
         let text = redacted(message, &[input], "msg := \"not 0.0.0.0/0\"");
 
         assert_eq!(text, "VPC 'aws_vpc.main' has [value] at [value], not 0.0.0.0/0");
+    }
+
+    #[test]
+    fn a_value_goes_in_its_json_form_too() {
+        let input = json!({ "plan": { "after": { "key": "-----BEGIN\nabc \"d\"" } } });
+        let message = format!("it has {}", json!({ "key": "-----BEGIN\nabc \"d\"" }));
+
+        assert_eq!(redacted(&message, &[input], ""), r#"it has {"key":"[value]"}"#);
     }
 
     proptest! {

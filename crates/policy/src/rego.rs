@@ -103,9 +103,10 @@ fn load_text(policy: &PolicyText) -> Result<Loaded, PolicyError> {
 fn parse(file: &str, text: &str) -> Result<(Engine, String), PolicyError> {
     let read = |is_old| {
         let mut engine = Engine::new();
-        engine.set_rego_v0(is_old);
         cidr::add_to(&mut engine)?;
         iteration::add_to(&mut engine)?;
+        engine.add_policy(String::new(), iteration::SPRINTF.0.to_owned())?;
+        engine.set_rego_v0(is_old);
         engine.add_policy(file.to_owned(), text.to_owned()).map(|package| (engine, package))
     };
     match read(false) {
@@ -185,6 +186,25 @@ mod tests {
         assert_eq!(said(text, &json!({ "a": "x" })), Verdict::default());
         assert!(evaluate_strictly(&policy(text), &json!({ "a": "x" })).is_err());
         assert_eq!(said(text, &json!({ "a": "2" })).deny, ["x"]);
+    }
+
+    #[test]
+    fn a_message_that_does_not_fit_its_format_denies_all_the_same() {
+        for call in [
+            r#"sprintf("%+v", [input.a])"#,
+            r#"sprintf("%d", [1.5])"#,
+            r#"sprintf("none", [1])"#,
+            r#"sprintf("%s", [])"#,
+        ] {
+            for text in [
+                format!("package nuon\ndeny contains {call} if input.a"),
+                format!("package nuon\ndeny[msg] {{ input.a; msg := {call} }}"),
+            ] {
+                assert_eq!(said(&text, &json!({ "a": { "b": 1 } })).deny.len(), 1, "{text}");
+            }
+        }
+        let text = "package nuon\ndeny contains sprintf(\"%s sprintf(\", [input.a]) if input.a";
+        assert_eq!(said(text, &json!({ "a": "x" })).deny, ["x sprintf("]);
     }
 
     #[test]

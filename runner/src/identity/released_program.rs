@@ -16,12 +16,13 @@ pub(super) fn refusal(config: &Config, order: &Order, work: &UpgradeRunner) -> O
 /// Returns what is wrong with an order that the switch of another mode would hold, or that could run beside another upgrade.
 fn unlike_an_upgrade(order: &Order) -> Option<String> {
     let (mode, group) = (order.mode, order.group.thing());
-    let is_right = mode == Mode::Maintenance && group == order.work.changes();
+    let is_right = mode == Mode::Maintenance && group == order.work.changes() && order.role.is_none();
     (!is_right).then(|| {
         format!(
-            "the order to replace the runner is of mode `{}` and group `{}`, and such an order is of mode `maintenance` and \
-             group `runner`; report it to the vendor",
+            "the order to replace the runner is of mode `{}`, role `{}` and group `{}`, and such an order is of mode \
+             `maintenance`, no role and group `runner`; report it to the vendor",
             mode.as_str(),
+            order.role.as_ref().map(ToString::to_string).unwrap_or_default(),
             order.group
         )
     })
@@ -84,11 +85,12 @@ mod tests {
         let (order, work) = ordered(7);
         let provision = Order { mode: Mode::Provision, ..order.clone() };
         let elsewhere = Order { group: "comp-api".parse().unwrap(), ..order.clone() };
+        let under_a_role = Order { role: Some("custom-support".parse().unwrap()), ..order.clone() };
         let another = Order { group: "runner.2".parse().unwrap(), ..order };
 
-        for wrong in [provision, elsewhere] {
+        for wrong in [provision, elsewhere, under_a_role] {
             let reason = refused(Some(7), &(wrong, work.clone())).unwrap();
-            assert!(reason.contains("is of mode `maintenance` and group `runner`"), "{reason}");
+            assert!(reason.contains("is of mode `maintenance`, no role and group `runner`"), "{reason}");
         }
         assert_eq!(refused(Some(7), &(another, work)), None);
     }

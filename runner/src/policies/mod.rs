@@ -10,7 +10,7 @@ use std::sync::Arc;
 use freehold_policy::input::About;
 use freehold_policy::{Answer, Evaluator, LIMITS, PolicyError, PolicyText, built_in};
 use freehold_protocol::app_version::PolicyEngine;
-use freehold_protocol::order::Work;
+use freehold_protocol::order::{Mode, Order, Work};
 use freehold_protocol::policy::{OrderPolicy, PolicyOrigin, PolicyResult};
 use serde_json::Value;
 
@@ -59,10 +59,18 @@ pub(crate) fn about(job: &Job) -> About {
         region: config.region.clone(),
         component: order.work.component().map(ToString::to_string).unwrap_or_default(),
         kind: order.work.made_by().kind().to_owned(),
-        mode: order.mode.as_str().to_owned(),
+        mode: mode(order).to_owned(),
         is_removal: matches!(order.work, Work::Remove(_)),
         maintenance_creates: config.policies.maintenance_creates,
         maintenance_components: config.policies.maintenance_components.iter().cloned().collect(),
+    }
+}
+
+/// Returns the mode whose limits hold. Beside a role of the app, the mode of an order says nothing: no switch of that mode was asked.
+fn mode(order: &Order) -> &'static str {
+    match &order.role {
+        Some(role) if !role.is_break_glass() => Mode::Maintenance.as_str(),
+        Some(_) | None => order.mode.as_str(),
     }
 }
 
@@ -149,6 +157,16 @@ mod tests {
 
         config.boundary = Some("arn:aws:iam::333333333333:policy/x".into());
         assert_eq!(account(&config), Some("333333333333"));
+    }
+
+    #[test]
+    fn a_role_of_the_app_has_the_limits_of_maintenance_whatever_mode_is_beside_it() {
+        let under = |role: Option<&str>| {
+            let role = role.map(|role| role.parse().unwrap());
+            mode(&Order { role, mode: Mode::Provision, ..crate::testing::order(1, 1) })
+        };
+
+        assert_eq!([under(None), under(Some("custom-support"))], ["provision", "maintenance"]);
     }
 
     #[test]

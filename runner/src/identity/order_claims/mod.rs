@@ -2,8 +2,9 @@
 //! policies, its group, and whether it may start twice. [`super::consent`] has compared the terms with those that the customer accepted.
 
 use freehold_protocol::app_version::PolicyEngine;
-use freehold_protocol::contract::{ActionTerms, Terms};
+use freehold_protocol::contract::{ActionTerms, PolicyTerms, Terms};
 use freehold_protocol::order::{Order, Redelivery, RunAction, Work};
+use freehold_protocol::policy::OrderPolicy;
 use freehold_protocol::policy::scope::guards;
 use freehold_protocol::report::{Block, Outcome};
 use freehold_protocol::{ActionName, ComponentName, Digest, RoleKey};
@@ -116,11 +117,15 @@ fn executed(work: &RunAction, agreed: &ActionTerms) -> Option<Beyond> {
 fn policies(order: &Order, terms: &Terms) -> Option<Beyond> {
     let guarding = || terms.policies.iter().filter(|policy| guards(&policy.kind, &policy.components, &order.work));
     let agreed = guarding().filter(|policy| policy.engine == PolicyEngine::Opa);
-    let mut left_out = agreed.filter(|policy| order.policies.iter().all(|found| found.contents != policy.contents));
+    // The engine too: the runner asks no policy that the order says is for a cluster.
+    let is_same = |found: &OrderPolicy, agreed: &PolicyTerms| {
+        (&found.contents, found.engine) == (&agreed.contents, agreed.engine)
+    };
+    let mut left_out = agreed.filter(|policy| !order.policies.iter().any(|found| is_same(found, policy)));
     if let Some(policy) = left_out.next() {
         return Some(Beyond::PolicyLeftOut { name: policy.name.clone() });
     }
-    let found = order.policies.iter().find(|found| guarding().all(|agreed| agreed.contents != found.contents));
+    let found = order.policies.iter().find(|found| !guarding().any(|agreed| is_same(found, agreed)));
     found.map(|policy| Beyond::Policy { name: policy.name.clone() })
 }
 

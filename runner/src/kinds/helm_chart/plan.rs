@@ -6,7 +6,6 @@ use serde_json::Value;
 use super::program::{Helm, Hooks};
 use super::release::Release;
 use super::releases::{self, Revision};
-use crate::config::ClusterImages;
 use crate::kinds::cluster_images;
 use crate::kinds::failure::Failure;
 use crate::kinds::result::until_stopped;
@@ -61,12 +60,14 @@ pub(super) async fn make(
             let is_hook = |object: &Value| hook(object).is_some();
             (all, read_except(CHART, &rendered, is_hook).map_err(unreadable)?)
         }
-        // Helm reads more YAML than this runner. If only a hook cannot be read, the plan does not need it.
+        // Helm reads more YAML than this runner. What else cannot be read is named first.
         Err(why) => {
             let without_hooks = render(Hooks::LeftOut).await?;
-            let new = read_objects(CHART, &without_hooks).map_err(unreadable)?;
-            hook_is_unread(job, &why).map_err(unreadable)?;
-            (documents(&without_hooks).unwrap_or_default(), new)
+            read_objects(CHART, &without_hooks).map_err(unreadable)?;
+            return Err(unreadable(format!(
+                "a hook of the chart cannot be read, so no policy can be asked about it and its images are not known; correct \
+                 the YAML of the hook: {why}"
+            )));
         }
     };
     let made = all.iter().filter(|object| hook(object).is_none_or(|when| !is_test(when)));
@@ -81,25 +82,6 @@ pub(super) async fn make(
     let (changes, objects) = compared.await?;
     let hooks = all.into_iter().filter(|object| hook(object).is_some_and(|when| !is_test(when))).collect();
     Ok(ReleasePlan { rendered, changes, objects, hooks })
-}
-
-/// Writes into the log that a hook of the chart cannot be read, so that its images are not known.
-///
-/// # Errors
-/// A sentence, if the customer refuses images that are not in the install registry.
-fn hook_is_unread(job: &Job, why: &str) -> Result<(), String> {
-    match job.config.cluster_images {
-        ClusterImages::Any => {
-            job.log
-                .line(&format!("a hook of the chart cannot be read, so the images of all hooks are not listed: {why}"));
-            Ok(())
-        }
-        ClusterImages::InstallRegistry => Err(format!(
-            "a hook of the chart cannot be read, and the customer lets only images of the install registry into a \
-             cluster (`ClusterImages` of the install stack), so the images of every hook must be known; correct the \
-             YAML of the hook: {why}"
-        )),
-    }
 }
 
 /// Returns the deletions that an uninstall of the release makes.

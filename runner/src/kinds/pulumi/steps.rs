@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::data::holds_data;
 use crate::kinds::guard;
@@ -74,14 +74,20 @@ impl Step {
             "update" => &["update"],
             "delete" => &["delete"],
             "replace" => &["delete", "create"],
-            "import" => &["create"],
+            "import" | "import-replacement" => &["create"],
             // The two halves of a replacement, which has a step of its own.
             _ => return None,
         };
         let inputs = |options: &Option<Options>| options.as_ref().map_or(Value::Null, |one| one.inputs.0.clone());
         let kind = |options: &Option<Options>| options.as_ref()?.rest.get("type")?.as_str().map(str::to_owned);
         let kind = kind(&self.new).or_else(|| kind(&self.old)).unwrap_or_default();
-        Some(guard::change(&self.urn, &kind, actions, &inputs(&self.old), &inputs(&self.new)))
+        let mut change = guard::change(&self.urn, &kind, actions, &inputs(&self.old), &inputs(&self.new));
+        if self.op.starts_with("import")
+            && let Some(of_plan) = change.get_mut("change").and_then(Value::as_object_mut)
+        {
+            of_plan.insert("importing".to_owned(), json!({}));
+        }
+        Some(change)
     }
 
     /// Returns whether the resource and its options stay as they are. A step of the operation `same` may change options,
@@ -174,8 +180,6 @@ impl Exported {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -188,6 +192,17 @@ mod tests {
             steps(json!({ "same": 3, "update": 0 })).is_noop() && !steps(json!({ "same": 3, "read": 1 })).is_noop()
         );
         assert_eq!(serde_json::from_str::<Steps>("{}").unwrap().to_string(), "no change of a resource");
+    }
+
+    #[test]
+    fn a_resource_that_is_taken_over_is_told_apart_from_a_new_one() {
+        let step = |op: &str| json!({ "op": op, "urn": "a", "newState": { "urn": "a", "type": "aws:ec2/vpc:Vpc", "inputs": {} } });
+        let all = json!({ "steps": [step("create"), step("import"), step("import-replacement")] });
+
+        let changes = serde_json::from_value::<Steps>(all).unwrap().changes();
+
+        let importing: Vec<bool> = changes.iter().map(|one| one["change"].get("importing").is_some()).collect();
+        assert_eq!(importing, [false, true, true]);
     }
 
     #[test]

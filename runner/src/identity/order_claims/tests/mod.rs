@@ -422,6 +422,9 @@ fn an_order_has_exactly_the_policies_of_its_terms_that_guard_its_work() {
     assert_eq!(refused("helm_chart", &json!([])), None);
     assert!(refused("terraform_module", &json!([])).unwrap().contains("leaves out policy `p` of its contract"));
     assert!(refused("helm_chart", &carried).unwrap().contains("has policy `p`, which its contract does not have"));
+    // Nobody asks a policy of Kyverno about a plan.
+    let relabelled = json!([OrderPolicy::new("p", PolicyEngine::Kyverno, text).unwrap()]);
+    assert!(refused("terraform_module", &relabelled).unwrap().contains("leaves out policy `p` of its contract"));
 }
 
 #[test]
