@@ -96,8 +96,10 @@ impl Cell {
         world.sync_and_build(&app, APP).await?;
         let install = world.install_with_inputs(INSTALL, APP, &["round:=1"]).await?;
         let config = std::fs::read_to_string(&install.config)?;
-        let key = public_key(RELEASE_KEY);
-        std::fs::write(&install.config, format!("release_key = \"{key}\"\n{config}{LIMITS}"))?;
+        let (none, key) = ("release_key = \"none\"", public_key(RELEASE_KEY));
+        ensure!(config.contains(none), "`{}` names a release key already", install.config.display());
+        let config = config.replace(none, &format!("release_key = \"{key}\""));
+        std::fs::write(&install.config, format!("{config}{LIMITS}"))?;
         let runner = world.runner(&install).await?;
         let provisioned = world.provisioned(&install).await?;
         ensure!(provisioned["state"] == "succeeded", "{provisioned}\n{}", runner.log());
