@@ -107,10 +107,8 @@ def _sign(release):
     """Writes the checksums of a release, and their signature by a key of its own, as `make dist KEY=FILE` does."""
     programs = sorted(release.glob("*/freehold*"))
     sums, key = release / "SHA256SUMS", release.parent / "release-key.pem"
-    digests = {program.resolve() for program in programs}
-    digests = {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in digests}
-    lines = [f"{digests[program.resolve()]}  {program.relative_to(release)}\n" for program in programs]
-    sums.write_text("".join(lines))
+    digests = {program: hashlib.sha256(program.read_bytes()).hexdigest() for program in programs}
+    sums.write_text("".join(f"{digest}  {program.relative_to(release)}\n" for program, digest in digests.items()))
     for words in (
         ("genpkey", "-algorithm", "ed25519", "-out", key),
         ("pkeyutl", "-sign", "-rawin", "-inkey", key, "-in", sums, "-out", f"{sums}.sig"),

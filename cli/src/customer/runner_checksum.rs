@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use freehold_protocol::envelope::PublicKey;
+use freehold_protocol::order::upgrade::listed;
 use freehold_protocol::pem;
 
 use crate::error::{Error, Result};
@@ -17,8 +18,7 @@ const MOST: usize = 1024 * 1024;
 /// Returns the path, in the release, of the runner with this SHA-256, such as `arm64/freehold-runner`.
 pub(super) fn runner_of_release(sums: &Path, key: &Path, sha256: &str) -> Result<String> {
     let text = signed_sums(sums, key)?;
-    let programs = text.lines().filter_map(|line| line.split_once("  "));
-    let found = programs.filter(|(digest, _)| digest.eq_ignore_ascii_case(sha256)).map(|(_, path)| path);
+    let found = listed(&text).filter(|(digest, _)| digest.eq_ignore_ascii_case(sha256)).map(|(_, path)| path);
     found.into_iter().find(|path| path.rsplit('/').next() == Some(RUNNER)).map(str::to_owned).ok_or_else(|| {
         Error::failed(format!(
             "the template names a runner with the SHA-256 {sha256}, but `{}` lists no `{RUNNER}` with this SHA-256: \

@@ -10,7 +10,7 @@ use freehold_protocol::Digest;
 use freehold_protocol::api::{InstallView, SourceUpload, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted};
 use freehold_protocol::limits::MAX_SOURCE_BYTES;
 use freehold_protocol::order::SignedSums;
-use freehold_protocol::order::upgrade::RUNNER_PROGRAM;
+use freehold_protocol::order::upgrade::{RUNNER_PROGRAM, listed};
 
 use super::UpgradeRunner;
 use crate::api::{Api, follow};
@@ -54,8 +54,7 @@ impl UpgradeRunner {
         let text = crate::file::read_text(&sums, WAY_OUT)?;
         let signature = read(&self.release.join("SHA256SUMS.sig"))?;
         let digest = Digest::of(&program);
-        let is_listed = |line: &str| line.split_once("  ") == Some((digest.hex(), path.as_str()));
-        if !text.lines().any(is_listed) {
+        if !listed(&text).any(|line| line == (digest.hex(), path.as_str())) {
             let (shown, hex) = (sums.display(), digest.hex());
             return Err(Error::invalid(format!("`{shown}` does not list `{path}` with its SHA-256 {hex}")).or(WAY_OUT));
         }

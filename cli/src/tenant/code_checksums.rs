@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use freehold_protocol::Digest;
+use freehold_protocol::order::upgrade::listed;
 
 use super::code::Code;
 use crate::error::{Error, Result};
@@ -57,8 +58,8 @@ fn sums(directory: &Path) -> Result<Option<(String, BTreeMap<String, String>)>> 
         return Ok(None);
     };
     let text = crate::file::read_text(&file, WAY_OUT)?;
-    let lines = text.lines().filter_map(|line| line.split_once("  "));
-    let sums: BTreeMap<String, String> = lines.map(|(digest, path)| (path.to_owned(), digest.to_owned())).collect();
+    let sums: BTreeMap<String, String> =
+        listed(&text).map(|(digest, path)| (path.to_owned(), digest.to_owned())).collect();
     let functions = format!("{architecture}/{directory}/");
     Ok(sums.keys().any(|path| path.starts_with(&functions)).then_some((functions, sums)))
 }

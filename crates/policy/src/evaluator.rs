@@ -25,7 +25,8 @@ pub struct Limits {
     pub memory_mib: u64,
 }
 
-/// The limits of an evaluation on a runner. A plan of 10,000 resources needs about a second and 300 MiB.
+/// The limits of an evaluation on a runner. The slowest of the built-in policies needs 1.7 s and 160 MiB for
+/// a plan of 10,000 roles (8.5 MB).
 pub const LIMITS: Limits = Limits { time: Duration::from_secs(10), memory_mib: 1024 };
 
 /// Asks policies in processes of its own.

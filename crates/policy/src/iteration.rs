@@ -1,5 +1,5 @@
-//! Makes `some x in y` not apply where `y` is not a collection, as in OPA. The engine stops there instead, and plans are full of
-//! attributes that are null or a text in one resource and a list in another.
+//! Makes the engine continue where OPA does. `some x in y` does not apply where `y` is not a collection: plans are full of
+//! attributes that are null or a text in one resource and a list in another. A `sprintf` always has a text.
 
 use anyhow::Result;
 use regorus::{Engine, Value};
@@ -9,8 +9,8 @@ use crate::token::token;
 /// The function that is put around a collection. Policies do not call it.
 const FUNCTION: &str = "freehold_collection";
 
-/// A module with a `sprintf` that always has a value, and the beginning of its call. The engine has no value for what does not fit
-/// the format, and the message would take its denial along; OPA writes such a message all the same.
+/// A module with a `sprintf` that always has a value, and the beginning of its call. For arguments that do not fit the format the
+/// engine has no value, so that a rule with such a message would not deny. OPA denies, with another text.
 pub(crate) const SPRINTF: (&str, &str) = (
     "package freehold_format\n\
      text(format, all) := made if { made := sprintf(format, all) } else := concat(\" \", [format, json.marshal(all)])\n",
@@ -29,7 +29,8 @@ pub(crate) fn add_to(engine: &mut Engine) -> Result<()> {
     engine.add_extension(FUNCTION.to_owned(), 1, Box::new(collection))
 }
 
-/// Returns `text` with the function around the collection of each `some ... in`. Lines stay where they are.
+/// Returns `text` with the function around the collection of each `some ... in`, and with calls of the `sprintf` that always has a
+/// value. Lines stay where they are.
 pub(crate) fn tolerant(text: &str) -> String {
     let mut found = String::with_capacity(text.len() + 64);
     let mut rest = text;

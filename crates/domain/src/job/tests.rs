@@ -17,8 +17,8 @@ fn fence(dispatch: u32, receive: u32) -> Fence {
     Fence { dispatch, receive }
 }
 
-fn job_in(state: JobState) -> Job {
-    let new = NewJob {
+pub(super) fn new_job() -> NewJob {
+    NewJob {
         install: "globex".parse().unwrap(),
         workflow: WorkflowId::derive("globex", "test"),
         node: "web".into(),
@@ -27,9 +27,12 @@ fn job_in(state: JobState) -> Job {
         mode: Mode::Maintenance,
         role: None,
         timeout_secs: 600,
-    };
+    }
+}
+
+fn job_in(state: JobState) -> Job {
     let patience = Patience { order_secs: 3600, job_secs: 24 * 3600 };
-    Job { state, ..Job::new(new, patience, Timestamp::from_millis(0)) }
+    Job { state, ..Job::new(new_job(), patience, Timestamp::from_millis(0)) }
 }
 
 /// Every state, with attempt 2.2 as the one that counts where there is one.

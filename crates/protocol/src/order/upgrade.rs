@@ -52,6 +52,11 @@ pub enum NotReleased {
     Unlisted { path: String, sha256: String },
 }
 
+/// Returns the lines of a `SHA256SUMS`: a SHA-256 in hexadecimal digits, and the path that has it.
+pub fn listed(sums: &str) -> impl Iterator<Item = (&str, &str)> {
+    sums.lines().filter_map(|line| line.split_once("  "))
+}
+
 impl SignedSums {
     /// Checks that `key` signed the checksums, and that they list `program` as the runner for `architecture`, such as
     /// `arm64`.
@@ -65,7 +70,7 @@ impl SignedSums {
         }
         let path = format!("{architecture}/{RUNNER_PROGRAM}");
         let wanted = (program.hex(), path.as_str());
-        if self.sums.lines().filter_map(|line| line.split_once("  ")).any(|line| line == wanted) {
+        if listed(&self.sums).any(|line| line == wanted) {
             return Ok(());
         }
         Err(NotReleased::Unlisted { path, sha256: program.hex().to_owned() })

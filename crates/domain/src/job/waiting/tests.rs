@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 
+use freehold_protocol::KeyId;
 use freehold_protocol::limits::MAX_JOB_SECS;
-use freehold_protocol::order::Mode;
 use freehold_protocol::report::Fence;
-use freehold_protocol::{KeyId, WorkflowId};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::job::{MAX_DISPATCHES, NewJob, Patience};
+use crate::job::tests::new_job;
+use crate::job::{MAX_DISPATCHES, Patience};
 
 const HOUR: u64 = 3600;
 const DAY: u64 = 24 * HOUR;
@@ -26,17 +26,7 @@ fn at(secs: u64) -> Timestamp {
 }
 
 fn job() -> Job {
-    let new = NewJob {
-        install: "globex".parse().unwrap(),
-        workflow: WorkflowId::derive("globex", "test"),
-        node: "web".into(),
-        group: "component:web".parse().unwrap(),
-        serial: 7,
-        mode: Mode::Maintenance,
-        role: None,
-        timeout_secs: 600,
-    };
-    Job::new(new, Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
+    Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
 }
 
 fn changed(job: &Job, event: &JobEvent, now: Timestamp) -> Job {

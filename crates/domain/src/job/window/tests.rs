@@ -1,10 +1,10 @@
+use freehold_protocol::KeyId;
 use freehold_protocol::limits::MAX_WAIT_SECS;
-use freehold_protocol::order::Mode;
-use freehold_protocol::{KeyId, WorkflowId};
 use serde_json::Value;
 
 use super::*;
-use crate::job::{NewJob, Patience};
+use crate::job::Patience;
+use crate::job::tests::new_job;
 
 const HOUR: u64 = 3600;
 
@@ -17,17 +17,7 @@ fn at(secs: u64) -> Timestamp {
 }
 
 fn job() -> Job {
-    let new = NewJob {
-        install: "globex".parse().unwrap(),
-        workflow: WorkflowId::derive("globex", "test"),
-        node: "web".into(),
-        group: "component:web".parse().unwrap(),
-        serial: 7,
-        mode: Mode::Maintenance,
-        role: None,
-        timeout_secs: 600,
-    };
-    Job::new(new, Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
+    Job::new(new_job(), Patience { order_secs: HOUR, job_secs: MAX_WAIT_SECS }, at(0))
 }
 
 fn closed(dispatch: u32) -> JobEvent {

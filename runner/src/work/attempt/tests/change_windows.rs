@@ -150,20 +150,25 @@ async fn a_text_that_cannot_be_read_lets_no_change_start_and_names_the_place() {
     assert!(detail.contains("parameter `ChangeWindows`, column 1: `Mars/Base` is not a time zone"), "{detail}");
 }
 
+/// Checks that a change is delivered again and does not start before a stack without rules is there.
+async fn waits_for_a_stack(world: &World) {
+    world
+        .until("two deliveries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 1))
+        .await;
+    let before = world.begun();
+    launch(world, &[]);
+    world.until_deleted().await;
+
+    assert_eq!((before, world.begun()), (0, 1));
+}
+
 #[tokio::test(start_paused = true)]
 async fn while_the_stack_cannot_be_read_a_change_stays_in_the_queue() {
     let world = with(&[]);
     world.account.become_stack(StackState::Unreadable("throttled".into()));
     world.queue.send(sealed(&order(1, 7)));
 
-    world
-        .until("two deliveries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 1))
-        .await;
-    let before = world.begun();
-    launch(&world, &[]);
-    world.until_deleted().await;
-
-    assert_eq!((before, world.begun()), (0, 1));
+    waits_for_a_stack(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -182,14 +187,7 @@ async fn while_the_stack_is_gone_and_its_roles_are_not_a_change_stays_in_the_que
     world.account.delete_stack();
     world.queue.send(sealed(&order(1, 7)));
 
-    world
-        .until("two deliveries", |world| world.queue.messages.lock().unwrap().values().any(|one| one.receive > 1))
-        .await;
-    let before = world.begun();
-    launch(&world, &[]);
-    world.until_deleted().await;
-
-    assert_eq!((before, world.begun()), (0, 1));
+    waits_for_a_stack(&world).await;
 }
 
 #[tokio::test(start_paused = true)]
