@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(read_at_most(&path, 4, "").unwrap(), b"text");
         // A sparse file takes no space on the disk.
         File::create(&path).unwrap().set_len(600_000_000).unwrap();
-        assert!(read(&path, "").unwrap_err().to_string().contains("has more than 64.0 MiB"));
+        assert!(read(&path, "").unwrap_err().to_string().contains("has more than 64.00 MiB"));
     }
 
     #[test]

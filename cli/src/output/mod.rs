@@ -138,19 +138,9 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// Returns a number of bytes as text, such as `1.5 MiB`.
+/// Returns a number of bytes as text, such as `1.50 MiB`.
 pub(crate) fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut rest = count;
-    let mut tenths = 0;
-    let mut unit = 0;
-    while rest >= 1024 && unit + 1 < UNITS.len() {
-        tenths = (rest % 1024) * 10 / 1024;
-        rest /= 1024;
-        unit += 1;
-    }
-    let name = UNITS.get(unit).copied().unwrap_or("B");
-    if unit == 0 { format!("{rest} {name}") } else { format!("{rest}.{tenths} {name}") }
+    indicatif::BinaryBytes(count).to_string()
 }
 
 /// Returns a time as `2026-11-21 09:00:05Z`.
@@ -180,7 +170,7 @@ mod tests {
     #[test]
     fn sizes_times_and_durations_are_readable() {
         assert_eq!(bytes(999), "999 B");
-        assert_eq!(bytes(1_572_864), "1.5 MiB");
+        assert_eq!(bytes(1_572_864), "1.50 MiB");
         assert_eq!(duration(850), "850 ms");
         assert_eq!(duration(185_000), "3 min 5 s");
         assert_eq!(time(freehold_protocol::Timestamp::from_millis(1_000)), "1970-01-01 00:00:01Z");

@@ -1,8 +1,8 @@
 //! The records of jobs: their logs and the audit trail.
 
 pub mod audit;
-pub mod departures;
 pub mod log;
 pub mod log_store;
 pub mod redact;
+pub mod sent_reports;
 pub mod unstarted_notes;

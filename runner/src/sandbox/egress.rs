@@ -9,9 +9,9 @@ use freehold_iam_proxy::{Endpoint, dns_suffix};
 use freehold_protocol::contract::Terms;
 use tokio::net::TcpListener;
 
+use super::loopback::{Serve, Service};
 use super::program::Program;
 use super::purpose::Purpose;
-use super::service::{Serve, Service};
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use freehold_egress::AccountHosts;
 use rustix::process::Signal;
 
+use super::loopback::Service;
 use super::output::Output;
 use super::purpose::IMAGE_USERS;
-use super::service::Service;
 use crate::config::SandboxKind;
 use crate::work::job::Job;
 

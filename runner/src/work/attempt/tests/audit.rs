@@ -6,7 +6,7 @@ use super::*;
 use crate::operate::start;
 use crate::record::audit;
 use crate::record::audit::memory::{Fate, Memory};
-use crate::record::departures::{RecordedOutbox, Texts};
+use crate::record::sent_reports::{RecordedOutbox, Texts};
 use crate::wire::inbox::Outbox as _;
 use crate::wire::spool::Class;
 
