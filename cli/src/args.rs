@@ -8,8 +8,8 @@ use clap_complete::Shell;
 use crate::context::{Context, Global};
 use crate::error::{EXIT_CODES, Result};
 use crate::{
-    action, app, artifact, build, contract, customer, deploy, doctor, install, job, lineage, policy, release, teardown,
-    tenant, tools, workflow,
+    action, app, artifact, build, contract, customer, deploy, doctor, install, job, lineage, policy, release, runbook,
+    teardown, tenant, tools, workflow,
 };
 
 const EXAMPLES: &str = "\
@@ -95,6 +95,9 @@ enum Command {
     /// Run the actions of an app in a customer's account, such as a health check.
     #[command(subcommand)]
     Action(action::ActionCommand),
+    /// Run the runbooks of an app in a customer's account: steps that follow each other.
+    #[command(subcommand)]
+    Runbook(runbook::RunbookCommand),
     /// Named versions of an app with their artifacts, which never change.
     #[command(subcommand)]
     Release(release::ReleaseCommand),
@@ -180,6 +183,7 @@ impl Cli {
             Command::Workflow(command) => command.run(&context).await,
             Command::Job(command) => command.run(&context).await,
             Command::Action(command) => command.run(&context).await,
+            Command::Runbook(command) => command.run(&context).await,
             Command::Release(command) => command.run(&context).await,
             Command::Contract(command) => command.run(&context).await,
             Command::Policy(command) => command.run(&context),

@@ -27,6 +27,7 @@ mod progress;
 mod random;
 mod region;
 mod release;
+mod runbook;
 mod runner_config_file;
 mod sealed_inputs;
 mod teardown;

@@ -85,7 +85,7 @@ FUNCTIONS = {
         # It presigns uploads of sources, and looks whether one is there.
         "sources": {GET_OBJECT},
         "vendor-bucket": {LIST},
-        "machine": {"states:StartExecution"},
+        **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
     },
     "register-install": {
         **ROWS,
@@ -131,7 +131,13 @@ FUNCTIONS = {
         "sources": {GET_OBJECT},
         "root-key": {"kms:Sign"},
     },
-    "finish-workflow": {**ROWS, "dispatch-queue": {SEND}},
+    "finish-workflow": {
+        **ROWS,
+        "dispatch-queue": {SEND},
+        # It starts the next step of a runbook.
+        "step-machine": {"states:StartExecution"},
+        "versions": {GET_OBJECT},
+    },
     "sweep": {
         **ROWS,
         "tokens": {READ},
@@ -147,7 +153,7 @@ FUNCTIONS = {
         **dict.fromkeys(("dead-letters", "orders-dead-letters"), {RECEIVE, "sqs:DeleteMessage"}),
         **dict.fromkeys(("reports", "later-reports"), {SEND, SET}),
         "open-reports": {SEND},
-        "machine": {"states:StartExecution"},
+        **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution"}),
         "execution": {"states:DescribeExecution"},
         "versions": {GET_OBJECT},
     },
@@ -215,7 +221,7 @@ VENDOR = {
         "root-key": {"kms:ScheduleKeyDeletion"},
         "versions": {GET_OBJECT, DELETE_OBJECT},
         "sources": {GET_OBJECT, DELETE_OBJECT},
-        "machine": {"states:StartExecution", "states:DeleteStateMachine"},
+        **dict.fromkeys(("machine", "step-machine"), {"states:StartExecution", "states:DeleteStateMachine"}),
         "execution": {"states:DescribeExecution", "states:StopExecution"},
         **{f"log-of-{name}": {"logs:PutLogEvents", "logs:DeleteLogStream"} for name in FUNCTIONS},
         **{f"function-{name}": {INVOKE, "lambda:UpdateFunctionCode"} for name in FUNCTIONS},

@@ -162,9 +162,11 @@ class Tenant:
     def add_machines(self):
         for kind in templates.DEFINITIONS:
             machine = f"fh-{self.name}--{kind}"
+            # Steps of a runbook are deploys, runs of actions and teardowns.
+            is_step = kind in ("deploy-components", "run-action", "teardown-install")
             self.account.add_resource(
                 kind,
-                "machine",
+                "step-machine" if is_step else "machine",
                 self.account.arn("states", f"stateMachine:{machine}"),
                 ["states:StartExecution", "states:DeleteStateMachine"],
             )

@@ -7,6 +7,7 @@ use freehold_domain::contract::ConsentError;
 use freehold_domain::install::InstallError;
 use freehold_domain::plan::PlanError;
 use freehold_domain::plan::teardown::TeardownError;
+use freehold_domain::runbook::RunbookError;
 use freehold_domain::toggles::ToggleError;
 use freehold_protocol::api::ErrorKind;
 
@@ -102,8 +103,24 @@ impl From<Absence> for AppError {
             | Absence::App(_)
             | Absence::Version { .. }
             | Absence::Release { .. }
+            | Absence::Run(_)
             | Absence::Action { .. } => Kind::NotFound,
             Absence::BuildRunner => Kind::Conflict,
+        };
+        Self::new(kind, error.to_string())
+    }
+}
+
+impl From<RunbookError> for AppError {
+    fn from(error: RunbookError) -> Self {
+        let kind = match &error {
+            RunbookError::Unknown { .. } => Kind::NotFound,
+            RunbookError::Empty(_)
+            | RunbookError::UnknownInput { .. }
+            | RunbookError::MissingInput { .. }
+            | RunbookError::LongRunbook { .. }
+            | RunbookError::LongInputs { .. } => Kind::Invalid,
+            RunbookError::Open(_) | RunbookError::Succeeded(_) | RunbookError::ResumedTooOften { .. } => Kind::Conflict,
         };
         Self::new(kind, error.to_string())
     }

@@ -10,6 +10,7 @@ pub mod messages;
 pub mod ports;
 pub mod read;
 mod reason;
+pub mod runbook;
 pub mod stack;
 pub mod table;
 #[cfg(feature = "testing")]

@@ -19,6 +19,7 @@ pub mod preflight;
 pub mod prune_artifacts;
 pub mod region;
 pub mod reports;
+pub mod runbook;
 pub mod runs_as;
 pub mod sandbox;
 pub mod sealed_inputs;

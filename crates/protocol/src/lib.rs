@@ -40,7 +40,7 @@ pub use envelope::{Delegated, Envelope, EnvelopeError, KeyId, Payload};
 pub use ids::names;
 pub use ids::{
     AccountId, ActionName, AppName, BuildId, ComponentName, GrantId, Group, IdError, InstallId, JobId, ReleaseName,
-    RoleKey, TenantName, WorkflowId,
+    RoleKey, RunId, RunbookName, TenantName, WorkflowId,
 };
 pub use key_use::{KeyUse, KeyUses};
 pub use shape::Shape;

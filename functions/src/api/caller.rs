@@ -24,7 +24,7 @@ impl Call {
 
     /// Returns the request for work by `by`, with this request's idempotency key.
     pub const fn asked<'a>(&'a self, by: &'a AskedBy) -> Asked<'a> {
-        Asked { by, cause: self.cause.as_str() }
+        Asked { by, cause: self.cause.as_str(), step: None }
     }
 }
 

@@ -34,6 +34,10 @@ use freehold_app::install::set_toggles::SetToggles;
 use freehold_app::install::upgrade_runner::UpgradeRunner;
 use freehold_app::ports::{Clock, Store};
 use freehold_app::read::ShowTenant;
+use freehold_app::runbook::advance_run::AdvanceRun;
+use freehold_app::runbook::cancel_run::CancelRun;
+use freehold_app::runbook::resume_run::ResumeRun;
+use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
@@ -70,6 +74,9 @@ pub struct Api {
     set_toggles: SetToggles,
     deploy_components: DeployComponents,
     run_action: RunAction,
+    run_runbook: RunRunbook,
+    resume_run: ResumeRun,
+    cancel_run: CancelRun,
     teardown_install: TeardownInstall,
     upgrade_runner: UpgradeRunner,
     render_stack: RenderStack,
@@ -136,6 +143,7 @@ impl Api {
         let reports_queue_url = variable("FREEHOLD_REPORTS_QUEUE_URL")?;
         let root = settings.signer(&[])?;
         let versions = settings.versions(&store)?;
+        let advance = AdvanceRun::new(Arc::clone(&store), versions.clone(), machines.clone(), Arc::clone(&clock));
         Ok(Self {
             tenant: settings.tenant.clone(),
             routes: Routes::new()?,
@@ -191,6 +199,9 @@ impl Api {
                 machines,
                 clock: Arc::clone(&clock),
             },
+            run_runbook: RunRunbook { advance: advance.clone() },
+            resume_run: ResumeRun { advance: advance.clone() },
+            cancel_run: CancelRun { advance },
             render_stack: RenderStack {
                 tenant: settings.tenant.clone(),
                 account: account.clone(),

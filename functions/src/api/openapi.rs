@@ -3,10 +3,11 @@
 use freehold_protocol::api::{
     AppView, ArtifactsView, BuildComponentsRequest, BuildStarted, BuildView, ContractView, CreateInstallRequest,
     CreateReleaseRequest, DeployComponentsRequest, ErrorBody, ErrorKind, ForgetInstallRequest, ForgetStarted,
-    IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs, InstallStack,
-    InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest, ReleaseView, Revoked,
-    RunActionRequest, SetInputsRequest, SetTogglesRequest, SourceUpload, SyncAppRequest, TeardownInstallRequest,
-    TenantView, UpgradeRunnerRequest, UploadSourceRequest, VersionDocument, VersionView, WorkflowStarted, WorkflowView,
+    IDEMPOTENCY_KEY, IDEMPOTENCY_KEY_SHAPE, InputsSchema, InstallCreated, InstallDeleted, InstallInputs,
+    InstallRunbooks, InstallStack, InstallToggles, InstallView, JobView, LineagePage, LogPage, Page, ReasonRequest,
+    ReleaseView, Revoked, RunActionRequest, RunRunbookRequest, RunView, SetInputsRequest, SetTogglesRequest,
+    SourceUpload, SyncAppRequest, TeardownInstallRequest, TenantView, UpgradeRunnerRequest, UploadSourceRequest,
+    VersionDocument, VersionView, WorkflowStarted, WorkflowView,
 };
 use freehold_protocol::contract::Terms;
 use schemars::generate::SchemaSettings;
@@ -197,6 +198,11 @@ fn schemas(operation: Operation, generator: &mut SchemaGenerator) -> (Option<Val
         Operation::RenderStack | Operation::RenderStackOfVersion => (None, schema::<InstallStack>(g)),
         Operation::DeployComponents => (Some(schema::<DeployComponentsRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::RunAction => (Some(schema::<RunActionRequest>(g)), schema::<WorkflowStarted>(g)),
+        Operation::ListRunbooks => (None, schema::<InstallRunbooks>(g)),
+        Operation::RunRunbook => (Some(schema::<RunRunbookRequest>(g)), schema::<RunView>(g)),
+        Operation::ListRuns => (None, schema::<Page<RunView>>(g)),
+        Operation::ShowRun | Operation::CancelRun => (None, schema::<RunView>(g)),
+        Operation::ResumeRun => (Some(schema::<ReasonRequest>(g)), schema::<RunView>(g)),
         Operation::UpgradeRunner => (Some(schema::<UpgradeRunnerRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::TeardownInstall => (Some(schema::<TeardownInstallRequest>(g)), schema::<WorkflowStarted>(g)),
         Operation::ListWorkflows => (None, schema::<Page<WorkflowView>>(g)),

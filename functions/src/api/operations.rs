@@ -9,8 +9,8 @@ use freehold_app::{read, table};
 use freehold_domain::workflow::RunTrigger;
 use freehold_protocol::api::{
     BuildComponentsRequest, CreateInstallRequest, CreateReleaseRequest, DeployComponentsRequest, ForgetInstallRequest,
-    InstallCreated, ReasonRequest, RunActionRequest, SetInputsRequest, SetTogglesRequest, SyncAppRequest,
-    TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
+    InstallCreated, ReasonRequest, RunActionRequest, RunRunbookRequest, SetInputsRequest, SetTogglesRequest,
+    SyncAppRequest, TeardownInstallRequest, UpgradeRunnerRequest, UploadSourceRequest, WorkflowStarted,
 };
 use freehold_protocol::{AppName, Digest, InstallId};
 
@@ -95,6 +95,25 @@ impl Api {
                 let (action, by) = (call.action()?, call.asked_by()?);
                 let asked = (RunTrigger::Request, call.asked(&by));
                 to_json(&self.run_action.run(&install, &action, &request, asked).await?)
+            }
+            Operation::ListRunbooks => {
+                let install = table::install(store, &call.install()?).await?.value;
+                to_json(&read::list_runbooks(&self.versions, &install).await?)
+            }
+            Operation::RunRunbook => {
+                let (install, request): (InstallId, RunRunbookRequest) = (call.install()?, call.json()?);
+                let (runbook, by) = (call.runbook()?, call.asked_by()?);
+                let run = self.run_runbook.run(&install, &runbook, &request, call.asked(&by)).await?;
+                to_json(&read::run_view(&run))
+            }
+            Operation::ListRuns => to_json(&read::list_runs(store, &call.install()?, after).await?),
+            Operation::ShowRun => to_json(&read::show_run(store, &call.run()?).await?),
+            Operation::ResumeRun => {
+                let (request, by): (ReasonRequest, _) = (call.json()?, call.asked_by()?);
+                to_json(&read::run_view(&self.resume_run.resume(&call.run()?, &request, call.asked(&by)).await?))
+            }
+            Operation::CancelRun => {
+                to_json(&read::run_view(&self.cancel_run.cancel(&call.run()?, &call.asked_by()?).await?))
             }
             Operation::TeardownInstall => {
                 let (install, request): (InstallId, TeardownInstallRequest) = (call.install()?, call.json()?);

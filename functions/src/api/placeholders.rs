@@ -2,7 +2,7 @@
 //! document publishes its schema.
 
 use freehold_app::AppError;
-use freehold_protocol::{ActionName, AppName, Digest, InstallId, JobId, ReleaseName, WorkflowId};
+use freehold_protocol::{ActionName, AppName, Digest, InstallId, JobId, ReleaseName, RunId, RunbookName, WorkflowId};
 
 use super::Call;
 
@@ -51,6 +51,8 @@ placeholders! {
     install: InstallId,
     job: JobId,
     release: ReleaseName,
+    run: RunId,
+    runbook: RunbookName,
     terms: Digest,
     version: Digest,
     workflow: WorkflowId,

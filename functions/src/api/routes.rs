@@ -32,6 +32,12 @@ pub enum Operation {
     RenderStackOfVersion,
     DeployComponents,
     RunAction,
+    ListRunbooks,
+    RunRunbook,
+    ListRuns,
+    ShowRun,
+    ResumeRun,
+    CancelRun,
     TeardownInstall,
     UpgradeRunner,
     ListWorkflows,
@@ -63,6 +69,7 @@ impl Operation {
             Self::ListReleases => Some(List::Releases),
             Self::ListInstalls => Some(List::Installs),
             Self::ListWorkflows => Some(List::Workflows),
+            Self::ListRuns => Some(List::Runs),
             Self::ListLogs => Some(List::Logs),
             Self::ShowLineage => Some(List::Uses),
             _ => None,
@@ -89,7 +96,7 @@ const fn route(operation: Operation, method: &'static str, path: &'static str, s
 }
 
 /// All routes.
-pub const ROUTES: [Route; 43] = [
+pub const ROUTES: [Route; 49] = [
     route(Operation::ShowTenant, "GET", "/v1/tenant", "The tenant, its reports queue and its root key"),
     route(Operation::EnrolBuildRunner, "POST", "/v1/build-runner", "Registers the tenant's build runner"),
     route(Operation::ListApps, "GET", "/v1/apps", "Apps and their latest versions"),
@@ -149,6 +156,27 @@ pub const ROUTES: [Route; 43] = [
         "Deploys changed components and those that depend on them",
     ),
     route(Operation::RunAction, "POST", "/v1/installs/{install}/actions/{action}/runs", "Runs an action"),
+    route(
+        Operation::ListRunbooks,
+        "GET",
+        "/v1/installs/{install}/runbooks",
+        "The runbooks that can be run in an install, with their inputs and steps",
+    ),
+    route(Operation::RunRunbook, "POST", "/v1/installs/{install}/runbooks/{runbook}/runs", "Runs a runbook"),
+    route(Operation::ListRuns, "GET", "/v1/installs/{install}/runs", "Runs of runbooks, newest first, without steps"),
+    route(Operation::ShowRun, "GET", "/v1/runs/{run}", "A run of a runbook and its steps"),
+    route(
+        Operation::ResumeRun,
+        "POST",
+        "/v1/runs/{run}/resume",
+        "Runs the step of a run again that failed or was cancelled, and then the steps after it",
+    ),
+    route(
+        Operation::CancelRun,
+        "POST",
+        "/v1/runs/{run}/cancel",
+        "Cancels a run: its running step, and the steps after it",
+    ),
     route(
         Operation::TeardownInstall,
         "POST",

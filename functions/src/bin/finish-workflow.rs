@@ -1,10 +1,14 @@
-//! Lambda function that state machines call at their end: writes the final state of the workflow.
+//! Lambda function that state machines call at their end: writes the final state of the workflow. If the workflow is a step of
+//! a runbook, it then starts the next step.
 
+use std::sync::Arc;
+
+use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::workflow::finish_workflow::FinishWorkflow;
 use freehold_functions::settings::Settings;
 use freehold_functions::{diagnostic, init_logs, log_failure};
 use freehold_protocol::WorkflowId;
-use lambda_runtime::{Error, LambdaEvent, service_fn};
+use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -50,15 +54,24 @@ impl Caught {
 async fn main() -> Result<(), Error> {
     init_logs();
     let settings = Settings::read()?;
-    let finish = FinishWorkflow { store: settings.store()?, outbox: settings.outbox()?, clock: settings.clock() };
-    let finish = &finish;
+    let (store, clock) = (settings.store()?, settings.clock());
+    let versions = settings.versions(&store)?;
+    let advance = AdvanceRun::new(Arc::clone(&store), versions, settings.machines()?, Arc::clone(&clock));
+    let finish = FinishWorkflow { store, outbox: settings.outbox()?, clock };
+    let (finish, advance) = (&finish, &advance);
     lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
         let error = event.payload.error.as_ref().map(Caught::sentence);
-        let word = finish.finish(&event.payload.workflow, error.as_deref()).await;
-        word.map(|word| json!({ "state": word })).map_err(|error| {
+        let finished = finish.finish(&event.payload.workflow, error.as_deref()).await.map_err(|error| {
             log_failure("cannot finish a workflow", &error);
             diagnostic(&error)
-        })
+        })?;
+        // The workflow has ended whatever becomes of the run: a sweep advances the run too.
+        if let Some(run) = &finished.run
+            && let Err(error) = advance.advance(run).await
+        {
+            log_failure("cannot advance a run; the next sweep tries again", &error);
+        }
+        Ok::<Value, Diagnostic>(json!({ "state": finished.state }))
     }))
     .await
 }

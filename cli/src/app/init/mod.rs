@@ -17,7 +17,7 @@ macro_rules! files {
 }
 
 /// The new app's files.
-const FILES: [(&str, &str); 13] = files![
+const FILES: [(&str, &str); 14] = files![
     "README.md",
     "actions/health-check.toml",
     "components/naming.toml",
@@ -30,6 +30,7 @@ const FILES: [(&str, &str); 13] = files![
     "permissions/provision.toml",
     "permissions/queue-removal.json",
     "permissions/queue.json",
+    "runbooks/redeploy-queue.toml",
     "templates/queue.yaml",
 ];
 

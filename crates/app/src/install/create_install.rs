@@ -79,6 +79,7 @@ impl CreateInstall {
             request: Request::deploy_latest(),
             digest: None,
             asked_by: by.clone(),
+            run: None,
             now: false,
         };
         let workflow = workflow_of(&install, new, serial, now);

@@ -54,6 +54,7 @@ impl UpgradeRunner {
             request: Request::Upgrade { program: Box::new(request.into()) },
             digest: Some(digest),
             asked_by: asked.by.clone(),
+            run: asked.run(),
             now: request.now,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

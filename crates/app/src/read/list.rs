@@ -1,7 +1,7 @@
 //! Lists that are read page by page, and their page tokens. A token is the sort key of the row after which the next
 //! page begins.
 
-use freehold_protocol::{AppName, BuildId, ComponentName, InstallId, JobId, ReleaseName, Shape, WorkflowId};
+use freehold_protocol::{AppName, BuildId, ComponentName, InstallId, JobId, ReleaseName, RunId, Shape, WorkflowId};
 
 use crate::AppError;
 
@@ -14,6 +14,8 @@ pub enum List {
     Releases,
     Installs,
     Workflows,
+    /// The runs of runbooks.
+    Runs,
     Logs,
     /// The uses of an artifact, in its lineage.
     Uses,
@@ -24,13 +26,14 @@ const SHOWN_CHARS: usize = 80;
 
 impl List {
     /// All lists that the API returns in pages.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Apps,
         Self::Versions,
         Self::Builds,
         Self::Releases,
         Self::Installs,
         Self::Workflows,
+        Self::Runs,
         Self::Logs,
         Self::Uses,
     ];
@@ -80,6 +83,7 @@ impl List {
             Self::Releases => &[("release#", ReleaseName::SHAPE)],
             Self::Installs => &[("", InstallId::SHAPE)],
             Self::Workflows => &[("workflow#", Shape::Digits { min: 20, max: 20 }), ("#", WorkflowId::SHAPE)],
+            Self::Runs => &[("run#", Shape::Digits { min: 20, max: 20 }), ("#", RunId::SHAPE)],
             // The numbers are padded with zeros. They are the dispatch number (32 bits), the receive count (32 bits)
             // and the report's sequence number (64 bits).
             Self::Logs => &[
@@ -120,7 +124,8 @@ mod tests {
 
     use super::*;
     use crate::table::{
-        LogRecord, Record as _, VersionEntry, WorkflowEntry, app_key, build_key, install_entry_key, release_key,
+        LogRecord, Record as _, RunEntry, VersionEntry, WorkflowEntry, app_key, build_key, install_entry_key,
+        release_key,
     };
 
     #[test]
@@ -132,6 +137,7 @@ mod tests {
         let version = VersionEntry { app: app.clone(), version, number: 1, created_at, components: 1 };
         let workflow = WorkflowId::derive("globex", "deploy");
         let entry = WorkflowEntry { workflow, install: install.clone(), created_at: Timestamp::from_millis(1) };
+        let run = RunEntry { run: RunId::derive(&install, "fix"), install: install.clone(), created_at };
         let fence = Fence { dispatch: u32::MAX, receive: 1 };
         let job = "job_0123456789abcdef0123".parse().unwrap();
         let log = LogRecord { job, fence, seq: u64::MAX, text: String::new() };
@@ -143,6 +149,7 @@ mod tests {
             (List::Releases, release_key(&app, &"2026.11".parse().unwrap())),
             (List::Installs, install_entry_key(&install)),
             (List::Workflows, entry.key()),
+            (List::Runs, run.key()),
             (List::Logs, log.key()),
         ] {
             assert_eq!(list.place(Some(&key.sk)).unwrap(), Some(key.sk.as_str()), "{list:?}");

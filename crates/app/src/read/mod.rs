@@ -8,6 +8,7 @@ mod job;
 pub(crate) mod last_report;
 mod list;
 mod release;
+mod run;
 mod tenant;
 mod workflow;
 
@@ -23,6 +24,7 @@ pub use self::job::{job_view, list_logs, show_job};
 pub use self::list::List;
 pub(crate) use self::release::release_view;
 pub use self::release::{list_releases, show_release};
+pub use self::run::{list_runbooks, list_runs, run_view, show_run};
 pub use self::tenant::ShowTenant;
 pub use self::workflow::{list_workflows, show_workflow, workflow_view};
 

@@ -85,6 +85,7 @@ pub fn workflow_view(workflow: &Workflow) -> WorkflowView {
             Request::Deploy { release, .. } => release.clone(),
             Request::Action { .. } | Request::Teardown { .. } | Request::Upgrade { .. } | Request::Build { .. } => None,
         },
+        run: workflow.run.clone(),
         asked_by: workflow.asked_by.clone(),
         cancel_requested: workflow.cancel_requested,
         cancelled_by: workflow.cancelled_by.clone(),

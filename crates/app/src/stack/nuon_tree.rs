@@ -50,6 +50,13 @@ pub fn tree(
     })
 }
 
+/// Adds the inputs of a run of a runbook to the tree.
+pub fn add_run_inputs(tree: &mut Value, inputs: &BTreeMap<String, String>) {
+    if let Some(nuon) = tree.get_mut("nuon").and_then(Value::as_object_mut).filter(|_| !inputs.is_empty()) {
+        nuon.insert("runbook".to_owned(), json!({ "inputs": inputs }));
+    }
+}
+
 /// Returns the names of the tenant, app and install whose stack contains the policies.
 pub(crate) fn role_place<'a>(tenant: &'a TenantName, install: &'a Install, app: &'a AppName) -> RolePlace<'a> {
     RolePlace { tenant, app, install: &install.id, account: &install.account, region: &install.region }

@@ -1,6 +1,7 @@
-//! Rows for the tasks that are due at a minute: to run an action by cron, or to look up the cron runs of an install.
+//! Rows for the tasks that are due at a minute: to run an action by cron, to look up the cron runs of an install, or to
+//! advance a run of a runbook.
 
-use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{ActionName, InstallId, RunId, Timestamp, WorkflowId};
 use serde::{Deserialize, Serialize};
 
 use super::install::install_pk;
@@ -26,6 +27,8 @@ pub struct Due {
 pub enum DueWhat {
     /// A task to add the cron runs of the install's version, once this workflow has ended.
     Schedules { workflow: WorkflowId },
+    /// A task to advance a run of a runbook, whose step has begun or ended.
+    Runbook { run: RunId },
     /// A task to run an action; `last` is the workflow of the preceding run.
     Run {
         action: ActionName,
@@ -55,6 +58,7 @@ impl Record for Due {
         let what = match &self.what {
             DueWhat::Schedules { .. } => "schedules".to_owned(),
             DueWhat::Run { action, .. } => format!("run#{action}"),
+            DueWhat::Runbook { run } => format!("runbook#{run}"),
         };
         key("due", format!("{:010}#{}#{what}", self.minute, self.install))
     }

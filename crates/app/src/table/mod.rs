@@ -12,6 +12,8 @@
 //! | `install#<install>` | `budget`, `sender#<role>` | how many reports it may send, and the roles that sent them |
 //! | `install#<install>` | `changes` | when the customer lets changes start, as the runner announced it |
 //! | `install#<install>` | `skipped#<action>` | the newest run of an action by cron that the install refused |
+//! | `install#<install>` | `run#<time>#<id>`, `run` | its runs of runbooks, and the one that has not ended |
+//! | `run#<id>` | `state` | a run of a runbook, and its steps |
 //! | `forgetting` | install | installs whose rows are being removed, for `sweep` |
 //! | `queue_turns` | install | installs whose orders queue is to be closed or opened, for `sweep` |
 //! | `gone` | `installs` | the number of installs that were deleted or forgotten |
@@ -19,7 +21,7 @@
 //! | `workflow#<id>` | `state`, `graph#<digest>` | the workflow, and its nodes as they were planned |
 //! | `open` | workflow | workflows that have not ended |
 //! | `look` | `<second>#<workflow>` | when `sweep` looks at a workflow |
-//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules` | tasks that are due at a minute |
+//! | `due` | `<minute>#<install>#run#<action>`, `...#schedules`, `...#runbook#<run>` | tasks that are due at a minute |
 //! | `token#<workflow>` | phase | task tokens: only `accept-report` and `sweep` can read them |
 //! | `job#<id>` | `state`, `log#<fence>#<seq>`, `refused#<message>`, `sending#<dispatch>` | the job |
 //! | `grant#<job>` | grant, `refused#<message>` | the used grants of a job |
@@ -44,6 +46,7 @@ mod record;
 mod refusal;
 mod release;
 mod reporting;
+mod runbook;
 mod text;
 mod version;
 mod workflow;
@@ -73,6 +76,7 @@ pub use reporting::{
     BudgetRecord, Budgeted, INSTALL_SENDERS_PREFIX, InstallSender, KnownSender, budget_key, known_sender_key,
     report_shard_key, report_shards_key,
 };
+pub use runbook::{OpenRun, RUNS_PREFIX, RunEntry, find_run, open_run_key, run, run_key};
 pub use version::{Document, VersionEntry, VersionRecord, version_key};
 pub use workflow::{
     Look, OpenWorkflow, Phase, TaskToken, WorkflowEntry, due_looks, look_soon_writes, open_key, token_key, token_pk,

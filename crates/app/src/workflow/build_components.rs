@@ -220,7 +220,7 @@ fn building(
 ) -> NewWorkflow {
     let request = Request::Build { app: app.clone(), builds, version: Some(version.version.clone()) };
     let (kind, mode) = (WorkflowKind::BuildComponents, Mode::Maintenance);
-    NewWorkflow { id, kind, mode, request, digest: Some(digest), asked_by: by.clone(), now: false }
+    NewWorkflow { id, kind, mode, request, digest: Some(digest), asked_by: by.clone(), run: None, now: false }
 }
 
 fn answer(version: &Version, workflow: Option<WorkflowId>, builds: &BTreeMap<ComponentName, Build>) -> BuildStarted {

@@ -65,8 +65,10 @@ impl DeployComponents {
         require_runner(&stored.value)?;
         stored.value.begin(&id, true)?;
         let only = request.components.iter().cloned().collect();
+        let alone = asked.step.is_some_and(|step| step.alone);
         let of = DeployOf {
             only: &only,
+            alone,
             all: request.all,
             release: request.release.as_ref(),
             role: request.role.as_deref(),
@@ -84,12 +86,14 @@ impl DeployComponents {
                 version: Some(version.version),
                 only,
                 all: request.all,
+                alone,
                 release: request.release.clone(),
                 role: request.role.clone(),
                 former_inputs,
             },
             digest: Some(digest),
             asked_by: asked.by.clone(),
+            run: asked.run(),
             now: request.now,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

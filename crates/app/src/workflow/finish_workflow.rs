@@ -4,14 +4,23 @@ use std::sync::Arc;
 
 use freehold_domain::inputs::merged;
 use freehold_domain::workflow::{Request, TeardownParts, Workflow, WorkflowState};
-use freehold_protocol::WorkflowId;
+use freehold_protocol::{RunId, WorkflowId};
 
 use crate::AppError;
 use crate::messages::DispatchMessage;
 use crate::ports::{Clock, Expect, Outbox, Store, Write};
-use crate::table::{self, Decided, open_key, put};
+use crate::table::{self, Decided, Due, DueWhat, open_key, put};
 use crate::workflow::advance;
 use crate::workflow::cancel_job::CancelJob;
+
+/// The end of a workflow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// The name of the workflow's final state.
+    pub state: &'static str,
+    /// The run of a runbook whose step the workflow was. It has to be advanced.
+    pub run: Option<RunId>,
+}
 
 /// The use case that finishes a workflow, with its ports.
 #[derive(Clone)]
@@ -22,13 +31,13 @@ pub struct FinishWorkflow {
 }
 
 impl FinishWorkflow {
-    /// Ends the workflow, releases its install and returns the name of the workflow's final state. Cancels jobs that
+    /// Ends the workflow, releases its install and returns the workflow's final state. Cancels jobs that
     /// are still active. If a deploy ended before its first job, the inputs that it changed are restored. A repeated
-    /// call returns the same name. The workflow of a forgotten install counts as cancelled.
+    /// call returns the same. The workflow of a forgotten install counts as cancelled.
     ///
     /// # Errors
     /// The errors of the store and the queue.
-    pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<&'static str, AppError> {
+    pub async fn finish(&self, id: &WorkflowId, error: Option<&str>) -> Result<Finished, AppError> {
         let finished = table::change(&*self.store, ("workflow", id), || async {
             let Some(stored) = table::find_workflow(&*self.store, id).await? else { return Ok(Decided::Keep(None)) };
             let advance = stored.value.finish(error, self.clock.now());
@@ -44,14 +53,15 @@ impl FinishWorkflow {
         });
         let Some((workflow, changed)) = finished.await? else {
             tracing::info!(workflow.id = %id, "Workflow `{id}` is gone: its install was forgotten");
-            return Ok(WorkflowState::Cancelled { ended_at: self.clock.now() }.as_str());
+            let state = WorkflowState::Cancelled { ended_at: self.clock.now() }.as_str();
+            return Ok(Finished { state, run: None });
         };
         self.ask_for_contract(&workflow).await?;
         let word = workflow.state.as_str();
         if changed {
             tracing::info!(workflow.id = %id, install.id = %workflow.install, "Workflow `{id}` {word}");
         }
-        Ok(word)
+        Ok(Finished { state: word, run: workflow.run })
     }
 
     /// Returns the writes that end the workflow and release its install. `rev` is the revision at which the workflow
@@ -81,6 +91,10 @@ impl FinishWorkflow {
         // expires the job if no report ends it.
         if workflow.active_jobs().next().is_none() {
             writes.push(Write::Delete { key: open_key(&workflow.id) });
+        }
+        if let Some(run) = &workflow.run {
+            let what = DueWhat::Runbook { run: run.clone() };
+            writes.push(put(&Due::at(self.clock.now(), workflow.install.clone(), what), Expect::Any)?);
         }
         if released != install.value {
             writes.push(put(&released, Expect::Rev(install.rev))?);

@@ -29,6 +29,8 @@ pub(crate) struct DeployOf<'a> {
     /// The components to deploy, or the sandbox, together with their dependents. An empty set selects everything that
     /// changed.
     pub(crate) only: &'a BTreeSet<ComponentName>,
+    /// Whether the components of `only` are deployed without their dependents.
+    pub(crate) alone: bool,
     /// Whether the sandbox and components that did not change are deployed too.
     pub(crate) all: bool,
     /// The release that fixes the artifacts to deploy, if the request names a release.
@@ -67,6 +69,7 @@ pub(crate) async fn plan_deploy(
     let deployed = table::deployed_among(&parts);
     let scope = DeployScope {
         only: of.only.clone(),
+        alone: of.alone,
         all: of.all,
         provision: of.provision,
         first: deployed.is_empty(),

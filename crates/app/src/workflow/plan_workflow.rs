@@ -205,7 +205,7 @@ impl PlanWorkflow {
         match &workflow.request {
             Request::Build { builds, .. } => Ok((None, build_nodes(builds, workflow.serial))),
             Request::Upgrade { .. } => Ok((None, upgrade_nodes(workflow.serial))),
-            Request::Action { action, version, role, .. } => {
+            Request::Action { action, version, role, trigger: _, run_inputs: _ } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let mut nodes = action_nodes(&record.document, action, role.as_deref(), workflow.serial)?;
                 bind_steps(&*self.store, &record.document, &mut nodes).await?;
@@ -216,10 +216,11 @@ impl PlanWorkflow {
                 let (version, nodes) = plan_teardown(&self.versions, install, what, role, workflow.serial).await?;
                 Ok((Some(version), nodes))
             }
-            Request::Deploy { version, only, all, release, role, former_inputs } => {
+            Request::Deploy { version, only, all, alone, release, role, former_inputs } => {
                 let record = self.version_of(install, version.as_ref()).await?;
                 let of = DeployOf {
                     only,
+                    alone: *alone,
                     all: *all,
                     release: release.as_ref(),
                     role: role.as_deref(),

@@ -55,7 +55,8 @@ impl RunAction {
         if let Some(Workflow { request: Request::Action { version, .. }, .. }) = &before {
             return Ok(started(id, &self.versions.load(&app, version.as_ref()).await?));
         }
-        let version = self.versions.load(&app, stored.value.version()).await?;
+        let wanted = asked.step.map(|step| step.version).or(stored.value.version());
+        let version = self.versions.load(&app, wanted).await?;
         let Some(found) = version.document.action(action) else {
             return Err(self.unknown_action(&app, &stored.value, &version, action).await?);
         };
@@ -76,9 +77,11 @@ impl RunAction {
                 version: Some(version.version.clone()),
                 role: request.role.clone(),
                 trigger: Some(trigger),
+                run_inputs: asked.step.map(|step| step.inputs.clone()).unwrap_or_default(),
             },
             digest: Some(digest),
             asked_by: asked.by.clone(),
+            run: asked.run(),
             now: request.now,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

@@ -1,4 +1,5 @@
-//! Starts the actions whose cron schedule is due. A run is started once for its minute, even if a call is repeated.
+//! Handles the tasks that are due: starts the actions whose cron schedule is due, and advances runs of runbooks. A run of an
+//! action is started once for its minute, even if a call is repeated.
 
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use freehold_protocol::{ActionName, InstallId, Timestamp, WorkflowId};
 
 use crate::app_version::versions::Versions;
 use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
+use crate::runbook::advance_run::AdvanceRun;
 use crate::table::{self, Due, DueWhat, Record as _, SkippedRun, Stored, load, put};
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::Asked;
@@ -70,6 +72,10 @@ impl StartDueActions {
         let Due { install, what, .. } = &row.value;
         match what {
             DueWhat::Schedules { workflow } => self.add_schedules(row, workflow, now).await,
+            DueWhat::Runbook { run } => {
+                self.advance_run().advance(run).await?;
+                self.replace(row, Vec::new()).await
+            }
             DueWhat::Run { action, .. } => {
                 let next = match self.kept(install).await? {
                     Some(found) => self.run(row, &found, action, now, counts).await?,
@@ -109,7 +115,7 @@ impl StartDueActions {
     ) -> Result<Option<Due>, AppError> {
         let last = match &row.value.what {
             DueWhat::Run { last, .. } => last.as_ref(),
-            DueWhat::Schedules { .. } => None,
+            DueWhat::Schedules { .. } | DueWhat::Runbook { .. } => None,
         };
         let version = self.deployed(Some(install)).await?;
         let action = version.as_ref().and_then(|version| version.action(name));
@@ -188,7 +194,7 @@ impl StartDueActions {
             clock: Arc::clone(&self.clock),
         };
         let cause = format!("cron {action} {minute}");
-        let asked = Asked { by: &AskedBy::Schedule, cause: &cause };
+        let asked = Asked { by: &AskedBy::Schedule, cause: &cause, step: None };
         match run.run(install, action, &RunActionRequest::default(), (RunTrigger::Schedule, asked)).await {
             Ok(started) => Ok(Ok(started.workflow)),
             Err(error) => match error.kind {
@@ -196,6 +202,11 @@ impl StartDueActions {
                 _ => Err(error),
             },
         }
+    }
+
+    fn advance_run(&self) -> AdvanceRun {
+        let (store, machines, clock) = (Arc::clone(&self.store), Arc::clone(&self.machines), Arc::clone(&self.clock));
+        AdvanceRun::new(store, self.versions.clone(), machines, clock)
     }
 
     /// Returns the install, unless it is gone or is being forgotten.

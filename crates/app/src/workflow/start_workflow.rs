@@ -1,11 +1,13 @@
 //! Starts a workflow of any kind: commits its rows in one commit, then starts the execution that is named after the
 //! workflow.
 
+use std::collections::BTreeMap;
+
 use freehold_domain::install::Install;
 use freehold_domain::workflow::{Request, Workflow, WorkflowKind, WorkflowState};
 use freehold_protocol::order::{AskedBy, Mode};
 use freehold_protocol::sealing::SealedValue;
-use freehold_protocol::{Digest, InstallId, Timestamp, WorkflowId};
+use freehold_protocol::{Digest, InstallId, RunId, Timestamp, WorkflowId};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,6 +22,27 @@ pub struct Asked<'a> {
     pub by: &'a AskedBy,
     /// The idempotency key of the request.
     pub cause: &'a str,
+    /// The step of a runbook that the work is; `None` for work that somebody asks for by itself.
+    pub step: Option<RunStep<'a>>,
+}
+
+/// The step of a runbook.
+#[derive(Debug, Clone, Copy)]
+pub struct RunStep<'a> {
+    pub run: &'a RunId,
+    /// The app version of the run.
+    pub version: &'a Digest,
+    /// The inputs of the run.
+    pub inputs: &'a BTreeMap<String, String>,
+    /// Whether the components that a deploy names are deployed without their dependents.
+    pub alone: bool,
+}
+
+impl Asked<'_> {
+    /// Returns the run of a runbook whose step the work is.
+    pub(crate) fn run(&self) -> Option<RunId> {
+        self.step.map(|step| step.run.clone())
+    }
 }
 
 /// A workflow that is to be started.
@@ -33,6 +56,8 @@ pub struct NewWorkflow {
     /// The digest of the request's body; `None` for work that no request with an idempotency key asked for.
     pub digest: Option<Digest>,
     pub asked_by: AskedBy,
+    /// The run of a runbook whose step the workflow is.
+    pub run: Option<RunId>,
     /// Whether changes are to start also while the customer's change windows are closed.
     pub now: bool,
 }
@@ -118,6 +143,7 @@ pub fn workflow_of(install: &Install, new: NewWorkflow, serial: u64, now: Timest
         request_digest: new.digest,
         asked_by: Some(new.asked_by),
         now: new.now,
+        run: new.run,
         version: None,
         tool_image: None,
         cancel_requested: None,

@@ -67,6 +67,7 @@ impl TeardownInstall {
             request: Request::Teardown { what, destroy_data: request.destroy_data, role: request.role.clone() },
             digest: Some(digest),
             asked_by: asked.by.clone(),
+            run: asked.run(),
             now: request.now,
         };
         start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;

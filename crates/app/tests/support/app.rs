@@ -110,3 +110,19 @@ pub(crate) fn with_toggles(info: bool) -> AppVersion {
     }
     document
 }
+
+/// Returns the document with the runbook `fix`: it deploys `storage` alone, runs `check`, and deploys `info`.
+pub(crate) fn with_runbook() -> AppVersion {
+    let mut document = document();
+    document.runbooks = serde_json::from_value(json!([{
+        "name": "fix",
+        "inputs": [{ "name": "ticket", "default": "none" }],
+        "steps": [
+            { "does": { "type": "component_deploy", "component": "storage" } },
+            { "name": "look", "does": { "type": "action", "action": "check" } },
+            { "does": { "type": "component_deploy", "component": "info" } },
+        ],
+    }]))
+    .unwrap();
+    document
+}

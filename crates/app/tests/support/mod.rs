@@ -5,6 +5,7 @@ pub(crate) mod app;
 pub(crate) mod doubles;
 pub(crate) mod events;
 pub(crate) mod grants;
+pub(crate) mod runbooks;
 pub(crate) mod runner;
 pub(crate) mod state;
 mod use_cases;
@@ -388,7 +389,7 @@ pub(crate) fn caller(name: &str) -> AskedBy {
 
 /// Returns the member's request with this idempotency key.
 pub(crate) fn asked_with(cause: &str) -> Asked<'_> {
-    Asked { by: member(), cause }
+    Asked { by: member(), cause, step: None }
 }
 
 pub(crate) fn globex() -> InstallId {

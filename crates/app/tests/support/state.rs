@@ -64,6 +64,7 @@ impl World {
             let sk = match row.key.sk.strip_prefix("workflow#") {
                 // Its sort key begins with a time.
                 Some(rest) => format!("workflow {}", rest.rsplit('#').next().unwrap()),
+                None if row.key.sk.starts_with("run#") => format!("run {}", row.key.sk.rsplit('#').next().unwrap()),
                 None => row.key.sk,
             };
             lines.insert(format!("{} {sk} {body}", row.key.pk));

@@ -239,18 +239,26 @@ impl World {
                     machine.failed(&error);
                 }
             }
-            At::Finish => match self.finish_workflow().finish(id, None).await {
-                Ok(word) => machine.go(At::Ended(word)),
-                Err(error) => machine.failed(&error),
-            },
-            At::FinishFailed(error) => match self.finish_workflow().finish(id, Some(&error)).await {
-                Ok(word) => machine.go(At::Ended(word)),
-                Err(error) => machine.failed(&error),
-            },
+            At::Finish => self.finish(id, &mut machine, None).await,
+            At::FinishFailed(error) => self.finish(id, &mut machine, Some(&error)).await,
             At::Ended(_) | At::Unfinished => return false,
         }
         self.machines.insert(id.clone(), machine);
         true
+    }
+
+    /// Finishes a workflow as the function does, which advances the run whose step the workflow was.
+    async fn finish(&self, id: &WorkflowId, machine: &mut Machine, error: Option<&str>) {
+        match self.finish_workflow().finish(id, error).await {
+            Ok(finished) => {
+                if let Some(run) = &finished.run {
+                    // A failure is left to the next sweep.
+                    let _ = self.advance_run().advance(run).await;
+                }
+                machine.go(At::Ended(finished.state));
+            }
+            Err(error) => machine.failed(&error),
+        }
     }
 
     fn is_resumed(&self, token: &str) -> bool {

@@ -38,7 +38,8 @@ async fn a_repeated_request_of_somebody_else_keeps_the_first_caller() {
     let workflow = world.deploy(&with_input("days", 8), "deploy-1").await.unwrap();
 
     let (by, request) = (caller("eve"), with_input("days", 8));
-    let again = world.deploy_components().deploy(&globex(), &request, Asked { by: &by, cause: "deploy-1" }).await;
+    let again =
+        world.deploy_components().deploy(&globex(), &request, Asked { by: &by, cause: "deploy-1", step: None }).await;
     let create = world.creation("globex");
     let (_, created) = world.create_install().create(&create, &by).await.unwrap();
     world.settle().await;

@@ -48,6 +48,7 @@ enum Part {
     Schedule,
     Toggles,
     Upgrade,
+    Runbook,
 }
 
 impl Part {
@@ -69,6 +70,7 @@ impl Part {
             Self::Retries => World::with_retries(2, 3).await,
             Self::Schedule => World::with_schedule().await,
             Self::Toggles => World::with_toggles().await,
+            Self::Runbook => World::with_runbook(&app::with_runbook()).await,
         }
     }
 
@@ -119,6 +121,14 @@ impl Part {
             }
             Self::Upgrade => {
                 world.upgrade(&app::runner_release(), "upgrade-1").await.unwrap();
+            }
+            Self::Runbook => {
+                world.run_runbook("fix", "runbook-1").await.unwrap();
+                // The schedule calls every minute. A call that dies leaves the run to the next one.
+                for _ in 0..6 {
+                    rescue.rest(world).await;
+                    let _ = world.start_due_actions().start().await;
+                }
             }
             Self::Forget => {
                 let (forget, request) = (world.forget_install(), ForgetInstallRequest::default());
@@ -229,6 +239,11 @@ async fn components_are_switched_the_same_whichever_call_fails() {
 #[tokio::test]
 async fn a_runner_is_upgraded_the_same_whichever_call_fails() {
     each_call_fails_once(Part::Upgrade).await;
+}
+
+#[tokio::test]
+async fn each_step_of_a_runbook_runs_once_whichever_call_fails() {
+    each_call_fails_once(Part::Runbook).await;
 }
 
 /// Runs the whole life with mail in any order, and with calls failing one time in `one_in`. What a message's last delivery

@@ -39,6 +39,12 @@ mod install {
     mod upgrade_runner;
 }
 
+mod runbook {
+    mod cancel_run;
+    mod resume_run;
+    mod run_runbook;
+}
+
 mod stack {
     mod names_apart;
     mod network;

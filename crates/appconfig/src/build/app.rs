@@ -106,8 +106,8 @@ fn version(app: &mut App, name: Option<AppName>) -> Option<Loaded> {
     cycles::check(app, &edges);
     let mut sources = Sources::new(app.purpose.unsupported());
     let components = components::build(app, &index, &edges, &mut sources);
-    let actions = actions::build(app, &index, &mut sources);
-    let runbooks = runbooks::build(app, &index);
+    let mut actions = actions::build(app, &index, &mut sources);
+    let runbooks = runbooks::build(app, &index, &mut actions);
     let roles = roles::build(app);
     policy_answers::check(app, &inputs);
     let operation_roles = operation_roles::build(app, &index, &roles);

@@ -1,11 +1,15 @@
-//! Builds the runbooks of an app from the files in `runbooks/`.
+//! Builds the runbooks of an app from the files in `runbooks/`. A command of a runbook's step becomes an action of the app,
+//! so that a customer consents to it as to every other action.
 
-use freehold_protocol::ComponentName;
-use freehold_protocol::app_version::{Runbook, RunbookStep, StepKind};
+use std::collections::BTreeSet;
+
+use freehold_protocol::app_version::{Action, Runbook, RunbookInput, RunbookStep, StepKind};
+use freehold_protocol::order::ActionStep;
+use freehold_protocol::{ActionName, ComponentName, RunbookName};
 
 use crate::build::actions::DEFAULT_SECS;
 use crate::build::values::scalars;
-use crate::check::links::Index;
+use crate::check::links::{Index, needed_by_action, references};
 use crate::kinds::Kind;
 use crate::kinds::spec::seconds;
 use crate::read::document::{Entry, Node};
@@ -13,33 +17,88 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
-/// Returns the app's runbooks, sorted by name.
-pub(crate) fn build(app: &mut App, index: &Index) -> Vec<Runbook> {
+/// Returns the app's runbooks, sorted by name. Adds the actions of their commands to `actions`, which stay sorted by name.
+pub(crate) fn build(app: &mut App, index: &Index, actions: &mut Vec<Action>) -> Vec<Runbook> {
     let mut drafts = Vec::new();
-    let mut runbooks: Vec<Runbook> =
-        app.of(Kind::Runbook).filter_map(|checked| runbook(checked, index, &mut drafts)).collect();
+    let mut made = Vec::new();
+    let mut runbooks: Vec<Runbook> = app
+        .of(Kind::Runbook)
+        .filter_map(|checked| Reader { checked, index, drafts: &mut drafts, made: &mut made }.runbook())
+        .collect();
     app.drafts.extend(drafts);
     runbooks.sort_by(|a, b| a.name.cmp(&b.name));
     runbooks.dedup_by(|a, b| a.name == b.name);
+    let known: BTreeSet<ActionName> = actions.iter().map(|action| action.name.clone()).collect();
+    actions.extend(made.into_iter().filter(|action| !known.contains(&action.name)));
+    actions.sort_by(|a, b| a.name.cmp(&b.name));
+    actions.dedup_by(|a, b| a.name == b.name);
     runbooks
 }
 
-fn runbook(checked: &Checked, index: &Index, drafts: &mut Vec<Draft>) -> Option<Runbook> {
-    let root = &checked.root;
-    let nodes = root.tables("steps");
-    if nodes.is_empty() && root.get("name").is_some() {
-        let draft = Draft::warning(checked.place_of(root, "name"), "the runbook does nothing");
-        drafts.push(draft.help("add a step: `[[steps]]` with a `type`"));
+/// The file of a runbook that is being read.
+struct Reader<'a> {
+    checked: &'a Checked,
+    index: &'a Index,
+    drafts: &'a mut Vec<Draft>,
+    /// The actions of the commands.
+    made: &'a mut Vec<Action>,
+}
+
+impl Reader<'_> {
+    fn runbook(mut self) -> Option<Runbook> {
+        let (checked, root) = (self.checked, &self.checked.root);
+        let nodes = root.tables("steps");
+        if nodes.is_empty() && root.get("name").is_some() {
+            let draft = Draft::warning(checked.place_of(root, "name"), "the runbook does nothing");
+            self.drafts.push(draft.help("add a step: `[[steps]]` with a `type`"));
+        }
+        let name: RunbookName = match root.text("name")?.parse() {
+            Ok(name) => name,
+            Err(error) => {
+                self.drafts.push(Draft::error(checked.place_of(root, "name"), format!("{error}")));
+                return None;
+            }
+        };
+        let readme = root.get("readme").and_then(|node| checked.content(node));
+        let steps = nodes.iter().zip(0..).filter_map(|(node, at)| {
+            let action = ActionName::of_runbook_step(&name, at);
+            let (checked, index) = (self.checked, self.index);
+            Step { checked, node, index, action, drafts: self.drafts, made: self.made }.read()
+        });
+        let steps = steps.collect();
+        Some(Runbook {
+            description: root.text("description").unwrap_or_default().to_owned(),
+            readme: readme.unwrap_or_default().to_owned(),
+            labels: scalars(root.get("labels")),
+            inputs: self.inputs(),
+            steps,
+            name,
+        })
     }
-    let readme = root.get("readme").and_then(|node| checked.content(node));
-    Some(Runbook {
-        name: root.text("name")?.to_owned(),
-        description: root.text("description").unwrap_or_default().to_owned(),
-        readme: readme.unwrap_or_default().to_owned(),
-        labels: scalars(root.get("labels")),
-        inputs: root.get("inputs").map(Node::to_json),
-        steps: nodes.iter().filter_map(|node| Step { checked, node, index, drafts }.read()).collect(),
-    })
+
+    fn inputs(&mut self) -> Vec<RunbookInput> {
+        let mut found: Vec<RunbookInput> = Vec::new();
+        for node in self.checked.root.tables("inputs") {
+            let text = |key: &str| node.text(key).unwrap_or_default().to_owned();
+            if node.get("name").is_none() {
+                continue;
+            }
+            let name = text("name");
+            if found.iter().any(|known| known.name == name) {
+                let message = format!("the runbook has two inputs `{name}`");
+                let draft = Draft::error(self.checked.place_of(node, "name"), message);
+                self.drafts.push(draft.help("rename one of them"));
+                continue;
+            }
+            found.push(RunbookInput {
+                name,
+                description: text("description"),
+                required: node.flag("required"),
+                default: text("default"),
+            });
+        }
+        found
+    }
 }
 
 /// The step of a runbook that is being read.
@@ -47,7 +106,10 @@ struct Step<'a> {
     checked: &'a Checked,
     node: &'a Node,
     index: &'a Index,
+    /// The name of the action of the step's command.
+    action: ActionName,
     drafts: &'a mut Vec<Draft>,
+    made: &'a mut Vec<Action>,
 }
 
 impl Step<'_> {
@@ -98,15 +160,46 @@ impl Step<'_> {
         Some(StepKind::Action { action })
     }
 
+    /// Makes the action of a step with a command, and returns the run of it.
     fn command(&mut self, keys: &[&str]) -> Option<StepKind> {
         self.one_of(keys)?;
+        let action = self.action.clone();
+        if self.index.actions.contains_key(action.as_str()) {
+            let message = format!("the command of this step gets the name `{action}`, which an action already has");
+            let draft = Draft::error(self.checked.place_of(self.node, "type"), message);
+            self.drafts.push(draft.help("rename the action"));
+            return None;
+        }
         let content = |key: &str| self.node.get(key).and_then(|node| self.checked.content(node)).unwrap_or_default();
-        Some(StepKind::Command {
-            command: content("command").to_owned(),
-            inline_contents: content("inline_contents").to_owned(),
+        let text = |key: &str| self.node.text(key).unwrap_or_default().to_owned();
+        let runbook = self.checked.root.text("name").unwrap_or_default();
+        let name = Some(text("name")).filter(|name| !name.is_empty()).unwrap_or_else(|| "command".to_owned());
+        self.made.push(Action {
+            name: action.clone(),
+            description: format!("Step `{name}` of runbook `{runbook}`"),
             timeout_secs: self.node.text("timeout").and_then(seconds).unwrap_or(DEFAULT_SECS),
-            env_vars: scalars(self.node.get("env_vars")),
-        })
+            idempotent: false,
+            triggers: BTreeSet::new(),
+            // The references are those of the whole file, which may be more than the step has.
+            references: references(self.checked, self.index),
+            dependencies: needed_by_action(self.checked, self.index),
+            env_vars: Default::default(),
+            steps: vec![ActionStep {
+                name,
+                command: content("command").to_owned(),
+                inline_contents: content("inline_contents").to_owned(),
+                env_vars: scalars(self.node.get("env_vars")),
+            }],
+            step_repos: Vec::new(),
+            role: text("role"),
+            break_glass_role: String::new(),
+            enable_kube_config: false,
+            image: None,
+            labels: Default::default(),
+            inputs: None,
+            kubernetes_context: String::new(),
+        });
+        Some(StepKind::Action { action })
     }
 
     /// Reports a step that has none of `keys`, or more than one of them.

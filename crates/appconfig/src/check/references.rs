@@ -13,7 +13,7 @@ use crate::report::draft::Draft;
 use crate::state::file::{Checked, Reading};
 
 /// The keys below `.nuon` in templates.
-const TREE: [&str; 12] = [
+const TREE: [&str; 13] = [
     "org",
     "app",
     "install",
@@ -26,10 +26,11 @@ const TREE: [&str; 12] = [
     "runner",
     "domain",
     "cloud_account",
+    "runbook",
 ];
 
 /// The keys that templates can read below places of the tree.
-const KEYS_BELOW: [(&[&str], &[&str]); 7] = [
+const KEYS_BELOW: [(&[&str], &[&str]); 8] = [
     (&["nuon", "org"], &["id", "name"]),
     (INSTALL, &["id", "name", "inputs", "sandbox"]),
     (&["nuon", "install", "sandbox"], &["outputs"]),
@@ -37,6 +38,7 @@ const KEYS_BELOW: [(&[&str], &[&str]); 7] = [
     (&["nuon", "install_stack"], &["outputs"]),
     (&["nuon", "actions"], &["workflows"]),
     (&["nuon", "cloud_account"], &["aws"]),
+    (&["nuon", "runbook"], &["inputs"]),
 ];
 const INSTALL: &[&str] = &["nuon", "install"];
 

@@ -66,6 +66,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     ),
     (&["component"], Rule::Form("name", LABEL, A_LABEL)),
     (&["action"], Rule::Form("name", LABEL, A_LABEL)),
+    (&["runbook"], Rule::Form("name", LABEL, A_LABEL)),
     (&["component"], Rule::Form("drift_schedule", CRON_OR_NONE, A_CRON)),
     (
         &["component.health.probes"],

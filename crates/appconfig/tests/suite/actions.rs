@@ -1,6 +1,6 @@
 //! Actions and runbooks: the documents that they become, and the messages about faulty ones.
 
-use freehold_protocol::app_version::{StepKind, Trigger};
+use freehold_protocol::app_version::{Reference, StepKind, Trigger};
 use freehold_protocol::order::Source;
 
 use crate::config::{Config, good, is_of_programs};
@@ -213,8 +213,14 @@ env_vars = { N = 1 }
 "#,
     );
 
-    let runbook = config.load().version.runbooks[0].clone();
+    let version = config.load().version;
+    let runbook = version.runbooks[0].clone();
+    let command = &version.actions[1];
 
+    assert_eq!((command.name.as_str(), command.timeout_secs), ("runbook-r-step-5", 60));
+    assert_eq!(command.steps[0].command, "curl {{ .nuon.inputs.inputs.region }}");
+    assert_eq!(command.steps[0].env_vars, [("N".to_owned(), "1".to_owned())].into());
+    assert!(command.references.contains(&Reference::Input("region".to_owned())) && command.triggers.is_empty());
     assert_eq!(runbook.readme, "# Read me\n");
     assert_eq!(runbook.labels["team"], "shop");
     assert!(runbook.steps[0].deploy_dependencies && runbook.steps[3].skip_component_deploys);
@@ -224,12 +230,7 @@ env_vars = { N = 1 }
         StepKind::ComponentTearDown { component: "web".parse().unwrap() },
         StepKind::Action { action: "a".parse().unwrap() },
         StepKind::SandboxReprovision {},
-        StepKind::Command {
-            command: "curl {{ .nuon.inputs.inputs.region }}".to_owned(),
-            inline_contents: String::new(),
-            timeout_secs: 60,
-            env_vars: [("N".to_owned(), "1".to_owned())].into(),
-        },
+        StepKind::Action { action: "runbook-r-step-5".parse().unwrap() },
     ];
     assert_eq!(does, expected);
 }

@@ -1,8 +1,8 @@
 //! Finds the hosts that an app contacts from the customer's account, as far as the app version names them.
 //!
 //! This module reads URLs (`scheme://host`) in everything that runs in the customer's account: values, environment, var
-//! files, values files and manifests of components; steps of actions and runbooks; sandbox and runner values; addresses
-//! of nested stack templates; health probes; defaults of inputs that are not sensitive. It also reads the registries of
+//! files, values files and manifests of components; steps of actions; sandbox and runner values; addresses of nested stack
+//! templates; health probes; defaults of inputs that are not sensitive. It also reads the registries of
 //! images that are pulled in the customer's account (`job`, and `image:` lines of manifests and values files). It leaves
 //! out: hosts that only the vendor's build contacts (the sources of components, the sandbox and steps reach the customer
 //! through the tenant registry), hosts in the files of a source (the version has only their digest), hosts without a
@@ -10,7 +10,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use freehold_protocol::app_version::{AppVersion, ComponentSpec, StepKind};
+use freehold_protocol::app_version::{AppVersion, ComponentSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -71,19 +71,6 @@ pub(crate) fn hosts(version: &AppVersion) -> Hosts {
         finder.values(&owner, &json_of(&action.env_vars));
         finder.values(&owner, &json_of(&action.steps));
         finder.values(&owner, &json_of(&action.image));
-    }
-    for runbook in &version.runbooks {
-        for step in &runbook.steps {
-            match &step.does {
-                StepKind::Command { .. } => finder.values(&format!("runbook `{}`", runbook.name), &json_of(&step.does)),
-                StepKind::ComponentDeploy { .. }
-                | StepKind::ComponentTearDown { .. }
-                | StepKind::Action { .. }
-                | StepKind::SandboxProvision {}
-                | StepKind::SandboxReprovision {}
-                | StepKind::SandboxDeprovision {} => {}
-            }
-        }
     }
     if let Some(sandbox) = &version.sandbox {
         finder.values("sandbox", &json_of(&(&sandbox.vars, &sandbox.env_vars, &sandbox.var_files)));

@@ -207,7 +207,9 @@ pub(super) fn secrets(from: &AppVersion, to: &AppVersion) -> Items {
 /// Compares runbooks.
 pub(super) fn runbooks(from: &AppVersion, to: &AppVersion) -> Items {
     let things = |version: &AppVersion| {
-        collected(&version.runbooks, |one| (one.name.clone(), String::new(), Value::Object(value_of(one, &["name"]))))
+        collected(&version.runbooks, |one| {
+            (one.name.to_string(), String::new(), Value::Object(value_of(one, &["name"])))
+        })
     };
     compare(&things(from), &things(to))
 }

@@ -105,7 +105,9 @@ pub fn deploy_nodes(input: DeployInput<'_>, scope: &DeployScope) -> Result<Vec<N
         }
         targets.insert(part.name.clone(), target);
     }
-    add_dependents(version, &mut touched);
+    if !scope.alone {
+        add_dependents(version, &mut touched);
+    }
     touched.retain(|name| !off.contains(name));
     toggles::check(input, scope, &touched)?;
     add_missing_sandbox(version, input.deployed, &mut touched);

@@ -9,6 +9,8 @@ use freehold_protocol::ComponentName;
 pub struct DeployScope {
     /// The names of the parts to deploy; dependents are deployed with them. If empty, all changed parts are deployed.
     pub only: BTreeSet<ComponentName>,
+    /// Whether the parts of `only` are deployed without their dependents.
+    pub alone: bool,
     /// Whether all parts are deployed, changed or not.
     pub all: bool,
     /// Whether the deploy provisions the install. It then also runs post-provision actions and begins with a preflight.

@@ -9,7 +9,9 @@ mod target;
 use std::collections::{BTreeMap, BTreeSet};
 
 use freehold_protocol::order::{AskedBy, Mode};
-use freehold_protocol::{ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, Timestamp, WorkflowId};
+use freehold_protocol::{
+    ActionName, BuildId, ComponentName, Digest, Group, InstallId, JobId, RunId, Timestamp, WorkflowId,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -45,6 +47,9 @@ pub struct Workflow {
     /// Whether who asked wants changes to start also while the customer's change windows are closed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
+    /// The run of a runbook whose step the workflow is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// The app version that the workflow deploys; absent until the workflow is planned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<Digest>,

@@ -16,6 +16,8 @@ pub enum RunTrigger {
     Request,
     /// The cron schedule of the action.
     Schedule,
+    /// A step of a runbook.
+    Runbook,
 }
 
 impl RunTrigger {
@@ -24,6 +26,7 @@ impl RunTrigger {
         match self {
             Self::Request => "request",
             Self::Schedule => "schedule",
+            Self::Runbook => "runbook",
         }
     }
 }
@@ -37,6 +40,9 @@ pub enum Request {
         version: Option<Digest>,
         only: BTreeSet<ComponentName>,
         all: bool,
+        /// Whether the components of `only` are deployed without their dependents, as steps of a runbook.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        alone: bool,
         /// The release that the artifacts have to belong to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         release: Option<ReleaseName>,
@@ -60,6 +66,9 @@ pub enum Request {
         /// What started the run; absent in records of earlier versions.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         trigger: Option<RunTrigger>,
+        /// The inputs of the run of a runbook whose step this is.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        run_inputs: BTreeMap<String, String>,
     },
     /// Removes deployed parts.
     Teardown {
@@ -91,6 +100,7 @@ impl Request {
             version: None,
             only: BTreeSet::new(),
             all: false,
+            alone: false,
             release: None,
             role: None,
             former_inputs: BTreeMap::new(),

@@ -20,6 +20,7 @@ pub(crate) fn pending() -> Workflow {
         request: Request::deploy_latest(),
         request_digest: None,
         now: false,
+        run: None,
         asked_by: None,
         version: None,
         tool_image: None,

@@ -56,11 +56,12 @@ pub struct ArtifactView {
 
 /// `POST /v1/artifacts/{artifact}/revoke`: forbids further grants of the artifact. Installs that have it keep it.
 /// `POST /v1/installs/{install}/disable`: forbids new workflows and grants. Deployed components continue to run.
+/// `POST /v1/runs/{run}/resume`: runs the step of a runbook again that failed, and then the steps after it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReasonRequest {
-    /// Why the artifact is revoked or the install is disabled, in one line of 1 to 500 characters. Refused requests
-    /// show it.
+    /// Why the artifact is revoked, the install is disabled or the run goes on, in one line of 1 to 500 characters. Refused
+    /// requests and the run show it.
     #[cfg_attr(feature = "schema", schemars(schema_with = "reason_schema"))]
     pub reason: String,
 }

@@ -8,6 +8,7 @@ mod contracts;
 mod errors;
 mod inputs;
 mod installs;
+mod runbooks;
 mod runner_upgrade;
 mod toggles;
 mod workflows;
@@ -31,6 +32,7 @@ pub use installs::{
     ChangesView, ConnectionView, CreateInstallRequest, DeployedView, ForgetInstallRequest, ForgetStarted,
     InstallCreated, InstallDeleted, InstallStack, InstallView, LeftoversView, PartialView, RunnerView,
 };
+pub use runbooks::{InstallRunbooks, ResumedView, RunRunbookRequest, RunStepView, RunView, RunbookView};
 pub use runner_upgrade::UpgradeRunnerRequest;
 pub use toggles::{InstallToggles, SetTogglesRequest, ToggleView, ToggledBy};
 pub use workflows::{

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::order::AskedBy;
 use crate::policy::PolicyResult;
 use crate::report::Fence;
-use crate::{ActionName, ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, Timestamp, WorkflowId};
+use crate::{ActionName, ComponentName, Digest, InstallId, JobId, ReleaseName, RoleKey, RunId, Timestamp, WorkflowId};
 
 /// `POST /v1/installs/{install}/deploys`: deploys components of a version or a release.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -112,13 +112,16 @@ pub struct WorkflowView {
     /// that deploy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub action: Option<ActionName>,
-    /// What started the run of the action: `request` or `schedule`. Absent for other kinds, and for runs that an earlier
+    /// What started the run of the action: `request`, `schedule` or `runbook`. Absent for other kinds, and for runs that an earlier
     /// version of Freehold started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
     /// The release that the request named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release: Option<ReleaseName>,
+    /// The run of a runbook whose step the workflow is; absent for all other workflows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// Who asked for the workflow. Absent when an earlier version of Freehold started it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<AskedBy>,

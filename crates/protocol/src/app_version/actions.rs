@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::components::Reference;
 use crate::build::{BuildInput, Package, Source};
 use crate::flag::is_false;
-use crate::{ActionName, ComponentName};
+use crate::{ActionName, ComponentName, RunbookName};
 
 /// An action: steps that a runner executes, and the triggers that start them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub enum Trigger {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Runbook {
-    pub name: String,
+    pub name: RunbookName,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Markdown for people.
@@ -158,11 +158,27 @@ pub struct Runbook {
     pub readme: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The inputs that a person gives to a run, unchanged from the config.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub inputs: Option<Value>,
+    /// The inputs that a person gives to a run. Commands read them as `{{ .nuon.runbook.inputs.<name> }}`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<RunbookInput>,
     /// The steps, in the order of the config.
     pub steps: Vec<RunbookStep>,
+}
+
+/// A text that a person gives to a run of a runbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RunbookInput {
+    pub name: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Whether a run without a value is refused.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub required: bool,
+    /// The value of a run that gives none.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub default: String,
 }
 
 /// One step of a runbook.
@@ -195,22 +211,14 @@ pub enum StepKind {
     ComponentTearDown {
         component: ComponentName,
     },
+    /// Runs an action. A command of the runbook itself is an action too: its name is
+    /// [`ActionName::of_runbook_step`].
     Action {
         action: ActionName,
     },
     SandboxProvision {},
     SandboxReprovision {},
     SandboxDeprovision {},
-    /// A command line or a script, both templates. Exactly one of `command` and `inline_contents` is not empty.
-    Command {
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        command: String,
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        inline_contents: String,
-        timeout_secs: u32,
-        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-        env_vars: BTreeMap<String, String>,
-    },
 }
 
 #[cfg(test)]

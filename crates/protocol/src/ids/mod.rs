@@ -131,6 +131,13 @@ id!(
     Shape::Label { max: 64, also: "_-" }
 );
 id!(
+    /// The name of a runbook, from the app config.
+    RunbookName,
+    "a runbook name",
+    "1 to 64 letters, digits, dashes or underscores, starting with a letter or digit",
+    Shape::Label { max: 64, also: "_-" }
+);
+id!(
     /// The name of a group: the part that a job changes. SQS delivers the orders of one group in sequence.
     Group,
     "a group",
@@ -157,6 +164,13 @@ id!(
     "a workflow id",
     "`wf_` and 20 hex digits",
     Shape::Hex { prefix: "wf_", digits: 20 }
+);
+id!(
+    /// The id of a run of a runbook.
+    RunId,
+    "the id of a run",
+    "`run_` and 20 hex digits",
+    Shape::Hex { prefix: "run_", digits: 20 }
 );
 id!(
     /// The id of a job, one unit of work for one runner.
@@ -186,9 +200,21 @@ const TENANT_CHARS: usize = 16;
 const INSTALL_CHARS: usize = 20;
 const ROLE_KEY_CHARS: usize = 64 - "fh-----".len() - TENANT_CHARS - INSTALL_CHARS;
 
-/// The number of characters of a long action's name that the name of its step keeps: 64 less `action--` with eight digits of
-/// a digest, and `-step-` with up to ten digits.
-const STEP_ACTION_CHARS: usize = 64 - "action--".len() - 8 - "-step-".len() - 10;
+/// The number of characters of a long name that the name of its step keeps: 64 less the longest word before it, eight digits
+/// of a digest, and `-step-` with up to ten digits.
+const KEPT_CHARS: usize = 64 - "runbook--".len() - 8 - "-step-".len() - 10;
+
+/// Returns the name of a step: `before`, the name of what has the step, and `after`. A name that would have more than 64
+/// characters is cut, and a digest keeps it distinct.
+fn numbered(before: &str, name: &str, after: &str) -> String {
+    let whole = format!("{before}{name}{after}");
+    if ActionName::SHAPE.accepts(&whole) {
+        return whole;
+    }
+    let digest = Digest::of(name.as_bytes());
+    let kept = name.get(..KEPT_CHARS).unwrap_or_default();
+    format!("{before}{kept}-{}{after}", digest.hex().get(..8).unwrap_or_default())
+}
 
 impl RoleKey {
     /// Returns the key of the role with the name `name` in the app config. The name is a template.
@@ -259,6 +285,21 @@ impl WorkflowId {
     }
 }
 
+impl RunId {
+    /// Returns the id of the run that the request with the idempotency key `cause` starts in `install`.
+    pub fn derive(install: &InstallId, cause: &str) -> Self {
+        Self(derive("run_", &[install.as_str(), cause]))
+    }
+}
+
+impl ActionName {
+    /// Returns the name of the action that runs the command of a runbook's step. `step` is the index of the step, from 0.
+    pub fn of_runbook_step(runbook: &RunbookName, step: u32) -> Self {
+        let number = u64::from(step) + 1;
+        Self(numbered("runbook-", runbook.as_str(), &format!("-step-{number}")))
+    }
+}
+
 impl JobId {
     /// Returns the id of the job for the node `node` of `workflow`.
     pub fn derive(workflow: &WorkflowId, node: &str) -> Self {
@@ -277,13 +318,7 @@ impl ComponentName {
     /// the index of the step, from 0. No component may have this name.
     pub fn of_step(action: &ActionName, step: u32) -> Self {
         let number = u64::from(step) + 1;
-        let name = format!("action-{action}-step-{number}");
-        if Self::SHAPE.accepts(&name) {
-            return Self(name);
-        }
-        let digest = Digest::of(action.as_str().as_bytes());
-        let kept = action.as_str().get(..STEP_ACTION_CHARS).unwrap_or_default();
-        Self(format!("action-{kept}-{}-step-{number}", digest.hex().get(..8).unwrap_or_default()))
+        Self(numbered("action-", action.as_str(), &format!("-step-{number}")))
     }
 
     /// Returns whether this is the name of the sandbox.

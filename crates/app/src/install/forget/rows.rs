@@ -8,8 +8,9 @@ use crate::AppError;
 use crate::ports::{Key, Row, Store, Write};
 use crate::table::evidence::{artifact_pk, uses_prefix};
 use crate::table::{
-    self, Due, INSTALL_SENDERS_PREFIX, InstallSender, OpenWorkflow, PAGE, QueueTurn, Record as _, Stored,
-    WorkflowEntry, grants_pk, install_key, install_pk, job_pk, load, load_all, open_key, parse, token_pk, workflow_pk,
+    self, Due, INSTALL_SENDERS_PREFIX, InstallSender, OpenWorkflow, PAGE, QueueTurn, RUNS_PREFIX, Record as _,
+    RunEntry, Stored, WorkflowEntry, grants_pk, install_key, install_pk, job_pk, load, load_all, open_key, parse,
+    run_key, token_pk, workflow_pk,
 };
 
 /// The maximum number of workflows that one run removes; the next run continues.
@@ -43,6 +44,8 @@ pub(in crate::install) async fn remove_remaining(store: &dyn Store, install: &In
     keys.push(QueueTurn { install: install.clone() }.key());
     let senders: Vec<InstallSender> = load_all(store, &install_pk(install), INSTALL_SENDERS_PREFIX).await?;
     keys.extend(senders.iter().map(|sender| sender.0.key()));
+    let runs: Vec<RunEntry> = load_all(store, &install_pk(install), RUNS_PREFIX).await?;
+    keys.extend(runs.iter().map(|entry| run_key(&entry.run)));
     remove(store, keys).await?;
     let kept = install_key(install);
     remove_partition(store, &kept.pk, "", |row| row.key != kept).await

@@ -128,7 +128,12 @@ impl DispatchJob {
                     artifacts.insert(one.component.clone(), self.artifact(app, &one.build).await?);
                 }
                 let reads = reads(&version, &node.target);
-                self.install_task(action_work(&version, action, &artifacts)?, install, &version, reads).await
+                let work = action_work(&version, action, &artifacts)?;
+                let mut task = self.install_task(work, install, &version, reads).await?;
+                if let Request::Action { run_inputs, .. } = &workflow.request {
+                    nuon_tree::add_run_inputs(&mut task.context, run_inputs);
+                }
+                Ok(task)
             }
             Target::Preflight => {
                 let (app, version) = self.app_version(workflow.version.as_ref(), install).await?;

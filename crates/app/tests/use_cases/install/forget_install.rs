@@ -285,7 +285,7 @@ async fn late_messages_of_a_forgotten_install_do_nothing_and_leave_no_row() {
         let missing = WorkflowId::derive("globex", "forgotten");
         let late = world.plan_workflow().run(&missing, "token".into()).await.unwrap_err();
         assert_eq!(
-            (late.kind, world.finish_workflow().finish(&missing, None).await.unwrap()),
+            (late.kind, world.finish_workflow().finish(&missing, None).await.unwrap().state),
             (Kind::NotFound, "cancelled")
         );
         let after = everything(&world);

@@ -138,6 +138,7 @@ async fn add(world: &World, number: usize) -> WorkflowId {
         request: Request::deploy_latest(),
         digest: None,
         asked_by: member().clone(),
+        run: None,
         now: false,
     };
     let workflow = workflow_of(&install, new, 1, world.now());

@@ -59,7 +59,7 @@ async fn a_workflow_that_was_planned_and_not_started_starts_nothing() {
 
     assert!(world.memory.take_dispatched().is_empty());
     assert!(world.memory.resumed.lock().unwrap().iter().any(|(token, _)| token == "token"));
-    assert_eq!(world.finish_workflow().finish(&workflow, None).await.unwrap(), "cancelled");
+    assert_eq!(world.finish_workflow().finish(&workflow, None).await.unwrap().state, "cancelled");
 }
 
 #[tokio::test]

@@ -1,0 +1,96 @@
+//! `freehold runbook`: runs the runbooks of an app in an install, and shows, resumes and cancels their runs.
+
+mod run;
+mod text;
+
+use clap::{Args, Subcommand};
+use freehold_protocol::api::{InstallRunbooks, ReasonRequest, RunView};
+use freehold_protocol::{InstallId, RunId};
+use serde_json::json;
+
+use crate::api::Api;
+use crate::context::Context;
+use crate::error::Result;
+use run::{RunRunbook, follow_run};
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum RunbookCommand {
+    /// List the runbooks that can be run in an install, with their inputs and steps.
+    List {
+        /// Name of the install.
+        install: InstallId,
+    },
+    Run(RunRunbook),
+    /// List the runs of an install, newest first.
+    Runs {
+        /// Name of the install.
+        install: InstallId,
+    },
+    /// Show a run and its steps.
+    Show(One),
+    /// Follow a run until it has ended; exit code 1 when it failed.
+    Watch(One),
+    Resume(Resume),
+    /// Cancel a run: the running step is asked to stop, and the steps after it do not start.
+    #[command(after_help = "\
+A running step ends as a workflow that is cancelled does: see `freehold workflow cancel --help`. A run that was cancelled can
+be resumed.")]
+    Cancel(One),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct One {
+    /// Id of the run, as `freehold runbook runs` shows it.
+    run: RunId,
+}
+
+/// Resume a run that failed or was cancelled: the first step that has not succeeded runs again, and then the steps after
+/// it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  freehold runbook resume run_00112233445566778899 --reason disk-was-full")]
+pub(crate) struct Resume {
+    /// Id of the run, as `freehold runbook runs` shows it.
+    run: RunId,
+    /// Why the run goes on, which the run shows.
+    #[arg(long, value_name = "REASON")]
+    reason: String,
+    /// Resume the run and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl RunbookCommand {
+    pub(crate) async fn run(self, context: &Context) -> Result<()> {
+        let (api, out) = (context.api().await?, context.out);
+        match self {
+            Self::List { install } => {
+                let all: InstallRunbooks = api.get(&["v1", "installs", install.as_str(), "runbooks"]).await?;
+                out.show(&all, |all| text::runbooks(&install, all, out))
+            }
+            Self::Run(args) => args.run(&api, out).await,
+            Self::Runs { install } => {
+                let all: Vec<RunView> = api.list(&["v1", "installs", install.as_str(), "runs"]).await?;
+                out.show(&all, |all| text::runs(&install, all, out))
+            }
+            Self::Show(One { run }) => out.show(&shown(&api, &run).await?, |view| text::run(view, out)),
+            Self::Watch(One { run }) => {
+                let view = shown(&api, &run).await?;
+                follow_run(&api, out, view, true).await
+            }
+            Self::Resume(Resume { run, reason, no_wait }) => {
+                let path = ["v1", "runs", run.as_str(), "resume"];
+                let view: RunView = api.post(&path, &ReasonRequest { reason }).await?;
+                follow_run(&api, out, view, !no_wait).await
+            }
+            Self::Cancel(One { run }) => {
+                let view: RunView = api.post(&["v1", "runs", run.as_str(), "cancel"], &json!({})).await?;
+                let result = text::cancelled(&view)?;
+                out.show(&view, |_| result)
+            }
+        }
+    }
+}
+
+async fn shown(api: &Api, run: &RunId) -> Result<RunView> {
+    api.get(&["v1", "runs", run.as_str()]).await
+}

@@ -1,0 +1,116 @@
+//! `freehold runbook run`: starts a run of a runbook and follows it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use clap::Args;
+use freehold_protocol::api::{RunRunbookRequest, RunView, WorkflowView};
+use freehold_protocol::{InstallId, RunbookName};
+use serde_json::Value;
+
+use super::text::{outcome, step_name};
+use crate::api::{Api, describe_wait};
+use crate::error::{Error, Result};
+use crate::inputs::{Input, by_name};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// The pause between two requests for the state of a run.
+const LOOK: Duration = Duration::from_millis(700);
+
+/// Run a runbook of an install and wait until its last step has ended. The first step that does not succeed ends the run; a
+/// run that ended so can be resumed. The steps are those of the app version that was last deployed completely; before the
+/// first complete deploy, those of the latest version.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  freehold runbook run globex restart-and-verify\n  freehold runbook run globex restore --input snapshot=2026-11-27"
+)]
+pub(crate) struct RunRunbook {
+    /// Name of the install.
+    install: InstallId,
+    /// Name of the runbook, as `freehold runbook list` shows it.
+    runbook: RunbookName,
+    /// An input of the runbook: `name=text`, or `name=@FILE` for the text of a file. Can be given several times.
+    #[arg(long = "input", value_name = "NAME=TEXT")]
+    inputs: Vec<Input>,
+    /// Start the steps also while the customer's change windows are closed. The customer's runner lets only those pass whom
+    /// the customer names.
+    #[arg(long)]
+    now: bool,
+    /// Start the run and return at once.
+    #[arg(long)]
+    no_wait: bool,
+}
+
+impl RunRunbook {
+    pub(super) async fn run(self, api: &Api, out: Output) -> Result<()> {
+        let given = by_name(&self.inputs)?.into_iter();
+        let inputs: BTreeMap<String, String> = given.map(|(name, value)| (name, text_of(value))).collect();
+        let path = ["v1", "installs", self.install.as_str(), "runbooks", self.runbook.as_str(), "runs"];
+        let view: RunView = api.post(&path, &RunRunbookRequest { inputs, now: self.now }).await?;
+        follow_run(api, out, view, !self.no_wait).await
+    }
+}
+
+/// Returns the text of a value. Inputs of runbooks are texts.
+fn text_of(value: Value) -> String {
+    if let Value::String(text) = value { text } else { value.to_string() }
+}
+
+/// Prints the result of a run that was just started or resumed. If `wait` is false, prints only that it has started.
+pub(super) async fn follow_run(api: &Api, out: Output, view: RunView, wait: bool) -> Result<()> {
+    let run = view.run.clone();
+    if !wait && view.state == "running" {
+        return out.show(&view, |view| {
+            format!(
+                "runbook `{}` of `{}` started ({run}); follow it with `freehold runbook watch {run}`",
+                view.runbook, view.install
+            )
+        });
+    }
+    let progress = Progress::start();
+    let ended = tokio::select! {
+        ended = until_ended(api, view, &progress) => ended?,
+        _ = tokio::signal::ctrl_c() => return Err(Error::interrupted(format!(
+            "stopped watching; `{run}` continues: watch it with `freehold runbook watch {run}`, or stop it with `freehold runbook cancel {run}`"
+        ))),
+    };
+    drop(progress);
+    let outcome = outcome(&ended);
+    if out.is_json() {
+        out.show(&ended, |_| String::new())?;
+    }
+    out.line(&outcome?);
+    Ok(())
+}
+
+async fn until_ended(api: &Api, mut view: RunView, progress: &Progress) -> Result<RunView> {
+    let mut things = progress.things();
+    progress.say(&format!("runbook {} in {}: {}", view.runbook, view.install, view.run));
+    loop {
+        let names: Vec<String> = view.steps.iter().enumerate().map(|(at, step)| step_name(at, step)).collect();
+        let width = names.iter().map(String::len).max().unwrap_or_default();
+        for (name, step) in names.iter().zip(&view.steps) {
+            let workflow = step.workflow.as_ref().map(ToString::to_string).unwrap_or_default();
+            let note = if step.state == "failed" { String::new() } else { workflow };
+            things.set(name, &step.state, &note, width);
+        }
+        if view.state != "running" {
+            things.finish();
+            return Ok(view);
+        }
+        if let Some(waits) = waits(api, &view).await {
+            progress.waiting(&waits, true);
+        }
+        tokio::time::sleep(LOOK).await;
+        view = super::shown(api, &view.run).await?;
+    }
+}
+
+/// Returns the sentence about what the running step waits for, if it waits. A failure says nothing: the next look comes
+/// soon.
+async fn waits(api: &Api, view: &RunView) -> Option<String> {
+    let running = view.steps.iter().find(|step| step.state == "running")?;
+    let workflow: WorkflowView = api.get(&["v1", "workflows", running.workflow.as_ref()?.as_str()]).await.ok()?;
+    describe_wait(api, &workflow).await
+}

@@ -1,0 +1,213 @@
+//! Advances a run of a runbook: starts the workflow of its next step, and takes in the end of the workflow before.
+//!
+//! The id of a step's workflow is stored before the workflow is started. So whatever is called twice, or dies in between,
+//! starts one workflow for each try of a step. The end of a step's workflow stores a task that is due at once. A sweep
+//! advances the run then, if the call after that end was lost.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use freehold_domain::runbook::{Next, Run, RunState, Step};
+use freehold_domain::workflow::{RunTrigger, WorkflowState};
+use freehold_protocol::api::{DeployComponentsRequest, RunActionRequest, TeardownInstallRequest};
+use freehold_protocol::app_version::{AppVersion, StepKind};
+use freehold_protocol::{ComponentName, RunId};
+
+use crate::app_version::versions::Versions;
+use crate::ports::{Clock, Expect, Machines, Store, Write};
+use crate::table::{self, Decided, open_run_key, put};
+use crate::workflow::deploy_components::DeployComponents;
+use crate::workflow::run_action::RunAction;
+use crate::workflow::start_workflow::{Asked, RunStep};
+use crate::workflow::teardown_install::TeardownInstall;
+use crate::{AppError, Kind};
+
+/// The maximum number of changes of one run in one call. A run has at most a few for each step that ends at once.
+const MOST: usize = 500;
+
+/// The use case that advances a run, with its ports and the use cases of the steps.
+#[derive(Clone)]
+pub struct AdvanceRun {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) versions: Versions,
+    pub(super) clock: Arc<dyn Clock>,
+    run_action: RunAction,
+    deploy_components: DeployComponents,
+    teardown_install: TeardownInstall,
+}
+
+/// The result of one look at a run.
+enum Looked {
+    Changed,
+    /// Nothing is left to do until the workflow of a step ends.
+    Waits,
+}
+
+impl AdvanceRun {
+    /// Returns the use case with the ports of its steps.
+    pub fn new(store: Arc<dyn Store>, versions: Versions, machines: Arc<dyn Machines>, clock: Arc<dyn Clock>) -> Self {
+        let run_action = RunAction {
+            store: Arc::clone(&store),
+            versions: versions.clone(),
+            machines: Arc::clone(&machines),
+            clock: Arc::clone(&clock),
+        };
+        let deploy_components = DeployComponents {
+            store: Arc::clone(&store),
+            versions: versions.clone(),
+            machines: Arc::clone(&machines),
+            clock: Arc::clone(&clock),
+        };
+        let teardown_install = TeardownInstall {
+            store: Arc::clone(&store),
+            versions: versions.clone(),
+            machines,
+            clock: Arc::clone(&clock),
+        };
+        Self { store, versions, clock, run_action, deploy_components, teardown_install }
+    }
+
+    /// Advances the run, and returns it. A failure is left to the next sweep, since the run is stored.
+    ///
+    /// # Errors
+    /// NotFound, or the store's errors.
+    pub(super) async fn advanced(&self, id: &RunId) -> Result<Run, AppError> {
+        if let Err(error) = self.advance(id).await {
+            tracing::warn!(run.id = %id, "Could not advance run `{id}`; the next sweep tries again: {error}");
+        }
+        Ok(table::run(&*self.store, id).await?.value)
+    }
+
+    /// Advances the run until a step's workflow runs, or the run has ended. A run that is gone needs nothing.
+    ///
+    /// # Errors
+    /// The errors of the ports. What cannot be started, because the install or the app does not permit it, ends the run and
+    /// is no error.
+    pub async fn advance(&self, id: &RunId) -> Result<(), AppError> {
+        for _ in 0..MOST {
+            if matches!(self.look(id).await?, Looked::Waits) {
+                return Ok(());
+            }
+        }
+        Err(AppError::internal(format!("run `{id}` did not come to an end after {MOST} changes")))
+    }
+
+    async fn look(&self, id: &RunId) -> Result<Looked, AppError> {
+        let Some(stored) = table::find_run(&*self.store, id).await? else { return Ok(Looked::Waits) };
+        let run = stored.value;
+        match run.next() {
+            Next::Nothing => Ok(Looked::Waits),
+            Next::Begin => {
+                self.change(id, |run| if run.next() == Next::Begin { run.begin() } else { run.clone() }).await
+            }
+            Next::Look { step, workflow } => {
+                let found = table::find_workflow(&*self.store, &workflow).await?.map(|found| found.value.state);
+                let refused = match &found {
+                    Some(WorkflowState::Running { .. }) => return Ok(Looked::Waits),
+                    Some(ended) if ended.is_terminal() => {
+                        let now = self.clock.now();
+                        return self.change(id, |run| run.on_end(&workflow, ended, now)).await;
+                    }
+                    None if run.cancelled_by.is_some() => Some("cancelled before it started".to_owned()),
+                    // The call that committed a pending workflow may have died before it started the execution.
+                    Some(_) | None => self.start(&run, step).await?,
+                };
+                let Some(reason) = refused else { return Ok(Looked::Waits) };
+                let now = self.clock.now();
+                self.change(id, |run| run.on_refusal(&workflow, reason.clone(), now)).await
+            }
+        }
+    }
+
+    /// Commits the change of a run. The end of the run gives its install free for the next one.
+    async fn change(&self, id: &RunId, to: impl Fn(&Run) -> Run + Send + Sync) -> Result<Looked, AppError> {
+        table::change(&*self.store, ("run", id), || async {
+            let Some(stored) = table::find_run(&*self.store, id).await? else {
+                return Ok(Decided::Keep(Looked::Waits));
+            };
+            let next = to(&stored.value);
+            if next == stored.value {
+                return Ok(Decided::Keep(Looked::Changed));
+            }
+            let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
+            if next.state != RunState::Running {
+                writes.push(Write::Delete { key: open_run_key(&next.install) });
+                tracing::info!(run.id = %id, install.id = %next.install, "Run `{id}` {}", next.state.as_str());
+            }
+            Ok(Decided::Commit(writes, Looked::Changed))
+        })
+        .await
+    }
+
+    /// Starts the workflow of a step. Returns the reason if it is refused.
+    async fn start(&self, run: &Run, at: usize) -> Result<Option<String>, AppError> {
+        let Some(step) = run.steps.get(at) else {
+            // INVARIANT: `Run::next` returns the index of one of its steps.
+            return Err(AppError::internal(format!("run `{}` has no step {at}", run.id)));
+        };
+        match self.start_step(run, step, &run.cause(at)).await {
+            Ok(()) => Ok(None),
+            Err(error) => match error.kind {
+                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Some(error.message)),
+                _ => Err(error),
+            },
+        }
+    }
+
+    async fn start_step(&self, run: &Run, step: &Step, cause: &str) -> Result<(), AppError> {
+        let role = Some(step.step.role.clone()).filter(|role| !role.is_empty());
+        let asked = |alone| {
+            let step = RunStep { run: &run.id, version: &run.version, inputs: &run.inputs, alone };
+            Asked { by: &run.asked_by, cause, step: Some(step) }
+        };
+        let deploy = |components: BTreeSet<ComponentName>| DeployComponentsRequest {
+            version: Some(run.version.clone()),
+            components: components.into_iter().collect(),
+            role: role.clone(),
+            now: run.now,
+            ..DeployComponentsRequest::default()
+        };
+        match &step.step.does {
+            StepKind::ComponentDeploy { component } => {
+                let mut components = BTreeSet::from([component.clone()]);
+                if step.step.deploy_dependencies {
+                    let version = self.versions.load(&run.app, Some(&run.version)).await?;
+                    add_dependencies(&version.document, &mut components);
+                }
+                self.deploy_components.deploy(&run.install, &deploy(components), asked(true)).await?;
+            }
+            StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} => {
+                let request = deploy(BTreeSet::from([ComponentName::sandbox()]));
+                let alone = step.step.skip_component_deploys;
+                self.deploy_components.deploy(&run.install, &request, asked(alone)).await?;
+            }
+            StepKind::Action { action } => {
+                let request = RunActionRequest { role, now: run.now };
+                self.run_action.run(&run.install, action, &request, (RunTrigger::Runbook, asked(false))).await?;
+            }
+            StepKind::ComponentTearDown { component } => {
+                let component = Some(component.clone());
+                let request = TeardownInstallRequest { component, role, now: run.now, ..Default::default() };
+                self.teardown_install.teardown(&run.install, &request, asked(false)).await?;
+            }
+            StepKind::SandboxDeprovision {} => {
+                let request = TeardownInstallRequest { sandbox: true, role, now: run.now, ..Default::default() };
+                self.teardown_install.teardown(&run.install, &request, asked(false)).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds everything that the components depend on, however far.
+fn add_dependencies(version: &AppVersion, components: &mut BTreeSet<ComponentName>) {
+    loop {
+        let known = components.iter().filter_map(|name| version.component(name));
+        let more: Vec<ComponentName> = known.flat_map(|component| component.dependencies.iter().cloned()).collect();
+        let before = components.len();
+        components.extend(more);
+        if components.len() == before {
+            return;
+        }
+    }
+}

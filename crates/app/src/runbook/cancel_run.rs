@@ -1,0 +1,49 @@
+//! Cancels a run of a runbook: no further step starts, and the workflow of the running step is cancelled.
+
+use std::sync::Arc;
+
+use freehold_domain::runbook::{Next, Run, RunState};
+use freehold_protocol::RunId;
+use freehold_protocol::order::AskedBy;
+
+use crate::AppError;
+use crate::ports::{Expect, Write};
+use crate::runbook::advance_run::AdvanceRun;
+use crate::table::{self, Decided, open_run_key, put};
+use crate::workflow::cancel_workflow::CancelWorkflow;
+
+/// The use case that cancels a run.
+#[derive(Clone)]
+pub struct CancelRun {
+    pub advance: AdvanceRun,
+}
+
+impl CancelRun {
+    /// Cancels a run on request of `by`. A run that has ended is not changed.
+    ///
+    /// # Errors
+    /// NotFound, or the store's errors.
+    pub async fn cancel(&self, id: &RunId, by: &AskedBy) -> Result<Run, AppError> {
+        let run = table::change(&*self.advance.store, ("run", id), || async {
+            let stored = table::run(&*self.advance.store, id).await?;
+            let next = stored.value.cancel(by, self.advance.clock.now());
+            if next == stored.value {
+                return Ok(Decided::Keep(next));
+            }
+            let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
+            if next.state != RunState::Running {
+                writes.push(Write::Delete { key: open_run_key(&next.install) });
+            }
+            Ok(Decided::Commit(writes, next))
+        });
+        let run = run.await?;
+        let Next::Look { workflow, .. } = run.next() else { return Ok(run) };
+        if table::find_workflow(&*self.advance.store, &workflow).await?.is_some() {
+            let cancel =
+                CancelWorkflow { store: Arc::clone(&self.advance.store), clock: Arc::clone(&self.advance.clock) };
+            cancel.cancel(&workflow, by).await?;
+            return Ok(run);
+        }
+        self.advance.advanced(id).await
+    }
+}

@@ -1,0 +1,50 @@
+//! Resumes a run of a runbook at its first step that has not succeeded.
+
+use freehold_domain::runbook::Run;
+use freehold_protocol::RunId;
+use freehold_protocol::api::ReasonRequest;
+
+use crate::ports::{Committed, Expect};
+use crate::runbook::advance_run::AdvanceRun;
+use crate::runbook::run_runbook::busy;
+use crate::table::{self, Due, DueWhat, OpenRun, open_run_key, put};
+use crate::workflow::start_workflow::Asked;
+use crate::{AppError, Kind};
+
+/// The use case that resumes a run.
+#[derive(Clone)]
+pub struct ResumeRun {
+    pub advance: AdvanceRun,
+}
+
+impl ResumeRun {
+    /// Resumes a run that failed or was cancelled. Steps that succeeded do not run again.
+    ///
+    /// # Errors
+    /// NotFound, Conflict for a run that has not ended or has succeeded, or while the install has another run, Invalid for a
+    /// faulty reason, or the store's errors.
+    pub async fn resume(&self, id: &RunId, because: &ReasonRequest, asked: Asked<'_>) -> Result<Run, AppError> {
+        let reason = crate::reason::reason(because)?;
+        let stored = table::run(&*self.advance.store, id).await?;
+        let now = self.advance.clock.now();
+        let next = stored.value.resume(asked.by, reason, now)?;
+        let install = &next.install;
+        let writes = vec![
+            put(&next, Expect::Rev(stored.rev))?,
+            put(&OpenRun { install: install.clone(), run: id.clone() }, Expect::Absent)?,
+            put(&Due::at(now, install.clone(), DueWhat::Runbook { run: id.clone() }), Expect::Any)?,
+        ];
+        match self.advance.store.commit(writes).await? {
+            Committed::Done => {}
+            Committed::Conflict(key) if key == open_run_key(install) => {
+                return Err(busy(&*self.advance.store, install).await?);
+            }
+            Committed::Conflict(_) => {
+                let message = format!("run `{id}` was changed meanwhile; try again");
+                return Err(AppError::new(Kind::Transient, message));
+            }
+        }
+        tracing::info!(run.id = %id, install.id = %install, "Resumed run `{id}`");
+        self.advance.advanced(id).await
+    }
+}

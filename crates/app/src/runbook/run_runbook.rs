@@ -1,0 +1,116 @@
+//! Starts a run of a runbook.
+
+use freehold_domain::install::Install;
+use freehold_domain::runbook::{Run, RunState, RunbookError, Step, StepState, check_steps, run_inputs};
+use freehold_domain::suggestion::Known;
+use freehold_protocol::api::RunRunbookRequest;
+use freehold_protocol::{InstallId, RunId, RunbookName};
+
+use crate::AppError;
+use crate::ports::{Committed, Expect, Store};
+use crate::runbook::advance_run::AdvanceRun;
+use crate::table::{self, Due, DueWhat, OpenRun, Record as _, RunEntry, Stored, open_run_key, put};
+use crate::workflow::start_workflow::{Asked, digest_of, require_runner, used_before};
+
+/// The use case that starts a run of a runbook.
+#[derive(Clone)]
+pub struct RunRunbook {
+    pub advance: AdvanceRun,
+}
+
+impl RunRunbook {
+    /// Starts a run, and the workflow of its first step. The runbook is that of the version that was last deployed
+    /// completely, or else of the latest version. A repeated call with the same cause returns the same run.
+    ///
+    /// # Errors
+    /// NotFound for a runbook that the version lacks, Invalid for wrong inputs, Conflict without a runner or while the
+    /// install has another run, or the store's errors.
+    pub async fn run(
+        &self,
+        install: &InstallId,
+        runbook: &RunbookName,
+        request: &RunRunbookRequest,
+        asked: Asked<'_>,
+    ) -> Result<Run, AppError> {
+        let id = RunId::derive(install, asked.cause);
+        let digest = digest_of(&(runbook, request))?;
+        if let Some(known) = table::find_run(&*self.advance.store, &id).await? {
+            if known.value.request_digest != digest || known.value.install != *install {
+                return Err(used_before());
+            }
+            return self.advance.advanced(&id).await;
+        }
+        let stored = table::install(&*self.advance.store, install).await?;
+        let app = stored.value.require_app()?.clone();
+        let version = self.advance.versions.load(&app, stored.value.version()).await?;
+        let Some(found) = version.document.runbooks.iter().find(|known| known.name == *runbook) else {
+            let names = version.document.runbooks.iter().map(|known| known.name.as_str());
+            let known = Known::instead_of(runbook.as_str(), names);
+            return Err(RunbookError::Unknown { app, runbook: runbook.clone(), number: version.number, known }.into());
+        };
+        check_steps(found)?;
+        let inputs = run_inputs(found, &request.inputs)?;
+        require_runner(&stored.value)?;
+        let steps = found.steps.iter().map(|step| Step { step: step.clone(), tries: 0, state: StepState::Waiting });
+        let run = Run {
+            id: id.clone(),
+            install: install.clone(),
+            app,
+            runbook: runbook.clone(),
+            version: version.version.clone(),
+            number: version.number,
+            inputs,
+            request_digest: digest,
+            asked_by: asked.by.clone(),
+            now: request.now,
+            created_at: self.advance.clock.now(),
+            steps: steps.collect(),
+            resumed: Vec::new(),
+            cancelled_by: None,
+            state: RunState::Running,
+        };
+        stored.value.check_kept()?;
+        self.begin(&run, &stored).await?;
+        tracing::info!(run.id = %id, install.id = %install, "Started run `{id}` of runbook `{runbook}` in `{install}`");
+        self.advance.advanced(&id).await
+    }
+
+    /// Commits the rows of the run. The install is written as it is, so that no run begins in an install that is forgotten
+    /// meanwhile.
+    async fn begin(&self, run: &Run, of: &Stored<Install>) -> Result<(), AppError> {
+        let (id, install, created_at) = (run.id.clone(), run.install.clone(), run.created_at);
+        let entry = RunEntry { run: id.clone(), install: install.clone(), created_at };
+        let due = Due::at(created_at, install.clone(), DueWhat::Runbook { run: id.clone() });
+        let writes = vec![
+            put(run, Expect::Absent)?,
+            put(&of.value, Expect::Rev(of.rev))?,
+            put(&entry, Expect::Any)?,
+            put(&OpenRun { install: install.clone(), run: id.clone() }, Expect::Absent)?,
+            put(&due, Expect::Any)?,
+        ];
+        match self.advance.store.commit(writes).await? {
+            Committed::Done => Ok(()),
+            Committed::Conflict(key) if key == open_run_key(&install) => {
+                Err(busy(&*self.advance.store, &install).await?)
+            }
+            Committed::Conflict(key) if key == of.value.key() => Err(changed(&install)),
+            // A copy of this request was first.
+            Committed::Conflict(_) => Ok(()),
+        }
+    }
+}
+
+/// Returns the error for an install that is busy with another run.
+pub(super) async fn busy(store: &dyn Store, install: &InstallId) -> Result<AppError, AppError> {
+    let open: Option<Stored<OpenRun>> = table::load(store, &open_run_key(install)).await?;
+    let Some(OpenRun { run, .. }) = open.map(|open| open.value) else {
+        return Ok(changed(install));
+    };
+    Ok(AppError::conflict(format!(
+        "install `{install}` is busy with run `{run}`; wait for it, or cancel it with `freehold runbook cancel {run}`"
+    )))
+}
+
+fn changed(install: &InstallId) -> AppError {
+    AppError::new(crate::Kind::Transient, format!("install `{install}` was changed meanwhile; try again"))
+}

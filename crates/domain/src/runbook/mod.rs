@@ -1,0 +1,365 @@
+//! Runs of runbooks: steps that start a workflow each, one after the other. The first step that does not succeed ends the
+//! run, and a person may resume it there.
+
+use std::collections::BTreeMap;
+
+use freehold_protocol::app_version::{Runbook, RunbookInput, RunbookStep, StepKind};
+use freehold_protocol::order::AskedBy;
+use freehold_protocol::{AppName, Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
+use serde::{Deserialize, Serialize};
+
+use crate::suggestion::Known;
+use crate::workflow::WorkflowState;
+
+/// The largest inputs of a run, in bytes: all values together. Each order of the run has them.
+pub const MAX_INPUTS_BYTES: usize = 16 * 1024;
+/// The maximum number of steps of a runbook, so that the row of a run stays small.
+pub const MAX_STEPS: usize = 100;
+/// The maximum number of times that one run may be resumed, so that its row stays small.
+pub const MAX_RESUMES: usize = 50;
+
+/// A run of a runbook in one install.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    pub id: RunId,
+    pub install: InstallId,
+    pub app: AppName,
+    pub runbook: RunbookName,
+    /// The version that has the runbook, and that its steps deploy.
+    pub version: Digest,
+    pub number: u64,
+    pub inputs: BTreeMap<String, String>,
+    /// The digest of the request, by which another request with the same idempotency key is recognized.
+    pub request_digest: Digest,
+    pub asked_by: AskedBy,
+    /// Whether the steps are to start also while the customer's change windows are closed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
+    pub created_at: Timestamp,
+    pub steps: Vec<Step>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<Resumed>,
+    /// Who asked for the cancel that stops, or has stopped, the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<AskedBy>,
+    pub state: RunState,
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    pub step: RunbookStep,
+    /// The number of workflows that were started for the step.
+    #[serde(default)]
+    pub tries: u32,
+    pub state: StepState,
+}
+
+/// The state of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum StepState {
+    Waiting,
+    /// The step's workflow has not ended. It may not have been started yet: its id is stored first.
+    Running {
+        workflow: WorkflowId,
+    },
+    Succeeded {
+        workflow: WorkflowId,
+    },
+    /// The workflow failed, or was refused and is absent.
+    Failed {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workflow: Option<WorkflowId>,
+        reason: String,
+    },
+    Cancelled {
+        workflow: WorkflowId,
+    },
+}
+
+impl StepState {
+    /// Returns the state's name.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running { .. } => "running",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Returns the workflow of the step's latest try.
+    pub const fn workflow(&self) -> Option<&WorkflowId> {
+        match self {
+            Self::Waiting => None,
+            Self::Running { workflow } | Self::Succeeded { workflow } | Self::Cancelled { workflow } => Some(workflow),
+            Self::Failed { workflow, .. } => workflow.as_ref(),
+        }
+    }
+}
+
+/// The state of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "state", rename_all = "snake_case")]
+pub enum RunState {
+    Running,
+    Succeeded { ended_at: Timestamp },
+    Failed { ended_at: Timestamp },
+    Cancelled { ended_at: Timestamp },
+}
+
+impl RunState {
+    /// Returns the state's name.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Succeeded { .. } => "succeeded",
+            Self::Failed { .. } => "failed",
+            Self::Cancelled { .. } => "cancelled",
+        }
+    }
+
+    /// Returns the time at which the run ended.
+    pub const fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Running => None,
+            Self::Succeeded { ended_at } | Self::Failed { ended_at } | Self::Cancelled { ended_at } => Some(*ended_at),
+        }
+    }
+}
+
+/// One time that a run was resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resumed {
+    pub at: Timestamp,
+    pub by: AskedBy,
+    pub reason: String,
+}
+
+/// What is to be done for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use]
+pub enum Next {
+    /// The id of the next step's workflow is to be stored ([`Run::begin`]).
+    Begin,
+    /// The workflow of this step is to be looked at, and to be started if it does not exist.
+    Look { step: usize, workflow: WorkflowId },
+    /// The run has ended.
+    Nothing,
+}
+
+/// The reason why a run cannot be started or resumed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RunbookError {
+    #[error("app `{app}` has no runbook `{runbook}` in version {number}; {}", .known.way_out("runbooks"))]
+    Unknown { app: AppName, runbook: RunbookName, number: u64, known: Known },
+    #[error("runbook `{0}` has no steps; add one to its file and sync the app")]
+    Empty(RunbookName),
+    #[error("runbook `{runbook}` has {steps} steps, more than the maximum of {MAX_STEPS}; split it")]
+    LongRunbook { runbook: RunbookName, steps: usize },
+    #[error("runbook `{runbook}` has no input `{input}`; {}", .known.way_out("inputs"))]
+    UnknownInput { runbook: RunbookName, input: String, known: Known },
+    #[error("runbook `{runbook}` requires input `{input}`; give it with `--input {input}=VALUE`")]
+    MissingInput { runbook: RunbookName, input: String },
+    #[error("the inputs have {bytes} bytes, more than the maximum of {MAX_INPUTS_BYTES}; shorten them")]
+    LongInputs { bytes: usize },
+    #[error("run `{0}` has not ended; wait for it, or cancel it with `freehold runbook cancel {0}`")]
+    Open(RunId),
+    #[error("run `{0}` has succeeded; start a new run with `freehold runbook run`")]
+    Succeeded(RunId),
+    #[error("run `{run}` was resumed {MAX_RESUMES} times already; start a new run with `freehold runbook run`")]
+    ResumedTooOften { run: RunId },
+}
+
+/// Refuses a runbook that cannot be run.
+///
+/// # Errors
+/// [`RunbookError`] for a runbook without steps, or with too many.
+pub fn check_steps(runbook: &Runbook) -> Result<(), RunbookError> {
+    match runbook.steps.len() {
+        0 => Err(RunbookError::Empty(runbook.name.clone())),
+        steps if steps > MAX_STEPS => Err(RunbookError::LongRunbook { runbook: runbook.name.clone(), steps }),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the values of a run's inputs: those that are given, and the defaults of the others.
+///
+/// # Errors
+/// [`RunbookError`] for an input that the runbook does not have or that is missing, and for inputs that are too long.
+pub fn run_inputs(
+    runbook: &Runbook,
+    given: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, RunbookError> {
+    for input in given.keys() {
+        if !runbook.inputs.iter().any(|known| known.name == *input) {
+            let known = Known::instead_of(input, runbook.inputs.iter().map(|known| known.name.as_str()));
+            return Err(RunbookError::UnknownInput { runbook: runbook.name.clone(), input: input.clone(), known });
+        }
+    }
+    let bytes = given.values().map(String::len).sum();
+    if bytes > MAX_INPUTS_BYTES {
+        return Err(RunbookError::LongInputs { bytes });
+    }
+    let value = |input: &RunbookInput| match given.get(&input.name) {
+        None if input.required && input.default.is_empty() => {
+            Err(RunbookError::MissingInput { runbook: runbook.name.clone(), input: input.name.clone() })
+        }
+        given => Ok((input.name.clone(), given.unwrap_or(&input.default).clone())),
+    };
+    runbook.inputs.iter().map(value).collect()
+}
+
+/// Returns what a step does, as a phrase.
+pub fn phrase(step: &RunbookStep) -> String {
+    match &step.does {
+        StepKind::ComponentDeploy { component } if step.deploy_dependencies => {
+            format!("deploy component {component} and what it depends on")
+        }
+        StepKind::ComponentDeploy { component } => format!("deploy component {component}"),
+        StepKind::ComponentTearDown { component } => format!("remove component {component} and its dependents"),
+        StepKind::Action { action } => format!("run action {action}"),
+        StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} if step.skip_component_deploys => {
+            "deploy the sandbox alone".to_owned()
+        }
+        StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} => {
+            "deploy the sandbox and the components that read its outputs".to_owned()
+        }
+        StepKind::SandboxDeprovision {} => "remove the sandbox".to_owned(),
+    }
+}
+
+impl Run {
+    /// Returns what is to be done for the run.
+    pub fn next(&self) -> Next {
+        if self.state != RunState::Running {
+            return Next::Nothing;
+        }
+        let running = self.steps.iter().enumerate().find_map(|(at, step)| match &step.state {
+            StepState::Running { workflow } => Some(Next::Look { step: at, workflow: workflow.clone() }),
+            StepState::Waiting
+            | StepState::Succeeded { .. }
+            | StepState::Failed { .. }
+            | StepState::Cancelled { .. } => None,
+        });
+        running.unwrap_or(Next::Begin)
+    }
+
+    /// Returns the run with the id of the next step's workflow. It is derived from the run, the step and the number of the
+    /// try, so that whatever is repeated starts one workflow.
+    #[must_use]
+    pub fn begin(&self) -> Self {
+        let mut next = self.clone();
+        let waiting = next.steps.iter_mut().enumerate().find(|(_, step)| step.state == StepState::Waiting);
+        if let Some((at, step)) = waiting {
+            step.tries += 1;
+            let workflow = WorkflowId::derive(self.install.as_str(), &cause(&self.id, at, step.tries));
+            step.state = StepState::Running { workflow };
+        }
+        next
+    }
+
+    /// Returns the cause from which the workflow of a step is derived.
+    pub fn cause(&self, step: usize) -> String {
+        cause(&self.id, step, self.steps.get(step).map_or(0, |step| step.tries))
+    }
+
+    /// Returns the run after the workflow of its running step has ended in `state`. Any other workflow changes nothing.
+    #[must_use]
+    pub fn on_end(&self, workflow: &WorkflowId, state: &WorkflowState, now: Timestamp) -> Self {
+        let ended = match state {
+            WorkflowState::Pending | WorkflowState::Running { .. } => return self.clone(),
+            WorkflowState::Succeeded { .. } => StepState::Succeeded { workflow: workflow.clone() },
+            WorkflowState::Failed { reason, .. } => {
+                StepState::Failed { workflow: Some(workflow.clone()), reason: reason.clone() }
+            }
+            WorkflowState::Cancelled { .. } => StepState::Cancelled { workflow: workflow.clone() },
+        };
+        self.settled(workflow, ended, now)
+    }
+
+    /// Returns the run after the workflow of its running step was refused for `reason`.
+    #[must_use]
+    pub fn on_refusal(&self, workflow: &WorkflowId, reason: String, now: Timestamp) -> Self {
+        self.settled(workflow, StepState::Failed { workflow: None, reason }, now)
+    }
+
+    fn settled(&self, workflow: &WorkflowId, ended: StepState, now: Timestamp) -> Self {
+        let mut next = self.clone();
+        let running = StepState::Running { workflow: workflow.clone() };
+        let Some(step) = next.steps.iter_mut().find(|step| step.state == running) else { return next };
+        step.state = ended;
+        let (last, is_cancelled) = (step.state.clone(), next.cancelled_by.is_some());
+        let is_done = next.steps.iter().all(|step| matches!(step.state, StepState::Succeeded { .. }));
+        next.state = match last {
+            StepState::Succeeded { .. } if is_done => RunState::Succeeded { ended_at: now },
+            StepState::Succeeded { .. } if is_cancelled => RunState::Cancelled { ended_at: now },
+            StepState::Succeeded { .. } | StepState::Waiting | StepState::Running { .. } => RunState::Running,
+            StepState::Failed { .. } if is_cancelled => RunState::Cancelled { ended_at: now },
+            StepState::Failed { .. } => RunState::Failed { ended_at: now },
+            StepState::Cancelled { .. } => RunState::Cancelled { ended_at: now },
+        };
+        next
+    }
+
+    /// Returns the run after a request to cancel it. No further step starts. While a step runs, its workflow has to be
+    /// cancelled too, and the run ends with it.
+    #[must_use]
+    pub fn cancel(&self, by: &AskedBy, now: Timestamp) -> Self {
+        let mut next = self.clone();
+        if self.state != RunState::Running || self.cancelled_by.is_some() {
+            return next;
+        }
+        next.cancelled_by = Some(by.clone());
+        if !self.steps.iter().any(|step| matches!(step.state, StepState::Running { .. })) {
+            next.state = RunState::Cancelled { ended_at: now };
+        }
+        next
+    }
+
+    /// Returns the run that goes on at the first step that has not succeeded.
+    ///
+    /// # Errors
+    /// [`RunbookError`] for a run that has not ended, has succeeded, or was resumed too often.
+    pub fn resume(&self, by: &AskedBy, reason: String, now: Timestamp) -> Result<Self, RunbookError> {
+        match self.state {
+            RunState::Running => return Err(RunbookError::Open(self.id.clone())),
+            RunState::Succeeded { .. } => return Err(RunbookError::Succeeded(self.id.clone())),
+            RunState::Failed { .. } | RunState::Cancelled { .. } if self.resumed.len() >= MAX_RESUMES => {
+                return Err(RunbookError::ResumedTooOften { run: self.id.clone() });
+            }
+            RunState::Failed { .. } | RunState::Cancelled { .. } => {}
+        }
+        let mut next = self.clone();
+        for step in &mut next.steps {
+            if !matches!(step.state, StepState::Succeeded { .. }) {
+                step.state = StepState::Waiting;
+            }
+        }
+        next.resumed.push(Resumed { at: now, by: by.clone(), reason });
+        next.cancelled_by = None;
+        next.state = RunState::Running;
+        Ok(next)
+    }
+
+    /// Returns why the run failed: the step, and its reason. Empty for other runs.
+    pub fn failure(&self) -> String {
+        let failed = self.steps.iter().enumerate().find_map(|(at, step)| match &step.state {
+            StepState::Failed { reason, .. } => Some(format!("step {} ({}): {reason}", at + 1, phrase(&step.step))),
+            StepState::Waiting
+            | StepState::Running { .. }
+            | StepState::Succeeded { .. }
+            | StepState::Cancelled { .. } => None,
+        });
+        failed.unwrap_or_default()
+    }
+}
+
+fn cause(run: &RunId, step: usize, tries: u32) -> String {
+    format!("runbook {run} {step} {tries}")
+}
+
+#[cfg(test)]
+mod tests;

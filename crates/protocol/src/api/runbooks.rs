@@ -1,0 +1,104 @@
+//! Runs of runbooks: the steps of an app's runbook, one after the other, in one install.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::app_version::RunbookInput;
+use crate::order::AskedBy;
+use crate::{Digest, InstallId, RunId, RunbookName, Timestamp, WorkflowId};
+
+/// `GET /v1/installs/{install}/runbooks`: the runbooks that can be run in an install.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct InstallRunbooks {
+    /// The app version whose runbooks these are: the one that was last deployed completely, or else the latest.
+    pub version: Digest,
+    pub number: u64,
+    pub runbooks: Vec<RunbookView>,
+}
+
+/// A runbook of an app version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunbookView {
+    pub runbook: RunbookName,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<RunbookInput>,
+    /// The steps in order, each as one phrase.
+    pub steps: Vec<String>,
+}
+
+/// `POST /v1/installs/{install}/runbooks/{runbook}/runs`: runs a runbook.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunRunbookRequest {
+    /// The values of the runbook's inputs, by name. At most 16 KiB together.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, String>,
+    /// Whether the steps start also while the customer's change windows are closed. The customer's runner decides: it lets
+    /// only those pass whom the customer names.
+    #[serde(default, skip_serializing_if = "crate::flag::is_false")]
+    pub now: bool,
+}
+
+/// `GET /v1/runs/{run}`: a run of a runbook and its steps.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunView {
+    pub run: RunId,
+    pub install: InstallId,
+    pub runbook: RunbookName,
+    /// The app version that has the runbook, and that its steps deploy.
+    pub version: Digest,
+    pub number: u64,
+    /// The state: `running`, `succeeded`, `failed` or `cancelled`. A run that failed or was cancelled can be resumed.
+    pub state: String,
+    /// Why the run failed: the step, and its reason.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    pub created_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    pub asked_by: AskedBy,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inputs: BTreeMap<String, String>,
+    /// Who asked for the cancel. Absent without one, and after the run was resumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cancelled_by: Option<AskedBy>,
+    /// Who resumed the run, and why; the earliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resumed: Vec<ResumedView>,
+    pub steps: Vec<RunStepView>,
+}
+
+/// One step of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RunStepView {
+    /// The name that the app config gives to the step; may be empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What the step does, as a phrase such as `deploy component web`.
+    pub does: String,
+    /// The state: `waiting`, `running`, `succeeded`, `failed` or `cancelled`.
+    pub state: String,
+    /// The workflow of the step's latest try; absent before the first one, and if it could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workflow: Option<WorkflowId>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// The number of tries.
+    pub tries: u32,
+}
+
+/// One time that a run was resumed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResumedView {
+    pub at: Timestamp,
+    pub by: AskedBy,
+    pub reason: String,
+}
