@@ -163,6 +163,9 @@ fn show(view: &WorkflowView, out: Output) -> String {
     if view.action.is_some() {
         head.push_str(&format!("\naction {}", run(view)));
     }
+    if let Some(run) = &view.run {
+        head.push_str(&format!("\nstep of {run}; `freehold runbook show {run}`"));
+    }
     head.push_str(&format!("\nstarted {}", time(view.created_at)));
     if view.ended_at.is_some() {
         head.push_str(&format!(", took {}", took(view)));
@@ -221,12 +224,15 @@ mod tests {
         let out = Output::plain();
         let known = view(json!({
             "asked_by": { "by": "caller", "arn": "arn:aws:sts::111111111111:assumed-role/deployer/ana" },
-            "cancelled_by": { "by": "sweep" },
+            "cancelled_by": { "by": "sweep" }, "run": "run_00000000000000000001",
         }));
 
         let text = show(&known, out);
 
         assert!(text.contains("\nasked for by arn:aws:sts::111111111111:assumed-role/deployer/ana\n"), "{text}");
+        assert!(
+            text.contains("\nstep of run_00000000000000000001; `freehold runbook show run_00000000000000000001`\n")
+        );
         assert!(text.ends_with(" by sweep"), "{text}");
         assert!(!show(&view(json!({})), out).contains(" by "), "an older workflow");
     }

@@ -96,6 +96,9 @@ fn render(view: &InstallView, out: Output) -> String {
     if let Some(live) = &view.live {
         fact("now", format!("{live}; `freehold workflow watch {live}`"));
     }
+    if let Some(run) = &view.run {
+        fact("runbook", format!("{run}; `freehold runbook watch {run}`"));
+    }
     match &view.runner {
         None => fact("runner", "none has announced itself yet".to_owned()),
         Some(runner) => {

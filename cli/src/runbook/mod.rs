@@ -34,7 +34,9 @@ pub(crate) enum RunbookCommand {
     /// Cancel a run: the running step is asked to stop, and the steps after it do not start.
     #[command(after_help = "\
 A running step ends as a workflow that is cancelled does: see `freehold workflow cancel --help`. A run that was cancelled can
-be resumed.")]
+be resumed.
+
+Exit code 0 when the run was asked to stop or is cancelled already, 4 when it has already succeeded or failed.")]
     Cancel(One),
 }
 
@@ -51,7 +53,7 @@ pub(crate) struct One {
 pub(crate) struct Resume {
     /// Id of the run, as `freehold runbook runs` shows it.
     run: RunId,
-    /// Why the run goes on, which the run shows.
+    /// Why the run goes on, which the run shows. Steps are then asked for by you, and pass no closed change window.
     #[arg(long, value_name = "REASON")]
     reason: String,
     /// Resume the run and return at once.

@@ -119,6 +119,7 @@ impl From<RunbookError> for AppError {
             | RunbookError::UnknownInput { .. }
             | RunbookError::MissingInput { .. }
             | RunbookError::LongRunbook { .. }
+            | RunbookError::LargeRun { .. }
             | RunbookError::LongInputs { .. } => Kind::Invalid,
             RunbookError::Open(_) | RunbookError::Succeeded(_) | RunbookError::ResumedTooOften { .. } => Kind::Conflict,
         };

@@ -22,8 +22,8 @@ use crate::app_version::show_inputs;
 use crate::app_version::versions::Versions;
 use crate::ports::Store;
 use crate::table::{
-    self, ChangeTimesRecord, Contact, DeployedRecord, InstallEntry, LeftoversRecord, SKIPPED_PREFIX, SkippedRun,
-    install_pk, load, load_all,
+    self, ChangeTimesRecord, Contact, DeployedRecord, InstallEntry, LeftoversRecord, OpenRun, SKIPPED_PREFIX,
+    SkippedRun, install_pk, load, load_all,
 };
 
 /// The number of installs that are read concurrently.
@@ -46,6 +46,7 @@ pub async fn show_install(versions: &Versions, id: &InstallId, now: Timestamp) -
         None => Vec::new(),
     };
     let mut view = install_view(store, install, now).await?;
+    view.run = load::<OpenRun>(store, &table::open_run_key(id)).await?.map(|open| open.value.run);
     // The list of leftovers is from the last teardown of everything. It is no longer true when a component is deployed
     // again.
     if components.is_empty() {
@@ -129,6 +130,7 @@ async fn install_view(store: &dyn Store, install: Install, now: Timestamp) -> Re
         disabled: install.disabled,
         version,
         live: install.live,
+        run: None,
         connection: connection.filter(|_| install.runner.is_some()),
         changes,
         runner: install.runner.map(|runner| RunnerView {

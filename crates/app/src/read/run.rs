@@ -1,7 +1,7 @@
 //! Shows and lists runbooks and their runs.
 
 use freehold_domain::install::Install;
-use freehold_domain::runbook::{Run, Step, StepState, phrase};
+use freehold_domain::runbook::{Run, Step, phrase};
 use freehold_protocol::api::{InstallRunbooks, Page, ResumedView, RunStepView, RunView, RunbookView};
 use freehold_protocol::{InstallId, RunId};
 
@@ -53,8 +53,12 @@ pub async fn show_run(store: &dyn Store, id: &RunId) -> Result<RunView, AppError
 
 /// Returns the API's view of a run.
 pub fn run_view(run: &Run) -> RunView {
-    let resumed =
-        run.resumed.iter().map(|one| ResumedView { at: one.at, by: one.by.clone(), reason: one.reason.clone() });
+    let resumed = run.resumed.iter().map(|one| ResumedView {
+        at: one.at,
+        by: one.by.clone(),
+        reason: one.reason.clone(),
+        after: one.after.clone(),
+    });
     RunView {
         run: run.id.clone(),
         install: run.install.clone(),
@@ -74,18 +78,12 @@ pub fn run_view(run: &Run) -> RunView {
 }
 
 fn step_view(step: &Step) -> RunStepView {
-    let reason = match &step.state {
-        StepState::Failed { reason, .. } => reason.clone(),
-        StepState::Waiting | StepState::Running { .. } | StepState::Succeeded { .. } | StepState::Cancelled { .. } => {
-            String::new()
-        }
-    };
     RunStepView {
         name: step.step.name.clone(),
         does: phrase(&step.step),
         state: step.state.as_str().to_owned(),
         workflow: step.state.workflow().cloned(),
-        reason,
+        reason: step.state.reason().to_owned(),
         tries: step.tries,
     }
 }

@@ -14,8 +14,8 @@ use freehold_protocol::app_version::{AppVersion, StepKind};
 use freehold_protocol::{ComponentName, RunId};
 
 use crate::app_version::versions::Versions;
-use crate::ports::{Clock, Expect, Machines, Store, Write};
-use crate::table::{self, Decided, open_run_key, put};
+use crate::ports::{Clock, Committed, Expect, Machines, Store, Write};
+use crate::table::{self, Stored, open_run_key, put};
 use crate::workflow::deploy_components::DeployComponents;
 use crate::workflow::run_action::RunAction;
 use crate::workflow::start_workflow::{Asked, RunStep};
@@ -34,6 +34,15 @@ pub struct AdvanceRun {
     run_action: RunAction,
     deploy_components: DeployComponents,
     teardown_install: TeardownInstall,
+}
+
+/// What became of the start of a step.
+enum Started {
+    Yes,
+    /// The step removes something that is not there.
+    NothingToRemove,
+    /// The install or the app does not permit the step, for this reason.
+    Refused(String),
 }
 
 /// The result of one look at a run.
@@ -94,78 +103,86 @@ impl AdvanceRun {
 
     async fn look(&self, id: &RunId) -> Result<Looked, AppError> {
         let Some(stored) = table::find_run(&*self.store, id).await? else { return Ok(Looked::Waits) };
-        let run = stored.value;
-        match run.next() {
-            Next::Nothing => Ok(Looked::Waits),
-            Next::Begin => {
-                self.change(id, |run| if run.next() == Next::Begin { run.begin() } else { run.clone() }).await
-            }
+        let (run, now) = (&stored.value, self.clock.now());
+        let next = match run.next() {
+            Next::Nothing => return Ok(Looked::Waits),
+            Next::Begin => run.begin(),
             Next::Look { step, workflow } => {
                 let found = table::find_workflow(&*self.store, &workflow).await?.map(|found| found.value.state);
-                let refused = match &found {
+                match &found {
                     Some(WorkflowState::Running { .. }) => return Ok(Looked::Waits),
-                    Some(ended) if ended.is_terminal() => {
-                        let now = self.clock.now();
-                        return self.change(id, |run| run.on_end(&workflow, ended, now)).await;
-                    }
-                    None if run.cancelled_by.is_some() => Some("cancelled before it started".to_owned()),
+                    Some(ended) if ended.is_terminal() => run.on_end(&workflow, ended, now),
+                    None if run.cancelled_by.is_some() => run.on_refusal(&workflow, "cancelled before it started", now),
                     // The call that committed a pending workflow may have died before it started the execution.
-                    Some(_) | None => self.start(&run, step).await?,
-                };
-                let Some(reason) = refused else { return Ok(Looked::Waits) };
-                let now = self.clock.now();
-                self.change(id, |run| run.on_refusal(&workflow, reason.clone(), now)).await
+                    Some(_) | None => match self.start(&stored, step).await? {
+                        Started::Yes => return Ok(Looked::Waits),
+                        Started::NothingToRemove => run.on_nothing(&workflow, now),
+                        Started::Refused(reason) => run.on_refusal(&workflow, &reason, now),
+                    },
+                }
             }
+        };
+        self.commit(&stored, &next).await?;
+        Ok(Looked::Changed)
+    }
+
+    /// Commits the change of a run, unless somebody else has changed the run since it was loaded: it is then looked at again.
+    /// The end of the run frees its install for the next one.
+    async fn commit(&self, stored: &Stored<Run>, next: &Run) -> Result<(), AppError> {
+        let mut writes = vec![put(next, Expect::Rev(stored.rev))?];
+        if next.state != RunState::Running {
+            writes.push(Write::Delete { key: open_run_key(&next.install) });
         }
+        if self.store.commit(writes).await? == Committed::Done && next.state != RunState::Running {
+            let (id, state) = (&next.id, next.state.as_str());
+            tracing::info!(run.id = %id, install.id = %next.install, "Run `{id}` {state}");
+        }
+        Ok(())
     }
 
-    /// Commits the change of a run. The end of the run gives its install free for the next one.
-    async fn change(&self, id: &RunId, to: impl Fn(&Run) -> Run + Send + Sync) -> Result<Looked, AppError> {
-        table::change(&*self.store, ("run", id), || async {
-            let Some(stored) = table::find_run(&*self.store, id).await? else {
-                return Ok(Decided::Keep(Looked::Waits));
-            };
-            let next = to(&stored.value);
-            if next == stored.value {
-                return Ok(Decided::Keep(Looked::Changed));
-            }
-            let mut writes = vec![put(&next, Expect::Rev(stored.rev))?];
-            if next.state != RunState::Running {
-                writes.push(Write::Delete { key: open_run_key(&next.install) });
-                tracing::info!(run.id = %id, install.id = %next.install, "Run `{id}` {}", next.state.as_str());
-            }
-            Ok(Decided::Commit(writes, Looked::Changed))
-        })
-        .await
-    }
-
-    /// Starts the workflow of a step. Returns the reason if it is refused.
-    async fn start(&self, run: &Run, at: usize) -> Result<Option<String>, AppError> {
+    /// Starts the workflow of a step.
+    async fn start(&self, stored: &Stored<Run>, at: usize) -> Result<Started, AppError> {
+        let run = &stored.value;
         let Some(step) = run.steps.get(at) else {
             // INVARIANT: `Run::next` returns the index of one of its steps.
             return Err(AppError::internal(format!("run `{}` has no step {at}", run.id)));
         };
-        match self.start_step(run, step, &run.cause(at)).await {
-            Ok(()) => Ok(None),
+        let started = match self.is_removed(run, step).await {
+            Ok(true) => return Ok(Started::NothingToRemove),
+            Ok(false) => self.start_step(stored, step, &run.cause(at)).await,
+            Err(error) => Err(error),
+        };
+        match started {
+            Ok(()) => Ok(Started::Yes),
             Err(error) => match error.kind {
-                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Some(error.message)),
+                Kind::Invalid | Kind::NotFound | Kind::Conflict => Ok(Started::Refused(error.message)),
                 _ => Err(error),
             },
         }
     }
 
-    async fn start_step(&self, run: &Run, step: &Step, cause: &str) -> Result<(), AppError> {
-        let role = Some(step.step.role.clone()).filter(|role| !role.is_empty());
-        let asked = |alone| {
-            let step = RunStep { run: &run.id, version: &run.version, inputs: &run.inputs, alone };
-            Asked { by: &run.asked_by, cause, step: Some(step) }
+    /// Returns whether the step removes something that is not there. A removal whose later actions failed is not repeated.
+    async fn is_removed(&self, run: &Run, step: &Step) -> Result<bool, AppError> {
+        let removes = match &step.step.does {
+            StepKind::ComponentTearDown { component } => component.clone(),
+            StepKind::SandboxDeprovision {} => ComponentName::sandbox(),
+            StepKind::ComponentDeploy { .. }
+            | StepKind::Action { .. }
+            | StepKind::SandboxProvision {}
+            | StepKind::SandboxReprovision {} => return Ok(false),
         };
-        let deploy = |components: BTreeSet<ComponentName>| DeployComponentsRequest {
-            version: Some(run.version.clone()),
-            components: components.into_iter().collect(),
-            role: role.clone(),
-            now: run.now,
-            ..DeployComponentsRequest::default()
+        Ok(!table::parts(&*self.store, &run.install).await?.contains_key(&removes))
+    }
+
+    async fn start_step(&self, stored: &Stored<Run>, step: &Step, cause: &str) -> Result<(), AppError> {
+        let run = &stored.value;
+        self.check_version(run).await?;
+        let role = Some(step.step.role.clone()).filter(|role| !role.is_empty());
+        let (by, now) = run.asker();
+        let row = put(run, Expect::Rev(stored.rev))?;
+        let asked = |alone| {
+            let step = RunStep { run: &run.id, version: &run.version, inputs: &run.inputs, alone, row: &row };
+            Asked { by, cause, step: Some(step) }
         };
         match &step.step.does {
             StepKind::ComponentDeploy { component } => {
@@ -174,28 +191,57 @@ impl AdvanceRun {
                     let version = self.versions.load(&run.app, Some(&run.version)).await?;
                     add_dependencies(&version.document, &mut components);
                 }
-                self.deploy_components.deploy(&run.install, &deploy(components), asked(true)).await?;
+                self.deploy(run, components, (role, now), asked(true)).await?;
             }
             StepKind::SandboxProvision {} | StepKind::SandboxReprovision {} => {
-                let request = deploy(BTreeSet::from([ComponentName::sandbox()]));
                 let alone = step.step.skip_component_deploys;
-                self.deploy_components.deploy(&run.install, &request, asked(alone)).await?;
+                self.deploy(run, BTreeSet::from([ComponentName::sandbox()]), (role, now), asked(alone)).await?;
             }
             StepKind::Action { action } => {
-                let request = RunActionRequest { role, now: run.now };
+                let request = RunActionRequest { role, now };
                 self.run_action.run(&run.install, action, &request, (RunTrigger::Runbook, asked(false))).await?;
             }
             StepKind::ComponentTearDown { component } => {
                 let component = Some(component.clone());
-                let request = TeardownInstallRequest { component, role, now: run.now, ..Default::default() };
+                let request = TeardownInstallRequest { component, role, now, ..Default::default() };
                 self.teardown_install.teardown(&run.install, &request, asked(false)).await?;
             }
             StepKind::SandboxDeprovision {} => {
-                let request = TeardownInstallRequest { sandbox: true, role, now: run.now, ..Default::default() };
+                let request = TeardownInstallRequest { sandbox: true, role, now, ..Default::default() };
                 self.teardown_install.teardown(&run.install, &request, asked(false)).await?;
             }
         }
         Ok(())
+    }
+
+    async fn deploy(
+        &self,
+        run: &Run,
+        components: BTreeSet<ComponentName>,
+        (role, now): (Option<String>, bool),
+        asked: Asked<'_>,
+    ) -> Result<(), AppError> {
+        let request = DeployComponentsRequest {
+            version: Some(run.version.clone()),
+            components: components.into_iter().collect(),
+            role,
+            now,
+            ..DeployComponentsRequest::default()
+        };
+        self.deploy_components.deploy(&run.install, &request, asked).await?;
+        Ok(())
+    }
+
+    /// Refuses a step of a version that the install does not have any more: it would bring an older version back.
+    async fn check_version(&self, run: &Run) -> Result<(), AppError> {
+        let install = table::install(&*self.store, &run.install).await?.value;
+        if install.version().is_none_or(|version| *version == run.version) {
+            return Ok(());
+        }
+        Err(AppError::conflict(format!(
+            "another version than {} was deployed since the run began; start a new run with `freehold runbook run {} {}`",
+            run.number, run.install, run.runbook
+        )))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Resumes a run of a runbook at its first step that has not succeeded.
 
-use freehold_domain::runbook::Run;
+use freehold_domain::runbook::{Resumed, Run};
 use freehold_protocol::RunId;
 use freehold_protocol::api::ReasonRequest;
 
@@ -18,7 +18,8 @@ pub struct ResumeRun {
 }
 
 impl ResumeRun {
-    /// Resumes a run that failed or was cancelled. Steps that succeeded do not run again.
+    /// Resumes a run that failed or was cancelled. Steps that succeeded do not run again. A repeated call with the same cause
+    /// resumes the run once.
     ///
     /// # Errors
     /// NotFound, Conflict for a run that has not ended or has succeeded, or while the install has another run, Invalid for a
@@ -26,8 +27,12 @@ impl ResumeRun {
     pub async fn resume(&self, id: &RunId, because: &ReasonRequest, asked: Asked<'_>) -> Result<Run, AppError> {
         let reason = crate::reason::reason(because)?;
         let stored = table::run(&*self.advance.store, id).await?;
+        if stored.value.was_resumed_by(asked.cause) {
+            return self.advance.advanced(id).await;
+        }
         let now = self.advance.clock.now();
-        let next = stored.value.resume(asked.by, reason, now)?;
+        let (by, cause) = (asked.by.clone(), asked.cause.to_owned());
+        let next = stored.value.resume(Resumed { at: now, by, reason, cause, after: String::new() })?;
         let install = &next.install;
         let writes = vec![
             put(&next, Expect::Rev(stored.rev))?,

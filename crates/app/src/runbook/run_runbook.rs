@@ -1,10 +1,11 @@
 //! Starts a run of a runbook.
 
 use freehold_domain::install::Install;
-use freehold_domain::runbook::{Run, RunState, RunbookError, Step, StepState, check_steps, run_inputs};
+use freehold_domain::runbook::{MAX_RUN_BYTES, Run, RunState, RunbookError, Step, StepState, check_steps, run_inputs};
 use freehold_domain::suggestion::Known;
 use freehold_protocol::api::RunRunbookRequest;
-use freehold_protocol::{InstallId, RunId, RunbookName};
+use freehold_protocol::app_version::StepKind;
+use freehold_protocol::{Digest, InstallId, RunId, RunbookName, WorkflowId};
 
 use crate::AppError;
 use crate::ports::{Committed, Expect, Store};
@@ -34,10 +35,7 @@ impl RunRunbook {
     ) -> Result<Run, AppError> {
         let id = RunId::derive(install, asked.cause);
         let digest = digest_of(&(runbook, request))?;
-        if let Some(known) = table::find_run(&*self.advance.store, &id).await? {
-            if known.value.request_digest != digest || known.value.install != *install {
-                return Err(used_before());
-            }
+        if self.came_before(&id, &digest).await? {
             return self.advance.advanced(&id).await;
         }
         let stored = table::install(&*self.advance.store, install).await?;
@@ -69,7 +67,15 @@ impl RunRunbook {
             cancelled_by: None,
             state: RunState::Running,
         };
-        stored.value.check_kept()?;
+        let bytes = serde_json::to_vec(&run)?.len();
+        if bytes > MAX_RUN_BYTES {
+            return Err(RunbookError::LargeRun { runbook: runbook.clone(), bytes }.into());
+        }
+        if table::load::<OpenRun>(&*self.advance.store, &open_run_key(install)).await?.is_some() {
+            return Err(busy(&*self.advance.store, install).await?);
+        }
+        let is_exclusive = !matches!(found.steps.first().map(|step| &step.does), Some(StepKind::Action { .. }));
+        let _ = stored.value.begin(&WorkflowId::derive(install.as_str(), &run.cause(0)), is_exclusive)?;
         self.begin(&run, &stored).await?;
         tracing::info!(run.id = %id, install.id = %install, "Started run `{id}` of runbook `{runbook}` in `{install}`");
         self.advance.advanced(&id).await
@@ -94,8 +100,16 @@ impl RunRunbook {
                 Err(busy(&*self.advance.store, &install).await?)
             }
             Committed::Conflict(key) if key == of.value.key() => Err(changed(&install)),
-            // A copy of this request was first.
-            Committed::Conflict(_) => Ok(()),
+            // A copy of this request was first, or another request with its idempotency key.
+            Committed::Conflict(_) => self.came_before(&id, &run.request_digest).await.map(|_| ()),
+        }
+    }
+
+    /// Returns whether an earlier request started the run.
+    async fn came_before(&self, id: &RunId, digest: &Digest) -> Result<bool, AppError> {
+        match table::find_run(&*self.advance.store, id).await? {
+            Some(known) if known.value.request_digest != *digest => Err(used_before()),
+            known => Ok(known.is_some()),
         }
     }
 }

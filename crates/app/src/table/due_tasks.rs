@@ -91,7 +91,7 @@ impl Record for SkippedRun {
 /// Returns at most `limit` tasks that are due by `now`, the earliest first.
 ///
 /// # Errors
-/// The store's errors, or Internal for an unreadable row.
+/// The store's errors.
 pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<Stored<Due>>, AppError> {
     /// The number of rows in the first read. It is small because usually no task is due: the read then costs one or two
     /// kilobytes.
@@ -102,7 +102,14 @@ pub async fn due(store: &dyn Store, now: Timestamp, limit: usize) -> Result<Vec<
     loop {
         let rows = store.query("due", "", after.as_deref(), page).await?;
         for row in &rows {
-            let stored: Stored<Due> = parse(row)?;
+            // A later release may have written a task of another kind. It must not stop the others.
+            let stored: Stored<Due> = match parse(row) {
+                Ok(stored) => stored,
+                Err(error) => {
+                    tracing::error!("Could not read the task that is due at `{}`: {error}", row.key.sk);
+                    continue;
+                }
+            };
             if stored.value.minute > minute_of(now) || found.len() == limit {
                 return Ok(found);
             }

@@ -96,7 +96,7 @@ impl DeployComponents {
             run: asked.run(),
             now: request.now,
         };
-        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
+        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, asked.writes()).await?;
         Ok(id)
     }
 

@@ -84,7 +84,7 @@ impl RunAction {
             run: asked.run(),
             now: request.now,
         };
-        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
+        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, asked.writes()).await?;
         Ok(started(id, &version))
     }
 

@@ -60,8 +60,8 @@ impl StartDueActions {
         for row in table::due(&*self.store, now, MOST).await? {
             if let Err(error) = self.handle(&row, now, &mut counts).await {
                 let install = &row.value.install;
-                tracing::warn!(install.id = %install, "Could not start the due actions of install `{install}`: \
-                                                       {error}");
+                tracing::warn!(install.id = %install, "Could not handle a task that is due in install `{install}`; the \
+                                                       next call tries again: {error}");
                 counts.failed += 1;
             }
         }

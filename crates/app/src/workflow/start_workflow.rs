@@ -36,9 +36,17 @@ pub struct RunStep<'a> {
     pub inputs: &'a BTreeMap<String, String>,
     /// Whether the components that a deploy names are deployed without their dependents.
     pub alone: bool,
+    /// The row of the run as it was when the step was found to be next. The commit of the step's workflow writes it again, so
+    /// that no workflow begins whose step was refused or cancelled meanwhile.
+    pub row: &'a Write,
 }
 
 impl Asked<'_> {
+    /// Returns the writes that belong to the commit of a workflow.
+    pub(crate) fn writes(&self) -> Vec<Write> {
+        self.step.map(|step| step.row.clone()).into_iter().collect()
+    }
+
     /// Returns the run of a runbook whose step the work is.
     pub(crate) fn run(&self) -> Option<RunId> {
         self.step.map(|step| step.run.clone())

@@ -70,7 +70,7 @@ impl TeardownInstall {
             run: asked.run(),
             now: request.now,
         };
-        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, Vec::new()).await?;
+        start(&*self.store, &*self.machines, self.clock.now(), &stored, new, asked.writes()).await?;
         Ok(id)
     }
 

@@ -1,16 +1,24 @@
 //! Runs of runbooks in the simulated control plane.
 
-use freehold_app::AppError;
+use std::sync::Arc;
+
 use freehold_app::runbook::advance_run::AdvanceRun;
 use freehold_app::runbook::cancel_run::CancelRun;
 use freehold_app::runbook::resume_run::ResumeRun;
 use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::table;
+use freehold_app::workflow::start_workflow::Asked;
+use freehold_app::{AppError, read};
 use freehold_domain::runbook::Run;
 use freehold_protocol::RunId;
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RunRunbookRequest};
 use freehold_protocol::app_version::AppVersion;
+use freehold_protocol::report::Outcome;
+use futures_util::future::BoxFuture;
 
+use super::interleaved::Interleaved;
+use super::runner::subject;
+use super::walk::Mail;
 use super::{World, asked_with, client, globex, member};
 
 impl World {
@@ -46,11 +54,58 @@ impl World {
 
     pub(crate) async fn resume_run(&self, run: &RunId) -> Result<Run, AppError> {
         let because = ReasonRequest { reason: "fixed by hand".to_owned() };
-        ResumeRun { advance: self.advance_run() }.resume(run, &because, asked_with("resume")).await
+        let before = table::run(&*self.memory, run).await.unwrap().value.resumed.len();
+        self.resume_run_as(run, &because, asked_with(&format!("resume {before}"))).await
+    }
+
+    pub(crate) async fn resume_run_as(
+        &self,
+        run: &RunId,
+        because: &ReasonRequest,
+        asked: Asked<'_>,
+    ) -> Result<Run, AppError> {
+        ResumeRun { advance: self.advance_run() }.resume(run, because, asked).await
     }
 
     pub(crate) async fn cancel_run(&self, run: &RunId) -> Result<Run, AppError> {
         CancelRun { advance: self.advance_run() }.cancel(run, member()).await
+    }
+
+    /// Returns the use case that advances runs, in a table in which `act` happens before the call with the number `at`.
+    pub(crate) fn advance_run_while<F>(
+        &self,
+        at: usize,
+        act: impl Fn(AdvanceRun) -> F + Send + Sync + 'static,
+    ) -> AdvanceRun
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (memory, plain) = (self.memory.clone(), self.advance_run());
+        let act = Box::new(move || -> BoxFuture<'static, ()> { Box::pin(act(plain.clone())) });
+        let store = Arc::new(Interleaved::new(memory.clone(), at, act));
+        AdvanceRun::new(store, self.versions(), memory.clone(), memory)
+    }
+
+    /// Checks that the steps of a run name each workflow that was started for it, by their latest tries.
+    pub(crate) async fn check_named(&self, run: &RunId) {
+        let listed = read::list_workflows(&*self.memory, &globex(), None).await.unwrap();
+        let shown = read::show_run(&*self.memory, run).await.unwrap();
+        for workflow in listed.items.iter().filter(|workflow| workflow.run.as_ref() == Some(run)) {
+            let is_named = shown.steps.iter().any(|step| step.workflow.as_ref() == Some(&workflow.workflow));
+            assert!(is_named, "{workflow:?} {shown:?}");
+        }
+    }
+
+    /// The hanging job of `node` succeeds.
+    pub(crate) async fn end_hanging(&mut self, node: &str) {
+        let job = self.runners["globex"].attempts.iter().find(|(_, attempt)| subject(&attempt.order.work) == node);
+        let job = job.map(|(job, _)| job.clone()).unwrap();
+        let outcome = Outcome::Succeeded { outputs: Default::default(), sensitive: Default::default(), artifact: None };
+        let now = self.now();
+        for report in self.runner("globex").finish(&job, outcome, now) {
+            self.post(Mail::Report(report, now));
+        }
+        self.settle().await;
     }
 
     /// Returns the state of a run, and those of its steps.

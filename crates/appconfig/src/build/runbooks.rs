@@ -17,6 +17,9 @@ use crate::report::draft::Draft;
 use crate::state::app::App;
 use crate::state::file::Checked;
 
+/// The maximum number of steps of a runbook: the state of all of them is one row of the tenant's table.
+const MAX_STEPS: usize = 100;
+
 /// Returns the app's runbooks, sorted by name. Adds the actions of their commands to `actions`, which stay sorted by name.
 pub(crate) fn build(app: &mut App, index: &Index, actions: &mut Vec<Action>) -> Vec<Runbook> {
     let mut drafts = Vec::new();
@@ -59,6 +62,10 @@ impl Reader<'_> {
                 return None;
             }
         };
+        if nodes.len() > MAX_STEPS {
+            let message = format!("the runbook has {} steps, more than the maximum of {MAX_STEPS}", nodes.len());
+            self.drafts.push(Draft::error(checked.place_of(root, "name"), message).help("split it"));
+        }
         let readme = root.get("readme").and_then(|node| checked.content(node));
         let steps = nodes.iter().zip(0..).filter_map(|(node, at)| {
             let action = ActionName::of_runbook_step(&name, at);
@@ -164,7 +171,7 @@ impl Step<'_> {
     fn command(&mut self, keys: &[&str]) -> Option<StepKind> {
         self.one_of(keys)?;
         let action = self.action.clone();
-        if self.index.actions.contains_key(action.as_str()) {
+        if self.index.actions.contains_key(action.as_str()) || self.made.iter().any(|known| known.name == action) {
             let message = format!("the command of this step gets the name `{action}`, which an action already has");
             let draft = Draft::error(self.checked.place_of(self.node, "type"), message);
             self.drafts.push(draft.help("rename the action"));

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use freehold_protocol::ComponentName;
 
 use crate::check::index::Thing;
-use crate::check::references::{Target, all_components, misreference, target};
+use crate::check::references::{Target, all_components, misreference, run_input, target};
 use crate::kinds::Kind;
 use crate::read::document::{Data, Node};
 use crate::read::files::Place;
@@ -32,6 +32,7 @@ pub(crate) fn check(app: &mut App, index: &Index) -> Vec<Edge> {
     for checked in &app.checked {
         for reading in &checked.uses {
             drafts.extend(misreference(reading, index));
+            drafts.extend(run_input(reading, checked));
         }
         drafts.extend(all_components(checked));
         let mut names = Names { checked, index, drafts: &mut drafts };

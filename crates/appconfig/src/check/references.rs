@@ -239,6 +239,35 @@ fn short_input(reading: &Reading, index: &Index) -> Option<Draft> {
     })
 }
 
+/// Reports an input of a run that does not exist. Only the steps of a runbook have such inputs: its own commands, and the
+/// actions that it runs.
+pub(crate) fn run_input(reading: &Reading, checked: &Checked) -> Option<Draft> {
+    let [nuon, runbook, rest @ ..] = reading.path.as_slice() else { return None };
+    if nuon != "nuon" || runbook != "runbook" || reading.guarded {
+        return None;
+    }
+    let place = reading.place.clone();
+    match (checked.kind, rest) {
+        (Kind::Action, _) => None,
+        (Kind::Runbook, [inputs, name, ..]) if inputs == "inputs" => {
+            let known: Vec<&str> = checked.root.tables("inputs").iter().filter_map(|node| node.text("name")).collect();
+            if known.contains(&name.as_str()) {
+                return None;
+            }
+            let draft = Draft::error(place, format!("the runbook has no input `{name}`"));
+            Some(match nearest(name, known) {
+                near @ Some(_) => draft.meant(near),
+                None => draft.help("add it: `[[inputs]]` with its `name`"),
+            })
+        }
+        (Kind::Runbook, _) => None,
+        _ => {
+            let draft = Draft::warning(place, "`.nuon.runbook` exists only in the steps of a runbook's run");
+            Some(draft.help("make it an input of the app, or read it in an action that a runbook runs"))
+        }
+    }
+}
+
 /// Returns what the templates in `checked` refer to. A component is in the result under its `name`, even where a
 /// template reads it by its `var_name`.
 pub(crate) fn references(checked: &Checked, index: &Index) -> BTreeSet<Reference> {

@@ -85,12 +85,15 @@ pub(super) const RUNBOOK: &[Key] = &[
     may("description", Text).doc("A description of the runbook, for people"),
     may("readme", File).doc("Markdown for people: its text, or the `./path` or address of a file with the text"),
     may("labels", Scalars).doc("Labels by which people find and group runbooks"),
-    may("inputs", Tables(RUNBOOK_INPUT)).doc("Texts that a person gives to a run"),
+    may("inputs", Tables(RUNBOOK_INPUT))
+        .doc("Texts that a person gives to a run; not for secrets, since the run and its orders show them"),
     may("steps", Tables(RUNBOOK_STEP)).doc("The steps in order; the first step that fails ends the run"),
 ];
 
 const RUNBOOK_INPUT: &[Key] = &[
-    must("name", Text).doc("The name by which commands read the text: `{{ .nuon.runbook.inputs.<name> }}`"),
+    must("name", Text).doc(
+        "The name by which steps read the text: `{{ .nuon.runbook.inputs.<name> }}`. Read it in `env_vars` and use the variable in the command, so that a shell does not run the text",
+    ),
     may("description", Text).doc("What the text is used for"),
     may("required", Flag).doc("Whether a run without the text is refused; default `false`"),
     may("default", Text).doc("The text of a run that gives none"),

@@ -9,6 +9,9 @@ use crate::build::actions::{COMPONENT_TRIGGERS, TRIGGERS};
 type At = &'static [&'static str];
 
 /// The pattern for names of components and actions (`ComponentName` and `ActionName` of the protocol).
+/// What a template can read by its name.
+const WORD: &str = "^[A-Za-z_][A-Za-z0-9_]{0,63}$";
+const A_WORD: &str = "1 to 64 letters, digits or underscores, and does not start with a digit";
 const LABEL: &str = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$";
 const A_LABEL: &str = "1 to 64 letters, digits, dashes or underscores, and starts with a letter or digit";
 
@@ -67,6 +70,7 @@ pub(super) const RULES: &[(At, Rule)] = &[
     (&["component"], Rule::Form("name", LABEL, A_LABEL)),
     (&["action"], Rule::Form("name", LABEL, A_LABEL)),
     (&["runbook"], Rule::Form("name", LABEL, A_LABEL)),
+    (&["runbook.inputs"], Rule::Form("name", WORD, A_WORD)),
     (&["component"], Rule::Form("drift_schedule", CRON_OR_NONE, A_CRON)),
     (
         &["component.health.probes"],

@@ -11,10 +11,15 @@ use serde::{Deserialize, Serialize};
 use crate::suggestion::Known;
 use crate::workflow::WorkflowState;
 
-/// The largest inputs of a run, in bytes: all values together. Each order of the run has them.
+/// The largest inputs of a run, in bytes: all names and values together. The orders of its actions have them.
 pub const MAX_INPUTS_BYTES: usize = 16 * 1024;
-/// The maximum number of steps of a runbook, so that the row of a run stays small.
+/// The maximum number of steps of a runbook.
 pub const MAX_STEPS: usize = 100;
+/// The largest run when it begins, in bytes of JSON. Its row grows with the reasons of its steps and of those who resume it,
+/// and a row has at most 400 KB.
+pub const MAX_RUN_BYTES: usize = 128 * 1024;
+/// The maximum number of characters of a step's reason that the run keeps.
+const REASON_CHARS: usize = 1000;
 /// The maximum number of times that one run may be resumed, so that its row stays small.
 pub const MAX_RESUMES: usize = 50;
 
@@ -64,8 +69,10 @@ pub enum StepState {
     Running {
         workflow: WorkflowId,
     },
+    /// The workflow succeeded. Without one, nothing was left to remove.
     Succeeded {
-        workflow: WorkflowId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workflow: Option<WorkflowId>,
     },
     /// The workflow failed, or was refused and is absent.
     Failed {
@@ -94,8 +101,17 @@ impl StepState {
     pub const fn workflow(&self) -> Option<&WorkflowId> {
         match self {
             Self::Waiting => None,
-            Self::Running { workflow } | Self::Succeeded { workflow } | Self::Cancelled { workflow } => Some(workflow),
-            Self::Failed { workflow, .. } => workflow.as_ref(),
+            Self::Running { workflow } | Self::Cancelled { workflow } => Some(workflow),
+            Self::Succeeded { workflow } | Self::Failed { workflow, .. } => workflow.as_ref(),
+        }
+    }
+
+    /// Returns why the step failed, or why it succeeded without a workflow. Empty for other states.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Failed { reason, .. } => reason,
+            Self::Succeeded { workflow: None } => "nothing was left to remove",
+            Self::Succeeded { workflow: Some(_) } | Self::Waiting | Self::Running { .. } | Self::Cancelled { .. } => "",
         }
     }
 }
@@ -136,6 +152,11 @@ pub struct Resumed {
     pub at: Timestamp,
     pub by: AskedBy,
     pub reason: String,
+    /// The idempotency key of the request.
+    pub cause: String,
+    /// Why the run had stopped; empty after a cancel.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub after: String,
 }
 
 /// What is to be done for a run.
@@ -163,6 +184,8 @@ pub enum RunbookError {
     UnknownInput { runbook: RunbookName, input: String, known: Known },
     #[error("runbook `{runbook}` requires input `{input}`; give it with `--input {input}=VALUE`")]
     MissingInput { runbook: RunbookName, input: String },
+    #[error("runbook `{runbook}` makes a run of {bytes} bytes, more than the maximum of {MAX_RUN_BYTES}; split it")]
+    LargeRun { runbook: RunbookName, bytes: usize },
     #[error("the inputs have {bytes} bytes, more than the maximum of {MAX_INPUTS_BYTES}; shorten them")]
     LongInputs { bytes: usize },
     #[error("run `{0}` has not ended; wait for it, or cancel it with `freehold runbook cancel {0}`")]
@@ -199,17 +222,18 @@ pub fn run_inputs(
             return Err(RunbookError::UnknownInput { runbook: runbook.name.clone(), input: input.clone(), known });
         }
     }
-    let bytes = given.values().map(String::len).sum();
-    if bytes > MAX_INPUTS_BYTES {
-        return Err(RunbookError::LongInputs { bytes });
-    }
-    let value = |input: &RunbookInput| match given.get(&input.name) {
+    let value = |input: &RunbookInput| match given.get(&input.name).filter(|value| !value.is_empty()) {
         None if input.required && input.default.is_empty() => {
             Err(RunbookError::MissingInput { runbook: runbook.name.clone(), input: input.name.clone() })
         }
         given => Ok((input.name.clone(), given.unwrap_or(&input.default).clone())),
     };
-    runbook.inputs.iter().map(value).collect()
+    let values: BTreeMap<String, String> = runbook.inputs.iter().map(value).collect::<Result<_, _>>()?;
+    let bytes = values.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if bytes > MAX_INPUTS_BYTES {
+        return Err(RunbookError::LongInputs { bytes });
+    }
+    Ok(values)
 }
 
 /// Returns what a step does, as a phrase.
@@ -271,9 +295,9 @@ impl Run {
     pub fn on_end(&self, workflow: &WorkflowId, state: &WorkflowState, now: Timestamp) -> Self {
         let ended = match state {
             WorkflowState::Pending | WorkflowState::Running { .. } => return self.clone(),
-            WorkflowState::Succeeded { .. } => StepState::Succeeded { workflow: workflow.clone() },
+            WorkflowState::Succeeded { .. } => StepState::Succeeded { workflow: Some(workflow.clone()) },
             WorkflowState::Failed { reason, .. } => {
-                StepState::Failed { workflow: Some(workflow.clone()), reason: reason.clone() }
+                StepState::Failed { workflow: Some(workflow.clone()), reason: shortened(reason) }
             }
             WorkflowState::Cancelled { .. } => StepState::Cancelled { workflow: workflow.clone() },
         };
@@ -282,8 +306,25 @@ impl Run {
 
     /// Returns the run after the workflow of its running step was refused for `reason`.
     #[must_use]
-    pub fn on_refusal(&self, workflow: &WorkflowId, reason: String, now: Timestamp) -> Self {
-        self.settled(workflow, StepState::Failed { workflow: None, reason }, now)
+    pub fn on_refusal(&self, workflow: &WorkflowId, reason: &str, now: Timestamp) -> Self {
+        self.settled(workflow, StepState::Failed { workflow: None, reason: shortened(reason) }, now)
+    }
+
+    /// Returns the run after its running step had nothing to remove.
+    #[must_use]
+    pub fn on_nothing(&self, workflow: &WorkflowId, now: Timestamp) -> Self {
+        self.settled(workflow, StepState::Succeeded { workflow: None }, now)
+    }
+
+    /// Returns who asks for the steps that start now, and whether they pass closed windows: the first caller, or whoever
+    /// resumed the run last, who did not ask to pass any.
+    pub fn asker(&self) -> (&AskedBy, bool) {
+        self.resumed.last().map_or((&self.asked_by, self.now), |last| (&last.by, false))
+    }
+
+    /// Returns whether the request with this idempotency key has resumed the run.
+    pub fn was_resumed_by(&self, cause: &str) -> bool {
+        self.resumed.iter().any(|one| one.cause == cause)
     }
 
     fn settled(&self, workflow: &WorkflowId, ended: StepState, now: Timestamp) -> Self {
@@ -323,7 +364,7 @@ impl Run {
     ///
     /// # Errors
     /// [`RunbookError`] for a run that has not ended, has succeeded, or was resumed too often.
-    pub fn resume(&self, by: &AskedBy, reason: String, now: Timestamp) -> Result<Self, RunbookError> {
+    pub fn resume(&self, resumed: Resumed) -> Result<Self, RunbookError> {
         match self.state {
             RunState::Running => return Err(RunbookError::Open(self.id.clone())),
             RunState::Succeeded { .. } => return Err(RunbookError::Succeeded(self.id.clone())),
@@ -338,23 +379,24 @@ impl Run {
                 step.state = StepState::Waiting;
             }
         }
-        next.resumed.push(Resumed { at: now, by: by.clone(), reason });
+        next.resumed.push(Resumed { after: shortened(&self.failure()), ..resumed });
         next.cancelled_by = None;
         next.state = RunState::Running;
         Ok(next)
     }
 
-    /// Returns why the run failed: the step, and its reason. Empty for other runs.
+    /// Returns the step that failed or was refused, and its reason. Empty when there is none.
     pub fn failure(&self) -> String {
-        let failed = self.steps.iter().enumerate().find_map(|(at, step)| match &step.state {
-            StepState::Failed { reason, .. } => Some(format!("step {} ({}): {reason}", at + 1, phrase(&step.step))),
-            StepState::Waiting
-            | StepState::Running { .. }
-            | StepState::Succeeded { .. }
-            | StepState::Cancelled { .. } => None,
+        let failed = self.steps.iter().enumerate().find_map(|(at, step)| {
+            let is_failed = matches!(step.state, StepState::Failed { .. });
+            is_failed.then(|| format!("step {} ({}): {}", at + 1, phrase(&step.step), step.state.reason()))
         });
         failed.unwrap_or_default()
     }
+}
+
+fn shortened(reason: &str) -> String {
+    reason.chars().take(REASON_CHARS).collect()
 }
 
 fn cause(run: &RunId, step: usize, tries: u32) -> String {

@@ -31,6 +31,11 @@ fn run(steps: usize) -> Run {
     }
 }
 
+fn resumed(reason: &str) -> Resumed {
+    let (cause, after) = (format!("key of {reason}"), String::new());
+    Resumed { at: NOW, by: AskedBy::Sweep, reason: reason.to_owned(), cause, after }
+}
+
 fn looked_at(run: &Run) -> (usize, WorkflowId) {
     match run.next() {
         Next::Look { step, workflow } => (step, workflow),
@@ -67,24 +72,51 @@ fn a_step_that_fails_ends_the_run_and_is_the_first_that_runs_again() {
     assert_eq!(ended.failure(), "step 2 (deploy component c1): `c1` failed: exit status 1");
     assert_eq!(ended.next(), Next::Nothing);
 
-    let again = ended.resume(&AskedBy::Sweep, "fixed".to_owned(), NOW).unwrap();
+    let again = ended.resume(resumed("fixed")).unwrap();
 
     assert_eq!(again.next(), Next::Begin);
     let again = again.begin();
     let (step, workflow) = looked_at(&again);
     assert_eq!((step, again.steps[1].tries), (1, 2));
     assert_ne!(Some(&workflow), ended.steps[1].state.workflow(), "each try has a workflow of its own");
-    assert_eq!(again.resumed, [Resumed { at: NOW, by: AskedBy::Sweep, reason: "fixed".to_owned() }]);
+    assert_eq!(again.resumed[0].after, ended.failure());
+    assert!(again.was_resumed_by("key of fixed") && !again.was_resumed_by("another"));
 }
 
 #[test]
 fn what_was_refused_has_no_workflow_and_says_why() {
     let begun = run(1).begin();
 
-    let ended = begun.on_refusal(&looked_at(&begun).1, "install `globex` is disabled".to_owned(), NOW);
+    let ended = begun.on_refusal(&looked_at(&begun).1, "install `globex` is disabled", NOW);
 
     assert_eq!(ended.steps[0].state.workflow(), None);
     assert_eq!(ended.failure(), "step 1 (deploy component c0): install `globex` is disabled");
+}
+
+#[test]
+fn a_step_that_has_nothing_to_remove_succeeds_and_long_reasons_are_cut() {
+    let begun = run(1).begin();
+
+    let done = begun.on_nothing(&looked_at(&begun).1, NOW);
+    let long = begun.on_refusal(&looked_at(&begun).1, &"é".repeat(2000), NOW);
+
+    assert_eq!(
+        (&done.state, done.steps[0].state.reason()),
+        (&RunState::Succeeded { ended_at: NOW }, "nothing was left to remove")
+    );
+    assert_eq!(long.steps[0].state.reason().chars().count(), REASON_CHARS);
+}
+
+#[test]
+fn who_resumes_a_run_asks_for_its_steps_and_passes_no_window() {
+    let mut first = run(1);
+    first.now = true;
+    assert_eq!(first.asker(), (&AskedBy::Schedule, true));
+    let begun = first.begin();
+
+    let again = begun.on_end(&looked_at(&begun).1, &failed(), NOW).resume(resumed("fixed")).unwrap();
+
+    assert_eq!(again.asker(), (&AskedBy::Sweep, false));
 }
 
 #[test]
@@ -106,11 +138,10 @@ fn a_cancel_ends_the_run_with_its_step_and_no_further_step_starts() {
 #[test]
 fn only_a_run_that_stopped_can_be_resumed_and_not_for_ever() {
     let begun = run(1).begin();
-    let by = AskedBy::Schedule;
-    let resume = |run: &Run| run.resume(&by, "because".to_owned(), NOW).map(|_| ()).map_err(|error| error.to_string());
+    let resume = |run: &Run| run.resume(resumed("because")).map(|_| ()).map_err(|error| error.to_string());
     let done = begun.on_end(&looked_at(&begun).1, &WorkflowState::Succeeded { ended_at: NOW }, NOW);
     let mut worn = begun.on_end(&looked_at(&begun).1, &failed(), NOW);
-    worn.resumed = vec![Resumed { at: NOW, by: by.clone(), reason: String::new() }; MAX_RESUMES];
+    worn.resumed = vec![resumed("because"); MAX_RESUMES];
 
     assert!(resume(&begun).unwrap_err().contains("has not ended; wait for it"));
     assert!(resume(&done).unwrap_err().contains("has succeeded; start a new run"));
@@ -134,7 +165,10 @@ fn inputs_have_their_defaults_and_wrong_ones_are_named() {
     );
     assert!(refused(given("tiket", "x")).ends_with("has no input `tiket`; did you mean `ticket`?"));
     assert!(refused(BTreeMap::new()).ends_with("give it with `--input ticket=VALUE`"));
-    assert!(refused(given("count", &"x".repeat(MAX_INPUTS_BYTES + 1))).contains("have 16385 bytes"));
+    let mut long = given("count", &"x".repeat(MAX_INPUTS_BYTES));
+    long.extend(given("ticket", "1"));
+    assert!(refused(long).contains("have 16396 bytes"));
+    assert!(refused(given("ticket", "")).ends_with("give it with `--input ticket=VALUE`"));
 }
 
 #[test]
@@ -188,7 +222,7 @@ proptest! {
             now = match (&one, before.next()) {
                 (Happens::Begin, Next::Begin) => before.begin(),
                 (Happens::End(state), Next::Look { workflow, .. }) => before.on_end(&workflow, state, NOW),
-                (Happens::Refusal, Next::Look { workflow, .. }) => before.on_refusal(&workflow, "no".into(), NOW),
+                (Happens::Refusal, Next::Look { workflow, .. }) => before.on_refusal(&workflow, "no", NOW),
                 (Happens::StaleEnd, _) => {
                     let stale = WorkflowId::derive("globex", "another");
                     let after = before.on_end(&stale, &WorkflowState::Succeeded { ended_at: NOW }, NOW);
@@ -196,7 +230,7 @@ proptest! {
                     after
                 }
                 (Happens::Cancel, _) => before.cancel(&AskedBy::Schedule, NOW),
-                (Happens::Resume, _) => before.resume(&AskedBy::Sweep, "again".into(), NOW).unwrap_or(before.clone()),
+                (Happens::Resume, _) => before.resume(resumed("again")).unwrap_or(before.clone()),
                 (Happens::Begin | Happens::End(_) | Happens::Refusal, _) => before.clone(),
             };
             let running = now.steps.iter().filter(|step| matches!(step.state, StepState::Running { .. })).count();

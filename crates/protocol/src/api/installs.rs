@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::audit::ChainHead;
 use crate::order::leftovers::Leftovers;
-use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, Timestamp, WorkflowId};
+use crate::{AccountId, AppName, ComponentName, Digest, InstallId, JobId, KeyId, RunId, Timestamp, WorkflowId};
 
 /// `POST /v1/installs`: creates an install. Its runner proves by its role in `account` that it is the install's runner.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +65,9 @@ pub struct InstallView {
     /// The running workflow of the install, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub live: Option<WorkflowId>,
+    /// The run of a runbook that has not ended; absent in the list of installs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runner: Option<RunnerView>,
     /// Whether the runner takes orders; absent before its first hello.

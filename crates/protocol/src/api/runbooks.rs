@@ -35,7 +35,8 @@ pub struct RunbookView {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunRunbookRequest {
-    /// The values of the runbook's inputs, by name. At most 16 KiB together.
+    /// The values of the runbook's inputs, by name. At most 16 KiB together, with their names. They are in
+    /// orders and shown with the run, so they are not for secrets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub inputs: BTreeMap<String, String>,
     /// Whether the steps start also while the customer's change windows are closed. The customer's runner decides: it lets
@@ -56,7 +57,7 @@ pub struct RunView {
     pub number: u64,
     /// The state: `running`, `succeeded`, `failed` or `cancelled`. A run that failed or was cancelled can be resumed.
     pub state: String,
-    /// Why the run failed: the step, and its reason.
+    /// The step that failed or was refused, and its reason; empty when there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     pub created_at: Timestamp,
@@ -85,7 +86,8 @@ pub struct RunStepView {
     pub does: String,
     /// The state: `waiting`, `running`, `succeeded`, `failed` or `cancelled`.
     pub state: String,
-    /// The workflow of the step's latest try; absent before the first one, and if it could not be started.
+    /// The workflow of the step's latest try; absent before the first one, if it was refused, and if nothing was left to
+    /// remove.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workflow: Option<WorkflowId>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -101,4 +103,7 @@ pub struct ResumedView {
     pub at: Timestamp,
     pub by: AskedBy,
     pub reason: String,
+    /// Why the run had stopped: the step, and its reason. Empty after a cancel.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub after: String,
 }

@@ -1,9 +1,13 @@
 //! Cancelling a run: its running step is cancelled, the next one does not start, and the run can be resumed.
 
-use freehold_app::read;
+use freehold_app::runbook::cancel_run::CancelRun;
+use freehold_app::runbook::run_runbook::RunRunbook;
+use freehold_app::{read, table};
+use freehold_protocol::RunId;
+use freehold_protocol::api::RunRunbookRequest;
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, app, member};
+use crate::support::{World, app, asked_with, globex, member};
 
 #[tokio::test]
 async fn the_running_step_is_cancelled_and_the_others_wait() {
@@ -33,4 +37,36 @@ async fn a_run_that_has_ended_stays_as_it_is() {
     let cancelled = world.cancel_run(&run.id).await.unwrap();
 
     assert_eq!((cancelled.state.as_str(), cancelled.cancelled_by), ("succeeded", None));
+}
+
+#[tokio::test]
+async fn a_cancel_between_any_two_calls_leaves_no_workflow_that_the_run_does_not_name() {
+    let start = World::with_runbook(&app::with_runbook()).await;
+    let run = RunId::derive(&globex(), "runbook-1");
+    let (mut before, mut after) = (0, 0);
+    for at in 0..40 {
+        let mut world = start.copy();
+        let id = run.clone();
+        let advance = world.advance_run_while(at, move |advance| {
+            let id = id.clone();
+            async move {
+                // Before the first commit there is nothing to cancel.
+                let _ = CancelRun { advance }.cancel(&id, member()).await;
+            }
+        });
+        let (runbook, request) = ("fix".parse().unwrap(), RunRunbookRequest::default());
+        let _ = RunRunbook { advance }.run(&globex(), &runbook, &request, asked_with("runbook-1")).await;
+        world.settle().await;
+        let _ = world.start_due_actions().start().await;
+        world.settle().await;
+
+        world.check_named(&run).await;
+        let found = table::run(&*world.memory, &run).await.unwrap().value;
+        match (found.state.as_str(), found.steps[0].state.workflow()) {
+            ("cancelled", None) => before += 1,
+            ("cancelled", Some(_)) => after += 1,
+            (state, _) => assert_eq!((state, &found.cancelled_by), ("succeeded", &None), "call {at}"),
+        }
+    }
+    assert!(before > 0 && after > 0, "{before} {after}");
 }

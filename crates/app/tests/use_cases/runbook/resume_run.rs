@@ -1,9 +1,11 @@
 //! Resuming a run: it goes on at the step that failed, once, and says who asked and why.
 
+use freehold_app::workflow::start_workflow::Asked;
 use freehold_app::{Kind, read};
+use freehold_protocol::api::ReasonRequest;
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, app, member};
+use crate::support::{World, app, caller, member};
 
 async fn failed_at_the_second_step() -> (World, freehold_protocol::RunId) {
     let mut world = World::with_runbook(&app::with_runbook()).await;
@@ -44,4 +46,21 @@ async fn a_run_that_goes_on_is_not_resumed_and_two_runs_do_not_go_on_at_once() {
     world.settle().await;
     assert_eq!(world.run_states(&second.id).await[0], "failed");
     assert!(world.resume_run(&run).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_repeated_request_resumes_the_run_once_and_its_steps_are_asked_for_by_who_resumed_it() {
+    let (mut world, run) = failed_at_the_second_step().await;
+    let because = ReasonRequest { reason: "fixed by hand".to_owned() };
+    let by = caller("bob");
+    let asked = Asked { by: &by, cause: "resume-1", step: None };
+
+    world.resume_run_as(&run, &because, asked).await.unwrap();
+    world.settle().await;
+    let again = world.resume_run_as(&run, &because, asked).await.unwrap();
+
+    assert_eq!((again.state.as_str(), again.resumed.len(), again.steps[1].tries), ("failed", 1, 2));
+    assert!(again.resumed[0].after.starts_with("step 2 (run action check): "), "{:?}", again.resumed);
+    let workflow = world.workflow(again.steps[1].state.workflow().unwrap()).await;
+    assert_eq!(workflow.asked_by, Some(by.clone()));
 }

@@ -1,5 +1,6 @@
 //! Running a runbook: each step once and in order, one run at a time, and the refused requests with their messages.
 
+use freehold_app::runbook::run_runbook::RunRunbook;
 use freehold_app::{Kind, read, table};
 use freehold_domain::workflow::{Request, RunTrigger};
 use freehold_protocol::api::{DeployComponentsRequest, ReasonRequest, RunRunbookRequest};
@@ -8,7 +9,7 @@ use freehold_protocol::{Envelope, RunId};
 use serde_json::{Value, json};
 
 use crate::support::runner::Behaviour;
-use crate::support::{World, app, globex, with_input};
+use crate::support::{World, app, asked_with, globex, with_input};
 
 fn with_ticket(ticket: &str) -> RunRunbookRequest {
     RunRunbookRequest { inputs: [("ticket".to_owned(), ticket.to_owned())].into(), now: false }
@@ -139,17 +140,65 @@ async fn a_step_that_the_install_refuses_ends_the_run_with_its_reason() {
 }
 
 #[tokio::test]
-async fn a_step_waits_for_no_deploy_that_somebody_else_started() {
+async fn a_run_waits_for_no_deploy_that_somebody_else_started_and_neither_does_a_step() {
     let mut world = World::with_runbook(&app::with_runbook()).await;
     world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
     let other = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
     world.run().await;
 
-    let run = world.run_runbook("fix", "runbook-1").await.unwrap();
+    let refused = world.run_runbook("fix", "runbook-1").await.unwrap_err();
 
-    assert_eq!(world.run_states(&run.id).await, ["failed", "failed", "waiting", "waiting"]);
+    assert_eq!(refused.kind, Kind::Conflict);
+    assert!(refused.message.contains(other.as_str()), "{}", refused.message);
+
+    let mut world = World::with_runbook(&app::with_runbook()).await;
+    world.runner("globex").behaviours.insert("action:check".into(), Behaviour::Hangs);
+    let run = world.run_runbook("fix", "runbook-1").await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.insert("storage".into(), Behaviour::Hangs);
+    let other = world.deploy(&with_input("days", 8), "deploy-2").await.unwrap();
+    world.run().await;
+    world.end_hanging("action:check").await;
+    assert_eq!(world.run_states(&run.id).await, ["failed", "succeeded", "succeeded", "failed"]);
     let shown = read::show_run(&*world.memory, &run.id).await.unwrap();
     assert!(shown.reason.contains(other.as_str()), "{}", shown.reason);
+}
+
+#[tokio::test]
+async fn what_is_removed_already_is_no_failure() {
+    let mut document = app::with_runbook();
+    document.runbooks[0].steps[0].does =
+        serde_json::from_value(json!({ "type": "component_tear_down", "component": "info" })).unwrap();
+    document.runbooks[0].steps.truncate(2);
+    let mut world = World::with_runbook(&document).await;
+    world.run_runbook("fix", "runbook-1").await.unwrap();
+    world.settle().await;
+
+    let again = world.run_runbook("fix", "runbook-2").await.unwrap();
+    world.settle().await;
+
+    assert_eq!(world.run_states(&again.id).await, ["succeeded"; 3]);
+    let shown = read::show_run(&*world.memory, &again.id).await.unwrap();
+    assert_eq!((&shown.steps[0].workflow, shown.steps[0].reason.as_str()), (&None, "nothing was left to remove"));
+}
+
+#[tokio::test]
+async fn no_step_brings_an_older_version_back() {
+    let mut world = World::with_runbook(&app::with_runbook()).await;
+    world.runner("globex").behaviours.insert("action:check".into(), Behaviour::FailsBefore(2));
+    let run = world.run_runbook("fix", "runbook-1").await.unwrap();
+    world.settle().await;
+    world.runner("globex").behaviours.clear();
+    world.sync(&app::with_source("storage", "example/storage:2")).await;
+    world.build("build-2").await;
+    world.settle().await;
+    world.deploy(&DeployComponentsRequest::default(), "deploy-2").await.unwrap();
+    world.settle().await;
+
+    let resumed = world.resume_run(&run.id).await.unwrap();
+
+    assert_eq!(resumed.state.as_str(), "failed");
+    assert!(resumed.failure().contains("another version than 2 was deployed since"), "{}", resumed.failure());
 }
 
 #[tokio::test]
@@ -212,4 +261,27 @@ async fn a_forgotten_install_leaves_no_run_behind() {
     assert!(table::find_run(&*world.memory, &run.id).await.unwrap().is_none());
     let left = world.memory.rows().into_iter().filter(|row| row.key.pk.starts_with("run#"));
     assert_eq!(left.count(), 0);
+}
+
+#[tokio::test]
+async fn two_calls_that_advance_a_run_at_once_start_each_step_once() {
+    let start = World::with_runbook(&app::with_runbook()).await;
+    let run = RunId::derive(&globex(), "runbook-1");
+    for at in 0..40 {
+        let mut world = start.copy();
+        let id = run.clone();
+        let advance = world.advance_run_while(at, move |advance| {
+            let id = id.clone();
+            async move { advance.advance(&id).await.unwrap() }
+        });
+        let (runbook, request) = ("fix".parse().unwrap(), RunRunbookRequest::default());
+        RunRunbook { advance }.run(&globex(), &runbook, &request, asked_with("runbook-1")).await.unwrap();
+        world.settle().await;
+        let _ = world.start_due_actions().start().await;
+        world.settle().await;
+
+        world.check_named(&run).await;
+        assert_eq!(world.run_states(&run).await, ["succeeded"; 4], "call {at}");
+        assert_eq!(world.runners["globex"].started, ["storage", "action:check", "info"], "call {at}");
+    }
 }
