@@ -38,6 +38,9 @@ use freehold_app::stack::render_stack::{RenderStack, RunnerProgram};
 use freehold_app::workflow::build_components::BuildComponents;
 use freehold_app::workflow::cancel_job::CancelJob;
 use freehold_app::workflow::cancel_workflow::CancelWorkflow;
+use freehold_app::workflow::continuation::resume_workflow::ResumeWorkflow;
+use freehold_app::workflow::continuation::retry_job::RetryJob;
+use freehold_app::workflow::continuation::skip_node::SkipNode;
 use freehold_app::workflow::deploy_components::DeployComponents;
 use freehold_app::workflow::run_action::RunAction;
 use freehold_app::workflow::teardown_install::TeardownInstall;
@@ -75,6 +78,9 @@ pub struct Api {
     render_stack: RenderStack,
     cancel_workflow: CancelWorkflow,
     cancel_job: CancelJob,
+    resume_workflow: ResumeWorkflow,
+    retry_job: RetryJob,
+    skip_node: SkipNode,
     show_lineage: ShowLineage,
     create_release: CreateRelease,
     delete_install: DeleteInstall,
@@ -188,9 +194,16 @@ impl Api {
             run_action: RunAction {
                 store: Arc::clone(&store),
                 versions: versions.clone(),
-                machines,
+                machines: machines.clone(),
                 clock: Arc::clone(&clock),
             },
+            resume_workflow: ResumeWorkflow {
+                versions: versions.clone(),
+                machines: machines.clone(),
+                clock: Arc::clone(&clock),
+            },
+            retry_job: RetryJob { versions: versions.clone(), machines: machines.clone(), clock: Arc::clone(&clock) },
+            skip_node: SkipNode { versions: versions.clone(), machines, clock: Arc::clone(&clock) },
             render_stack: RenderStack {
                 tenant: settings.tenant.clone(),
                 account: account.clone(),

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 #[derive(Debug, Deserialize)]
 struct Finish {
     workflow: WorkflowId,
+    /// The number of the execution of the workflow, from 0. Executions of the version before name none.
+    #[serde(default)]
+    attempt: u32,
     #[serde(default)]
     error: Option<Caught>,
 }
@@ -54,7 +57,7 @@ async fn main() -> Result<(), Error> {
     let finish = &finish;
     lambda_runtime::run(service_fn(|event: LambdaEvent<Finish>| async move {
         let error = event.payload.error.as_ref().map(Caught::sentence);
-        let word = finish.finish(&event.payload.workflow, error.as_deref()).await;
+        let word = finish.finish(&event.payload.workflow, event.payload.attempt, error.as_deref()).await;
         word.map(|word| json!({ "state": word })).map_err(|error| {
             log_failure("cannot finish a workflow", &error);
             diagnostic(&error)
