@@ -20,7 +20,7 @@ use crate::support::runner::Behaviour;
 use crate::support::walk::{At, Rng};
 use crate::support::{LOST_SECS, World, caller, globex, with_input};
 
-pub(super) fn failing() -> Behaviour {
+fn failing() -> Behaviour {
     Behaviour::Ends(Outcome::Failed { reason: "exit status 1".into(), partial: false })
 }
 
@@ -31,6 +31,18 @@ pub(super) async fn failed() -> (World, WorkflowId) {
     assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
     world.runner("globex").behaviours.clear();
     world.runner("globex").started.clear();
+    (world, workflow)
+}
+
+/// Returns a world in which `storage` failed in the first deploy of `globex`.
+pub(super) async fn failed_provisioning() -> (World, WorkflowId) {
+    let mut world = World::with_app().await;
+    let workflow = world.create().await;
+    world.runner("globex").behaviours.insert("storage".into(), failing());
+    world.run().await;
+    world.hello("globex");
+    world.settle().await;
+    assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
     (world, workflow)
 }
 
@@ -104,13 +116,7 @@ async fn a_key_that_asked_for_something_else_is_refused() {
 
 #[tokio::test]
 async fn a_provisioning_is_resumed_without_another_wait_for_its_runner() {
-    let mut world = World::with_app().await;
-    let workflow = world.create().await;
-    world.runner("globex").behaviours.insert("storage".into(), failing());
-    world.run().await;
-    world.hello("globex");
-    world.settle().await;
-    assert_eq!(world.machines[&workflow].at, At::Ended("failed"));
+    let (mut world, workflow) = failed_provisioning().await;
     world.runner("globex").behaviours.clear();
 
     resume(&world, &workflow, "resume-1").await.unwrap();

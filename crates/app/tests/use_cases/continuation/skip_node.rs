@@ -6,7 +6,7 @@ use freehold_domain::workflow::Workflow;
 use freehold_protocol::WorkflowId;
 use freehold_protocol::api::{DeployComponentsRequest, DeployedView, SkipNodeRequest};
 
-use super::resume_workflow::{failed, failing};
+use super::resume_workflow::{failed, failed_provisioning};
 use crate::support::walk::At;
 use crate::support::{World, caller, globex};
 
@@ -63,12 +63,7 @@ async fn the_next_deploy_runs_the_skipped_component() {
 
 #[tokio::test]
 async fn a_component_without_outputs_of_an_earlier_deploy_is_not_skipped() {
-    let mut world = World::with_app().await;
-    let workflow = world.create().await;
-    world.runner("globex").behaviours.insert("storage".into(), failing());
-    world.run().await;
-    world.hello("globex");
-    world.settle().await;
+    let (world, workflow) = failed_provisioning().await;
 
     let refused = skip(&world, &workflow, "storage", "later").await.unwrap_err();
 
